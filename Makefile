@@ -1,0 +1,50 @@
+# make demo: the main job on real data.  make test: the tests.  Both install what they need.
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+IOTOMY := $(TARGET)/release/iotomy
+C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c)
+PREFIX ?= /usr/local
+
+.PHONY: demo test lint setup build bench-trace test-kernel install clean
+
+demo: build
+	@scripts/demo $(IOTOMY)
+
+test:
+	@scripts/setup test
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+lint:
+	@scripts/setup lint
+	$(CARGO) fmt --all --check
+	clang-format --dry-run --Werror $(C_SOURCES)
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) deny --locked check --hide-inclusion-graph licenses bans sources
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+setup:
+	@scripts/setup lint
+
+build:
+	@scripts/setup build
+	$(CARGO) build --release --locked --package iotomy
+
+# Ratios in one run against the bare command and the peers; the raw record goes to results/.
+# ARGS="--quick" is over in a minute and keeps nothing.
+bench-trace: build
+	@scripts/setup bench
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-trace --iotomy $(IOTOMY) $(ARGS)
+
+# The bpf observer on the kernel of this Debian release, under emulation.
+test-kernel: build
+	@scripts/test-kernel $(IOTOMY)
+
+install: build
+	install -Dm755 $(IOTOMY) $(DESTDIR)$(PREFIX)/bin/iotomy
+	$(IOTOMY) generate man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(IOTOMY) generate completions $(DESTDIR)$(PREFIX)/share/iotomy/completions
+
+clean:
+	$(CARGO) clean

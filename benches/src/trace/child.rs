@@ -1,0 +1,125 @@
+//! Children that end with this program, and waiting for them without being deaf to signals.
+//!
+//! The invariant: whatever ends this program, SIGKILL included, ends its children. Each child is
+//! started by way of `guard`, which asks the kernel for a SIGKILL at its parent's death before it
+//! becomes the program wanted; subjects ask for the same at the death of their observer.
+//! SIGINT, SIGTERM and SIGHUP are held back and seen between and during runs, so that they end in
+//! ordinary returns that remove every temporary file.
+
+use std::fmt;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A run that takes longer has hung.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The signals that end a bench, held back until asked for.
+#[derive(Debug)]
+pub(crate) struct Signals(SignalFd);
+
+/// A signal asked this program to end.
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) i32);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "interrupted by signal {}", self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl Signals {
+    /// Holds the signals back. Children start with none held: the standard library sees to it.
+    pub(crate) fn hold() -> Result<Self> {
+        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        set.thread_block().context("cannot hold signals back")?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self(SignalFd::with_flags(&set, flags).context("cannot make a signalfd")?))
+    }
+
+    /// # Errors
+    /// [`Interrupted`] when a signal has come.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.read_signal().context("cannot read the signalfd")? {
+            Some(signal) => Err(Interrupted(signal.ssi_signo.cast_signed()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a child to end and returns its status; it is killed when a signal comes or when
+    /// it takes too long.
+    ///
+    /// # Errors
+    /// [`Interrupted`], or that the child took too long.
+    pub(crate) fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
+        let waited = self.wait_for_end(child);
+        if waited.is_err() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        waited
+    }
+
+    fn wait_for_end(&self, child: &mut Child) -> Result<ExitStatus> {
+        let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+            .context("cannot open a pidfd")?;
+        let until = Instant::now() + LONGEST;
+        loop {
+            if let Some(status) = child.try_wait().context("cannot wait for a child")? {
+                return Ok(status);
+            }
+            self.check()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                bail!("took longer than {} s", LONGEST.as_secs());
+            }
+            let mut ready = [
+                PollFd::new(&pidfd, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN),
+            ];
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(&mut ready, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).context("cannot poll a child"),
+            }
+        }
+    }
+}
+
+/// A command that dies with this program. Its standard error goes to `errors`.
+pub(crate) fn guarded(argv: &[String], errors: File) -> Result<Command> {
+    let own = std::env::current_exe().context("cannot tell this program's path")?;
+    let mut command = Command::new(own);
+    command.arg("guard").arg("--").args(argv);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+    Ok(command)
+}
+
+/// What `guard` does: becomes the program, which dies with its parent and is served before other
+/// work of the machine where that is allowed, so that a build next door is not measured.
+pub(crate) fn guard(argv: &[String]) -> Result<()> {
+    let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
+    die_with_parent()?;
+    let _ = rustix::process::setpriority_process(None, -20);
+    Err(Command::new(program).args(arguments).exec())
+        .with_context(|| format!("cannot run {program}"))
+}
+
+/// Asks the kernel to end this process when its parent dies.
+pub(crate) fn die_with_parent() -> Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .context("cannot ask for a signal at the parent's death")
+}

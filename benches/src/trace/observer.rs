@@ -1,0 +1,244 @@
+//! The observers compared, how each is asked for the same thing, and how its own count is read.
+//!
+//! An observer that does not count would win every race, so each one's output is read back and its
+//! count of a known call is kept beside its cost.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use iotomy_record::store;
+
+use crate::subject::Subject;
+
+/// Who watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Observer {
+    Bare,
+    Empty,
+    Clock,
+    Trace,
+    TraceFiles,
+    Bpftrace,
+    Perf,
+    Strace,
+}
+
+/// How many calls a run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Length {
+    /// Enough for the bare run to take 100 ms.
+    Full,
+    /// For observers that would take minutes over a full run.
+    Short,
+}
+
+/// Counts, and distributions of returns and of durations, by program, process and call, of the
+/// process started: the nearest bpftrace comes to what iotomy does. Only that process is looked
+/// at: following its children would need more programs and cost more.
+pub(crate) const BPFTRACE_SCRIPT: &str = "\
+tracepoint:raw_syscalls:sys_enter /pid == cpid/ {
+	@start[tid] = nsecs;
+}
+tracepoint:raw_syscalls:sys_exit /@start[tid]/ {
+	@calls[comm, pid, args->id] = count();
+	@returns[comm, pid, args->id] = hist(args->ret);
+	@durations[comm, pid, args->id] = hist(nsecs - @start[tid]);
+	delete(@start[tid]);
+}
+END {
+	clear(@start);
+}
+";
+
+impl Observer {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Bare,
+        Self::Empty,
+        Self::Clock,
+        Self::Trace,
+        Self::TraceFiles,
+        Self::Bpftrace,
+        Self::Perf,
+        Self::Strace,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Empty => "two empty BPF programs",
+            Self::Clock => "two that read the clock",
+            Self::Trace => "iotomy trace",
+            Self::TraceFiles => "iotomy trace --files",
+            Self::Bpftrace => "bpftrace",
+            Self::Perf => "perf trace -s",
+            Self::Strace => "strace -f -c",
+        }
+    }
+
+    pub(crate) fn length(self) -> Length {
+        match self {
+            Self::Perf | Self::Strace => Length::Short,
+            _ => Length::Full,
+        }
+    }
+
+    /// The program to be found on this machine, for the peers.
+    fn program(self) -> Option<&'static str> {
+        match self {
+            Self::Bpftrace => Some("bpftrace"),
+            Self::Perf => Some("perf"),
+            Self::Strace => Some("strace"),
+            _ => None,
+        }
+    }
+
+    /// The first line of what the peer says of its version; the reason when it cannot be run.
+    pub(crate) fn version(self) -> Option<Result<String, String>> {
+        let program = self.program()?;
+        let asked =
+            Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::NotFound => {
+                        format!("{program} is not installed; see `scripts/setup bench`")
+                    }
+                    _ => format!("cannot run {program}: {error}"),
+                }
+            });
+        Some(asked.map(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.lines().next().unwrap_or("of an unknown version").trim().to_owned()
+        }))
+    }
+
+    /// The command that watches `subject` and leaves what it saw in the folder.
+    pub(crate) fn argv(self, iotomy: &str, subject: &[String], folder: &Path) -> Vec<String> {
+        let output = folder.join("seen").to_string_lossy().into_owned();
+        let script = folder.join("script.bt").to_string_lossy().into_owned();
+        let joined = subject.join(" ");
+        let trace = [iotomy, "trace", "--quiet", "--observer=bpf", "--json", &output];
+        let before: Vec<&str> = match self {
+            Self::Bare | Self::Empty | Self::Clock => Vec::new(),
+            Self::Trace => [&trace[..], &["--"]].concat(),
+            Self::TraceFiles => [&trace[..], &["--files", "--"]].concat(),
+            // Takes the command as one word, and splits it at blanks.
+            Self::Bpftrace => {
+                let words = ["bpftrace", "-q", "-o", &output, "-c", &joined, &script];
+                return words.map(str::to_owned).to_vec();
+            }
+            Self::Perf => vec!["perf", "trace", "-s", "-o", &output, "--"],
+            Self::Strace => vec!["strace", "-f", "-c", "-o", &output, "--"],
+        };
+        before.into_iter().map(str::to_owned).chain(subject.iter().cloned()).collect()
+    }
+
+    /// What the observer says it saw.
+    ///
+    /// # Errors
+    /// That what it left cannot be read.
+    pub(crate) fn seen(self, subject: Subject, folder: &Path) -> Result<Option<Seen>, String> {
+        let path = folder.join("seen");
+        let (name, number, _) = subject.counted(0);
+        match self {
+            Self::Bare | Self::Empty | Self::Clock => return Ok(None),
+            Self::Trace | Self::TraceFiles => return seen_by_iotomy(&path, subject).map(Some),
+            _ => {}
+        }
+        let text = fs::read_to_string(&path).map_err(|error| format!("left no output: {error}"))?;
+        let counts = text.lines().filter_map(|line| match self {
+            Self::Bpftrace => bpftrace_count(line, number),
+            Self::Perf => perf_count(line, name),
+            _ => strace_count(line, name),
+        });
+        // Programs that precede the subject in its process have a row of their own.
+        Ok(Some(Seen { calls: counts.max().unwrap_or(0), by_iotomy: None }))
+    }
+}
+
+/// What an observer says of the call counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) calls: u64,
+    pub(crate) by_iotomy: Option<SeenByIotomy>,
+}
+
+/// What only iotomy says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SeenByIotomy {
+    /// From entry to return of the subject's calls.
+    pub(crate) ns_per_call: f64,
+    /// Its own price, as it measured it at its start.
+    pub(crate) price_ns: f64,
+}
+
+fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<Seen, String> {
+    let trace = store::load_trace(path).map_err(|error| error.to_string())?;
+    let (name, _, _) = subject.counted(0);
+    let rows = || {
+        let of_dd = subject == Subject::Dd;
+        trace.calls.iter().filter(move |row| {
+            row.syscall == name || of_dd && row.exec == "dd" && row.syscall == "write"
+        })
+    };
+    let calls = rows().filter(|row| row.syscall == name).map(|row| row.calls).max().unwrap_or(0);
+    let all: u64 = rows().map(|row| row.calls).sum();
+    let wall: u64 = rows().map(|row| row.wall_ns).sum();
+    if trace.observer.lost_events > 0 {
+        return Err(format!("lost {} events", trace.observer.lost_events));
+    }
+    let by_iotomy = SeenByIotomy {
+        ns_per_call: wall as f64 / all.max(1) as f64,
+        price_ns: trace.observer.cost_ns_per_call,
+    };
+    Ok(Seen { calls, by_iotomy: Some(by_iotomy) })
+}
+
+/// `@calls[dd, 1112, 0]: 65538`
+fn bpftrace_count(line: &str, number: u32) -> Option<u64> {
+    let (key, count) = line.strip_prefix("@calls[")?.split_once("]: ")?;
+    let call = key.rsplit(", ").next()?;
+    (call.parse() == Ok(number)).then(|| count.trim().parse().ok())?
+}
+
+/// `   read                2003      0    46.268 …`
+fn perf_count(line: &str, name: &str) -> Option<u64> {
+    let mut words = line.split_whitespace();
+    (words.next()? == name).then(|| words.next()?.parse().ok())?
+}
+
+/// ` 69.97    0.005369           2      2003           read`
+fn strace_count(line: &str, name: &str) -> Option<u64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    (words.last() == Some(&name)).then(|| words.get(3)?.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peers_counts_are_read_from_their_tables() {
+        assert_eq!(bpftrace_count("@calls[dd, 1112, 0]: 65538", 0), Some(65538));
+        assert_eq!(bpftrace_count("@calls[dd, 1112, 10]: 3", 0), None);
+        assert_eq!(bpftrace_count("@returns[dd, 1112, 0]: ", 0), None);
+        let perf = "   read                2003      0    46.268     0.015     0.023";
+        assert_eq!(perf_count(perf, "read"), Some(2003));
+        assert_eq!(perf_count(perf, "write"), None);
+        let strace = " 69.97    0.005369           2      2003           read";
+        assert_eq!(strace_count(strace, "read"), Some(2003));
+        assert_eq!(
+            strace_count("100.00    0.000015           0        35        16 openat", "x"),
+            None
+        );
+    }
+
+    #[test]
+    fn only_slow_observers_make_short_runs() {
+        let short: Vec<_> = Observer::ALL
+            .iter()
+            .filter(|o| o.length() == Length::Short)
+            .map(|o| o.name())
+            .collect();
+        assert_eq!(short, ["perf trace -s", "strace -f -c"]);
+    }
+}

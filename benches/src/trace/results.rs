@@ -1,0 +1,346 @@
+//! What is printed, and the folder in which it is kept: the tables, the raw record, an example.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use iotomy_record::{Machine, store::OutputFile};
+
+use crate::child::{Signals, guarded};
+use crate::costs::Cost;
+use crate::memory::Memory;
+use crate::observer::{BPFTRACE_SCRIPT, Observer};
+use crate::rounds::{Measured, Rounds};
+use crate::startup::Startup;
+use crate::stats::{Estimate, estimate, median};
+use crate::sweep::sweep;
+use crate::targets::Target;
+
+/// Everything a bench found out.
+pub(crate) struct Results {
+    pub(crate) started: String,
+    pub(crate) machine: Machine,
+    /// As typed, with programs without their folders.
+    pub(crate) command: String,
+    pub(crate) seed: u64,
+    pub(crate) blocks: u32,
+    pub(crate) loads: [String; 2],
+    pub(crate) versions: Vec<String>,
+    pub(crate) measured: Measured,
+    pub(crate) costs: Vec<Cost>,
+    pub(crate) startup: Startup,
+    pub(crate) memory: Memory,
+    pub(crate) targets: Vec<Target>,
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+impl Results {
+    /// Everything a reader wants, as text that is also Markdown.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.conditions();
+        let _ = writeln!(text, "\n## Cost of a call\n");
+        text += &self.cost_table();
+        for ((subject, observer), reason) in &self.measured.skipped {
+            let _ =
+                writeln!(text, "\nskipped: {} on {}: {reason}", observer.name(), subject.name());
+        }
+        text += &self.inside();
+        let _ = writeln!(text, "\n## Start-up and memory\n");
+        text += &self.startup_and_memory();
+        let _ = writeln!(text, "\n## Targets\n");
+        text += &self.target_table();
+        text
+    }
+
+    fn conditions(&self) -> String {
+        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "- {name}: {value}");
+        };
+        line("started", self.started.clone());
+        line("command", format!("`{}`", self.command));
+        let gib = *memory_bytes as f64 / MIB / 1024.0;
+        line(
+            "machine",
+            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
+        );
+        line("peers", self.versions.join("; "));
+        let Measured { runs, disturbed, .. } = self.measured;
+        line(
+            "order",
+            format!(
+                "{} blocks, seed {}; {runs} runs, {disturbed} of them begun beside other work",
+                self.blocks, self.seed
+            ),
+        );
+        line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
+        text
+    }
+
+    fn cost_table(&self) -> String {
+        let titles = [
+            "subject",
+            "observer",
+            "calls a run",
+            "ns a call",
+            "cost ns a call [95 %]",
+            "÷ empty [95 %]",
+            "÷ bpftrace [95 %]",
+            "× bare",
+            "calls seen",
+        ];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for cost in &self.costs {
+            let watched = cost.observer != Observer::Bare;
+            let if_watched = |text: String| if watched { text } else { String::new() };
+            let ratio = |samples: &[f64], of: Observer| match estimate(samples) {
+                Some(found) if cost.observer != of => interval(found, 2),
+                _ => String::new(),
+            };
+            rows.push(vec![
+                cost.subject.name().to_owned(),
+                cost.observer.name().to_owned(),
+                cost.calls.to_string(),
+                median(&cost.times).map_or_else(String::new, |ns| digits(ns, 1)),
+                if_watched(cost.cost().map_or_else(String::new, |found| interval(found, 1))),
+                if_watched(ratio(&cost.to_empty, Observer::Empty)),
+                if_watched(ratio(&cost.to_bpftrace, Observer::Bpftrace)),
+                if_watched(cost.slower().map_or_else(String::new, |times| digits(times, 2))),
+                cost.seen.map_or_else(String::new, |share| {
+                    // Start and end of the program make some more of them.
+                    if share >= 1.0 { "all".into() } else { format!("{:.2} %", share * 100.0) }
+                }),
+            ]);
+        }
+        table(&rows, 2)
+    }
+
+    /// How much of the observer's own work it books as the call's.
+    fn inside(&self) -> String {
+        let mut text = String::new();
+        for cost in &self.costs {
+            let (Some(inside), Some(bare), Some(whole), Some(price)) = (
+                median(&cost.inside),
+                median(&cost.bare),
+                cost.cost().map(|found| found.median),
+                median(&cost.prices),
+            ) else {
+                continue;
+            };
+            let _ = write!(
+                text,
+                "\n{}, {}: it books {inside:.1} ns as the time of a call, and prices itself at \
+                 {price:.1} ns a call; a bare call and the program's own time around it take \
+                 {bare:.1} ns, and {whole:.1} ns more when watched.\n",
+                cost.subject.name(),
+                cost.observer.name(),
+            );
+        }
+        text
+    }
+
+    fn startup_and_memory(&self) -> String {
+        let ms = |samples: &[f64]| {
+            let samples: Vec<f64> = samples.iter().map(|ns| ns / 1e6).collect();
+            estimate(&samples).map_or_else(|| "not measured".to_owned(), |found| interval(found, 1))
+        };
+        let mib = |bytes: u64| format!("{:.2}", bytes as f64 / MIB);
+        let memory = &self.memory;
+        let rows = [
+            (
+                "start-up and report, ms: `iotomy trace -- true` less `true`",
+                ms(&self.startup.added()),
+            ),
+            (
+                "of it until the command is let go, ms: load, attach, calibrate",
+                ms(&self.startup.before_command),
+            ),
+            ("wall of `true`, ms", ms(&self.startup.bare)),
+            ("memory for 1,000 processes at its peak, MiB", mib(memory.peak)),
+            ("iotomy's own high-water mark", mib(memory.process)),
+            ("which was, while all of them lived", mib(memory.process_alive)),
+            ("BPF maps, while all of them lived", mib(memory.maps)),
+            ("task storage then (computed)", mib(memory.task_storage)),
+            ("BPF programs", mib(memory.programs)),
+            ("processes in the record", memory.seen_processes.to_string()),
+            ("different calls of the median process", memory.seen_calls.to_string()),
+        ];
+        let titles = vec!["figure".to_owned(), "value [95 %]".to_owned()];
+        let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
+        table(&[&[titles], &rows[..]].concat(), 1)
+    }
+
+    fn target_table(&self) -> String {
+        let titles = ["target", "at most", "found [95 %]", "verdict"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for target in &self.targets {
+            let found = match &target.found {
+                Ok(found) => format!("{} {}", interval(*found, 2), target.unit),
+                Err(reason) => reason.clone(),
+            };
+            let verdict = target.verdict().to_owned();
+            rows.push(vec![
+                target.text.clone(),
+                format!("{} {}", digits(target.limit, 2), target.unit),
+                found,
+                if target.binding { verdict } else { verdict + " (an aim)" },
+            ]);
+        }
+        table(&rows, 1)
+    }
+
+    /// The folder of this run below `results`.
+    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
+        let date = self.started.split('T').next().unwrap_or("undated");
+        results.join(format!("{date}-{}", slug(&self.machine))).join("trace")
+    }
+
+    /// Writes the tables and the raw record into `folder`.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        let readme = format!("# What it costs to be observed\n\n{}{}", self.text(), method());
+        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
+        let mut raw = serde_json::to_vec_pretty(&sweep(self)).context("cannot write the record")?;
+        raw.push(b'\n');
+        OutputFile::write(&folder.join("raw.json"), &here, &raw)?;
+        Ok(())
+    }
+}
+
+/// Traces the second subject once more, without a harness, as an example of the record.
+pub(crate) fn keep_example(signals: &Signals, rounds: &Rounds, folder: &Path) -> Result<()> {
+    let record = folder.join("dd.json").to_string_lossy().into_owned();
+    let argv = [&rounds.iotomy, "trace", "-q", "--files", "--json", &record].into_iter().chain([
+        "--",
+        "dd",
+        "of=/dev/null",
+        "bs=8k",
+    ]);
+    let argv: Vec<String> = argv.map(str::to_owned).collect();
+    let null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
+    let mut command = guarded(&argv, null)?;
+    command.stdin(rounds.memory()?);
+    let status = signals.wait(&mut command.spawn().context("cannot start iotomy")?)?;
+    if !status.success() {
+        bail!("iotomy ended with {status}");
+    }
+    Ok(())
+}
+
+fn method() -> String {
+    format!(
+        "\n## Method\n\n\
+         Subjects are processes pinned to one CPU that time themselves: `getppid` in a loop, of \
+         whose 256 batches the one a twentieth from the fastest counts; `dd of=/dev/null bs=8k` from a memory file on \
+         standard input, by the time it says it took. So start and end of an observer are not in \
+         the figures. Observers and subjects run at nice −20, which keeps other work of the \
+         machine out, and observers are free to choose their CPU.\n\n\
+         A block holds three runs of every observer on every subject (`perf` and `strace`: one, \
+         and a shorter one), and bare ones of the same number of calls, all in random order; \
+         the fastest of the three stands for the block. Cost is the difference from the bare run of the same \
+         block and a ratio is one of costs of the same block; then the median is taken, with an \
+         interval of order statistics of at least 95 %. \
+         Each observer's own count of the calls is read back: \"all\" means that none is \
+         missing.\n\n\
+         `iotomy trace` has all it has by default: counts, errors, bytes, distributions, the \
+         ledger, the whole process tree. bpftrace follows one process by this script:\n\n\
+         ```\n{BPFTRACE_SCRIPT}```\n\n\
+         `raw.json` (`iotomy.sweep/1`) has every sample, in the order of the blocks; `dd.json` \
+         (`iotomy.trace/1`) is the record of `iotomy trace --files -- dd of=/dev/null bs=8k` on \
+         the memory file.\n"
+    )
+}
+
+fn interval(found: Estimate, decimals: usize) -> String {
+    let Estimate { median, low, high } = found;
+    if low == high {
+        return digits(median, decimals);
+    }
+    format!("{} [{}, {}]", digits(median, decimals), digits(low, decimals), digits(high, decimals))
+}
+
+/// Large figures without decimals.
+fn digits(figure: f64, decimals: usize) -> String {
+    let decimals = if figure.abs() >= 1000.0 { 0 } else { decimals };
+    format!("{figure:.decimals$}")
+}
+
+/// A Markdown table of aligned columns; the first `left` are names, the rest figures.
+fn table(rows: &[Vec<String>], left: usize) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column < left {
+                true => write!(text, "| {cell:<width$} "),
+                false => write!(text, "| {cell:>width$} "),
+            };
+        }
+        text += "|\n";
+        if number == 0 {
+            for (column, width) in widths.iter().enumerate() {
+                let _ = match column < left {
+                    true => write!(text, "| {} ", "-".repeat(*width)),
+                    false => write!(text, "| {}: ", "-".repeat(width - 1)),
+                };
+            }
+            text += "|\n";
+        }
+    }
+    text
+}
+
+/// The machine in a folder's name, as in `xeon-2cpu-linux-6.18`.
+fn slug(machine: &Machine) -> String {
+    const NOISE: [&str; 8] =
+        ["intel", "amd", "cpu", "processor", "with", "core", "virtual", "genuine"];
+    let model = machine.cpu.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
+    let model = model.split('@').next().unwrap_or_default();
+    let words: Vec<&str> = model
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty() && !NOISE.contains(word))
+        .take(3)
+        .collect();
+    let model = if words.is_empty() { "unknown".to_owned() } else { words.join("-") };
+    let release = machine.kernel.split_whitespace().nth(1).unwrap_or("unknown");
+    let release: Vec<&str> = release.split(['.', '-']).take(2).collect();
+    format!("{model}-{}cpu-linux-{}", machine.cpus, release.join("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_named_after_the_machine() {
+        let machine = |cpu: &str, cpus| Machine {
+            cpu: cpu.to_owned(),
+            cpus,
+            kernel: "Linux 6.18.44-fc x86_64".to_owned(),
+            ..Machine::default()
+        };
+        assert_eq!(slug(&machine("Intel(R) Xeon(R) Processor", 2)), "xeon-2cpu-linux-6.18");
+        assert_eq!(
+            slug(&machine("AMD EPYC 7763 64-Core Processor", 8)),
+            "epyc-7763-64-8cpu-linux-6.18"
+        );
+        let core = machine("Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz", 12);
+        assert_eq!(slug(&core), "i7-9750h-12cpu-linux-6.18");
+        assert_eq!(slug(&machine("", 1)), "unknown-1cpu-linux-6.18");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [["name", "ns"], ["a", "1000"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows, 1), "| name |   ns |\n| ---- | ---: |\n| a    | 1000 |\n");
+    }
+}

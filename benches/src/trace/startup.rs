@@ -1,0 +1,70 @@
+//! What iotomy takes from being called to the command's first call, and from its end to the end
+//! of the report: the wall of `iotomy trace -- true` less that of `true`, in pairs.
+
+use std::fs::File;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use iotomy_record::store;
+use tempfile::TempDir;
+
+use crate::child::{Signals, guarded};
+use crate::order::Order;
+
+/// The pairs measured, in ns.
+#[derive(Debug, Default)]
+pub(crate) struct Startup {
+    pub(crate) bare: Vec<f64>,
+    pub(crate) traced: Vec<f64>,
+    /// Of the traced ones, until the command was let go: load, attach and calibrate.
+    pub(crate) before_command: Vec<f64>,
+}
+
+impl Startup {
+    /// The traced wall less the bare one, pair by pair.
+    pub(crate) fn added(&self) -> Vec<f64> {
+        self.traced.iter().zip(&self.bare).map(|(traced, bare)| traced - bare).collect()
+    }
+}
+
+/// Measures `pairs` pairs, each in random order. The report is written, to the null device.
+pub(crate) fn measure(
+    signals: &Signals,
+    iotomy: &str,
+    folder: &TempDir,
+    order: &mut Order,
+    pairs: u32,
+) -> Result<Startup> {
+    let record = folder.path().join("startup.json");
+    let json = record.to_string_lossy().into_owned();
+    let bare = ["true"].map(str::to_owned);
+    let traced = [iotomy, "trace", "--observer=bpf", "--json", &json, "--", "true"];
+    let traced = traced.map(str::to_owned);
+    let mut startup = Startup::default();
+    for _ in 0..pairs {
+        let bare_first = order.coin();
+        if bare_first {
+            startup.bare.push(wall(signals, &bare)?);
+        }
+        startup.traced.push(wall(signals, &traced)?);
+        let seen = store::load_trace(&record).context("cannot read the record of `true`")?;
+        startup.before_command.push(seen.observer.startup_ns as f64);
+        if !bare_first {
+            startup.bare.push(wall(signals, &bare)?);
+        }
+    }
+    Ok(startup)
+}
+
+fn wall(signals: &Signals, argv: &[String]) -> Result<f64> {
+    let null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
+    let mut command = guarded(argv, null)?;
+    let start = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", argv[0]))?;
+    let status = signals.wait(&mut child)?;
+    let wall = start.elapsed().as_nanos() as f64;
+    if !status.success() {
+        bail!("{} ended with {status}", argv[0]);
+    }
+    Ok(wall)
+}

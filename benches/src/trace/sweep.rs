@@ -1,0 +1,180 @@
+//! The raw record, `iotomy.sweep/1`: every sample of every run.
+
+use std::collections::BTreeMap;
+
+use iotomy_record::Machine;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::costs::Cost;
+use crate::memory::Memory;
+use crate::observer::Observer;
+use crate::results::Results;
+use crate::startup::Startup;
+use crate::stats::{estimate, mean_and_stddev};
+use crate::subject::Subject;
+use crate::targets::Target;
+
+/// A sweep over subjects and observers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sweep {
+    schema: &'static str,
+    started: String,
+    machine: Machine,
+    experiment: &'static str,
+    axes: Vec<Axis>,
+    cases: Vec<Case>,
+    claims: Vec<Claim>,
+}
+
+#[derive(Debug, Serialize)]
+struct Axis {
+    name: &'static str,
+    unit: &'static str,
+    values: Vec<Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct Case {
+    params: BTreeMap<&'static str, Value>,
+    metric: &'static str,
+    unit: &'static str,
+    samples: Vec<f64>,
+    median: f64,
+    mean: f64,
+    stddev: f64,
+    ci95: [f64; 2],
+    extra: BTreeMap<&'static str, f64>,
+    skipped: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Claim {
+    id: String,
+    source: &'static str,
+    text: String,
+    verdict: &'static str,
+    evidence: Value,
+}
+
+/// The record of a bench.
+pub(crate) fn sweep(results: &Results) -> Sweep {
+    let axis = |name, values: Vec<&str>| Axis {
+        name,
+        unit: "",
+        values: values.into_iter().map(Value::from).collect(),
+    };
+    let mut cases: Vec<Case> = results.costs.iter().flat_map(of_cost).collect();
+    cases.extend(of_startup(&results.startup));
+    cases.push(of_memory(&results.memory));
+    cases.extend(results.measured.skipped.iter().map(|((subject, observer), reason)| Case {
+        skipped: Some(reason.clone()),
+        ..case(subject.name(), observer.name(), "cost_per_call", "ns", &[])
+    }));
+    Sweep {
+        schema: "iotomy.sweep/1",
+        started: results.started.clone(),
+        machine: results.machine.clone(),
+        experiment: "trace-cost",
+        axes: vec![
+            axis("subject", Subject::ALL.map(Subject::name).to_vec()),
+            axis("observer", Observer::ALL.map(Observer::name).to_vec()),
+        ],
+        cases,
+        claims: results.targets.iter().map(claim).collect(),
+    }
+}
+
+fn case(
+    subject: &str,
+    observer: &str,
+    metric: &'static str,
+    unit: &'static str,
+    samples: &[f64],
+) -> Case {
+    let (mean, stddev) = mean_and_stddev(samples);
+    let found = estimate(samples);
+    Case {
+        params: BTreeMap::from([("subject", subject.into()), ("observer", observer.into())]),
+        metric,
+        unit,
+        samples: samples.to_vec(),
+        median: found.map_or(0.0, |found| found.median),
+        mean,
+        stddev,
+        ci95: found.map_or([0.0; 2], |found| [found.low, found.high]),
+        extra: BTreeMap::new(),
+        skipped: None,
+    }
+}
+
+/// All runs, the fastest of each block, and for an observer its difference from the bare one; the calls of a run are a
+/// parameter, since bare runs come in two lengths.
+fn of_cost(cost: &Cost) -> Vec<Case> {
+    let (subject, observer) = (cost.subject.name(), cost.observer.name());
+    let with_calls = |mut case: Case| {
+        case.params.insert("calls", cost.calls.into());
+        case
+    };
+    let mut cases = vec![
+        with_calls(case(subject, observer, "run_time_per_call", "ns", &cost.all_runs)),
+        with_calls(case(subject, observer, "time_per_call", "ns", &cost.times)),
+    ];
+    if cost.observer == Observer::Bare {
+        return cases;
+    }
+    let mut above = with_calls(case(subject, observer, "cost_per_call", "ns", &cost.costs));
+    let mut extra = |name, figure: Option<f64>| {
+        above.extra.extend(figure.map(|figure| (name, figure)));
+    };
+    let median = |samples: &[f64]| estimate(samples).map(|found| found.median);
+    extra("slower_than_bare", cost.slower());
+    extra("ratio_to_empty", median(&cost.to_empty));
+    extra("ratio_to_bpftrace", median(&cost.to_bpftrace));
+    extra("least_share_seen", cost.seen);
+    extra("seen_ns_per_call", median(&cost.inside));
+    extra("own_price_ns", median(&cost.prices));
+    cases.push(above);
+    cases
+}
+
+fn of_startup(startup: &Startup) -> [Case; 3] {
+    [
+        case("true", "bare", "wall", "ns", &startup.bare),
+        case("true", "iotomy trace", "wall", "ns", &startup.traced),
+        case("true", "iotomy trace", "before_command", "ns", &startup.before_command),
+    ]
+}
+
+fn of_memory(memory: &Memory) -> Case {
+    let total = memory.peak as f64;
+    let mut case = case("1000 processes", "iotomy trace", "memory", "bytes", &[total]);
+    let figures = [
+        ("process", memory.process),
+        ("process_while_alive", memory.process_alive),
+        ("maps", memory.maps),
+        ("task_storage", memory.task_storage),
+        ("programs", memory.programs),
+        ("processes_seen", memory.seen_processes),
+        ("calls_of_a_process", memory.seen_calls),
+    ];
+    case.extra.extend(figures.map(|(name, figure)| (name, figure as f64)));
+    case
+}
+
+fn claim(target: &Target) -> Claim {
+    Claim {
+        id: target.id.clone(),
+        source: "targets",
+        text: format!("{}: at most {:.3} {}", target.text, target.limit, target.unit),
+        verdict: match target.reached() {
+            Some(true) => "holds",
+            Some(false) => "fails",
+            None => "inconclusive",
+        },
+        evidence: match &target.found {
+            Ok(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
+            Err(reason) => json!({"not_judged": reason}),
+        },
+    }
+}

@@ -1,0 +1,147 @@
+//! The figures iotomy sets out to reach, and whether it did on this machine.
+
+use crate::costs::Cost;
+use crate::memory::Memory;
+use crate::observer::Observer;
+use crate::startup::Startup;
+use crate::stats::{Estimate, estimate};
+use crate::subject::Subject;
+
+/// A figure to stay at or below.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    pub(crate) limit: f64,
+    pub(crate) unit: &'static str,
+    /// What was measured; the reason when nothing was.
+    pub(crate) found: Result<Estimate, String>,
+    /// Whether to miss it is a failure, or it is only an aim.
+    pub(crate) binding: bool,
+}
+
+impl Target {
+    /// Whether it was reached, by the median; `None` when it was not measured.
+    pub(crate) fn reached(&self) -> Option<bool> {
+        self.found.as_ref().ok().map(|found| found.median <= self.limit)
+    }
+
+    pub(crate) fn verdict(&self) -> &'static str {
+        match self.reached() {
+            Some(true) => "reached",
+            Some(false) => "missed",
+            None => "not judged",
+        }
+    }
+}
+
+/// Judges everything measured.
+pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<Target> {
+    let mut targets: Vec<Target> =
+        Subject::ALL.iter().flat_map(|s| of_subject(costs, *s)).collect();
+    let ms = |samples: &[f64]| {
+        let samples: Vec<f64> = samples.iter().map(|ns| ns / 1e6).collect();
+        estimate(&samples).ok_or_else(|| "no run".to_owned())
+    };
+    let target = |id: &str, text: &str, limit, unit, found| Target {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        limit,
+        unit,
+        found,
+        binding: true,
+    };
+    targets.push(target(
+        "startup",
+        "start-up and report together, `iotomy trace -- true` less `true`",
+        500.0,
+        "ms",
+        ms(&startup.added()),
+    ));
+    targets.push(target(
+        "calibration",
+        "calibration, with loading and attaching",
+        300.0,
+        "ms",
+        ms(&startup.before_command),
+    ));
+    let mib = memory.peak as f64 / f64::from(1 << 20);
+    targets.push(target(
+        "memory",
+        "memory of iotomy for 1,000 processes, with that of its BPF maps and programs",
+        64.0,
+        "MiB",
+        Ok(Estimate { median: mib, low: mib, high: mib }),
+    ));
+    targets
+}
+
+fn of_subject(costs: &[Cost], subject: Subject) -> Vec<Target> {
+    let of = |observer| costs.iter().find(|c| c.subject == subject && c.observer == observer);
+    let ratio = |observer, samples: fn(&Cost) -> &Vec<f64>| {
+        let cost = of(observer).ok_or_else(|| "iotomy trace was not measured".to_owned())?;
+        estimate(samples(cost)).ok_or_else(|| "the peer was not measured".to_owned())
+    };
+    let name = subject.name();
+    let row = |id: &str, text: String, limit, found, binding| Target {
+        id: format!("{name}-{id}"),
+        text,
+        limit,
+        unit: "×",
+        found,
+        binding,
+    };
+    let to_empty = |observer| ratio(observer, |cost| &cost.to_empty);
+    let to_bpftrace = |observer| ratio(observer, |cost| &cost.to_bpftrace);
+    let empty = |what: &str| format!("{name}: cost of {what} ÷ two empty programs'");
+    vec![
+        row("empty", empty("iotomy trace"), 2.5, to_empty(Observer::Trace), true),
+        row(
+            "empty-aim",
+            empty("iotomy trace") + ", the aim",
+            2.0,
+            to_empty(Observer::Trace),
+            false,
+        ),
+        row(
+            "files-empty-aim",
+            empty("iotomy trace --files"),
+            2.5,
+            to_empty(Observer::TraceFiles),
+            false,
+        ),
+        row(
+            "bpftrace",
+            format!("{name}: cost of iotomy trace ÷ bpftrace's"),
+            1.0 / 3.0,
+            to_bpftrace(Observer::Trace),
+            true,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_without_a_figure_is_not_judged() {
+        let targets = judge(&[], &Startup::default(), &Memory::default());
+        let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
+        assert_eq!(of("getppid-empty").verdict(), "not judged");
+        assert_eq!(of("startup").verdict(), "not judged");
+        assert_eq!(of("memory").verdict(), "reached");
+    }
+
+    #[test]
+    fn a_target_is_judged_by_the_median() {
+        let startup =
+            Startup { bare: vec![1e6; 7], traced: vec![502e6; 7], before_command: vec![20e6; 7] };
+        let memory = Memory { peak: 65 << 20, ..Memory::default() };
+        let targets = judge(&[], &startup, &memory);
+        let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
+        assert_eq!(of("startup").verdict(), "missed");
+        assert_eq!(of("calibration").verdict(), "reached");
+        assert_eq!(of("memory").verdict(), "missed");
+    }
+}

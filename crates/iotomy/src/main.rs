@@ -1,0 +1,78 @@
+//! The command: parses, runs a verb, maps errors to exit codes.
+
+mod cli;
+mod screen;
+mod verbs;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use iotomy_record::printable;
+
+use crate::cli::{Cli, Verb};
+
+/// Something could not be run.
+const COULD_NOT_RUN: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let outcome = match cli.verb {
+        Verb::Trace(args) => verbs::trace::run(args),
+        Verb::Show(args) => verbs::show::run(&args),
+        Verb::Doctor(args) => verbs::doctor::run(&args),
+        Verb::Generate(args) => verbs::generate::run(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        complain(&error);
+        ExitCode::from(COULD_NOT_RUN)
+    })
+}
+
+/// Help and version are answers; anything else is an error like every other.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // With standard output gone there is nobody left to tell.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    ExitCode::from(COULD_NOT_RUN)
+}
+
+/// An error as the user sees it: one line, whatever names are in it. With standard error gone there
+/// is nobody left to tell.
+fn complain(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "iotomy: {}", printable(&in_a_line(error), true));
+}
+
+/// What was attempted, then each cause that has not been said yet: errors of libraries tell their
+/// source, and have it as a source.
+fn in_a_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = line + ": " + &cause;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("No such file").context("cannot read x: No such file; look");
+        assert_eq!(in_a_line(&error), "cannot read x: No such file; look");
+        let error = anyhow::anyhow!("No such file").context("cannot read x");
+        assert_eq!(in_a_line(&error), "cannot read x: No such file");
+    }
+}

@@ -1,0 +1,65 @@
+//! What the terminal can show, and what the user wants it to.
+
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+
+use clap::ValueEnum;
+use iotomy_report::Style;
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How reports look; every verb that prints one has these.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Looks {
+    /// When to colour the report
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
+
+    /// Keep to ASCII characters
+    #[arg(long)]
+    ascii: bool,
+}
+
+/// The widest a report gets, however wide the terminal.
+const WIDEST: usize = 100;
+/// The narrowest, below which a table is no table.
+const NARROWEST: usize = 60;
+
+impl Looks {
+    /// How a report on `stream` is to look.
+    pub(crate) fn on(self, stream: &(impl AsFd + IsTerminal)) -> Style {
+        let terminal = stream.is_terminal();
+        let columns = rustix::termios::tcgetwinsize(stream).ok().filter(|_| terminal);
+        let columns = columns.map_or(WIDEST, |size| usize::from(size.ws_col));
+        let color = match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && set("NO_COLOR").is_none() && !is_dumb(),
+        };
+        let width = if columns == 0 { WIDEST } else { columns.clamp(NARROWEST, WIDEST) };
+        Style { color, unicode: !self.ascii, width }
+    }
+
+    /// How a report in a file is to look: the same everywhere.
+    pub(crate) fn in_a_file(self) -> Style {
+        Style { color: self.color == Color::Always, unicode: !self.ascii, width: WIDEST }
+    }
+}
+
+fn set(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn is_dumb() -> bool {
+    set("TERM").is_some_and(|term| term == "dumb")
+}

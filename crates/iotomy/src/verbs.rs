@@ -1,0 +1,7 @@
+//! A verb a file: its options, and the glue between the crates that do its work.
+
+pub(crate) mod doctor;
+pub(crate) mod generate;
+pub(crate) mod show;
+pub(crate) mod trace;
+mod view;

@@ -1,0 +1,145 @@
+//! `iotomy doctor`: what works on this machine, what does not, and why.
+//!
+//! It owns the order of the steps and the record `iotomy.doctor/1`; what is tried is the business
+//! of [`iotomy_observe::abilities`], and how the list looks that of [`render`]. The list is an
+//! answer even when everything in it is missing: only a list that could not be made is an error.
+
+mod render;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use iotomy_observe::abilities::{Context, OBSERVER_GROUP, Outcome, Tried, try_all};
+use iotomy_observe::{machine, rfc3339};
+use iotomy_record::Machine;
+use iotomy_record::store::OutputFile;
+use serde::Serialize;
+
+use crate::screen::Looks;
+
+/// List what works on this machine, what does not, and why
+///
+/// Every ability is tried, never guessed from a version, and nothing is left behind: no file, no
+/// mount, no process, no changed limit.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Try the file system of this folder instead of the current one's
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+
+    /// Write the list as a record too; `-` is standard output, and then there is no text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// What was found.
+#[derive(Debug)]
+struct Findings {
+    started: String,
+    machine: Machine,
+    abilities: Vec<Tried>,
+}
+
+impl Findings {
+    /// The observer a trace takes when none is asked for: the first that is ready.
+    fn observer(&self) -> Option<&'static str> {
+        let observers = self.abilities.iter().filter(|tried| tried.group == OBSERVER_GROUP);
+        observers.into_iter().find(|tried| tried.outcome.is_ready()).map(|tried| tried.name)
+    }
+}
+
+/// Tries everything and says what came of it.
+///
+/// # Errors
+/// The folder is none, or the list could not be written.
+pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    let context = match &args.path {
+        Some(folder) => Context { folder: checked(folder)? },
+        None => Context::default(),
+    };
+    let found = Findings {
+        started: rfc3339(SystemTime::now()),
+        machine: machine(),
+        abilities: try_all(&context),
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let stdout = Path::new("-");
+    if args.json.as_deref() != Some(stdout) {
+        let text = render::text(&found, &args.looks.on(&std::io::stdout()));
+        OutputFile::write(stdout, &here, text.as_bytes())?;
+    }
+    if let Some(file) = &args.json {
+        let mut json = serde_json::to_vec_pretty(&Record::of(&found))?;
+        json.push(b'\n');
+        OutputFile::write(file, &here, &json)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn checked(folder: &Path) -> Result<PathBuf> {
+    let name = folder.display();
+    let remedy = "name an existing folder with --path";
+    match fs::metadata(folder) {
+        Ok(found) if found.is_dir() => Ok(folder.to_owned()),
+        Ok(_) => bail!("cannot try the file system of {name}: it is not a folder; {remedy}"),
+        Err(error) => bail!("cannot try the file system of {name}: {error}; {remedy}"),
+    }
+}
+
+/// The record `iotomy.doctor/1`.
+#[derive(Debug, Serialize)]
+struct Record<'a> {
+    schema: &'static str,
+    started: &'a str,
+    machine: &'a Machine,
+    abilities: Vec<Entry<'a>>,
+}
+
+/// One ability in the record: `detail` when it is ready, `reason` and `remedy` when it is not.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    group: &'a str,
+    purpose: &'a str,
+    ready: bool,
+    detail: Option<&'a str>,
+    reason: Option<&'a str>,
+    remedy: Option<&'a str>,
+}
+
+impl<'a> Record<'a> {
+    fn of(found: &'a Findings) -> Self {
+        Self {
+            schema: "iotomy.doctor/1",
+            started: &found.started,
+            machine: &found.machine,
+            abilities: found.abilities.iter().map(Entry::of).collect(),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn of(tried: &'a Tried) -> Self {
+        let (detail, reason, remedy) = match &tried.outcome {
+            Outcome::Ready(detail) => (Some(detail.as_str()), None, None),
+            Outcome::Missing { reason, remedy } => {
+                (None, Some(reason.as_str()), Some(remedy.as_str()))
+            }
+        };
+        Self {
+            name: tried.name,
+            group: tried.group,
+            purpose: tried.purpose,
+            ready: tried.outcome.is_ready(),
+            detail,
+            reason,
+            remedy,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `iotomy show`: a saved record as the run that made it printed it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use iotomy_record::store;
+
+use super::view::ViewArgs;
+use crate::screen::Looks;
+
+/// Show a saved record as the run that made it printed it
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The record, as `--json` wrote it; `-` is standard input
+    #[arg(value_name = "FILE")]
+    record: PathBuf,
+
+    #[command(flatten)]
+    view: ViewArgs,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// Prints the record to standard output.
+pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
+    let mut record = store::load_trace(&args.record)?;
+    args.view.apply_to(&mut record.view);
+    let text = iotomy_report::trace(&record, &args.looks.on(&std::io::stdout()));
+    let here = std::env::current_dir().unwrap_or_default();
+    store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,328 @@
+//! `iotomy trace`: watches a command, a process or the machine, and reports what it asked of the
+//! kernel.
+//!
+//! Once a command runs, its run is never lost: whatever goes wrong afterwards with the report or
+//! the record is said, and the command's own exit status stands, unless it was 0.
+
+mod calls;
+mod user;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use iotomy_observe::{
+    OBSERVERS, Observation, ObserveError, Observer, Request, Target, machine, observer, rfc3339,
+};
+use iotomy_record::{Exit, Trace, View, store};
+use iotomy_sys::launch::{Command, LaunchError, find_program};
+
+use super::view::ViewArgs;
+use crate::screen::Looks;
+use crate::{COULD_NOT_RUN, complain};
+
+/// Watch what a command asks of the kernel, and where its time goes
+///
+/// Runs CMD untouched, with its standard input and output, signals and exit status, and reports on
+/// standard error when it has ended: system calls with their counts, errors, bytes and times, their
+/// distributions, and a ledger in which all thread time is accounted for. Every process and thread
+/// it makes is followed.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "iotomy trace [OPTIONS] [--] CMD [ARG]…\n       \
+                      iotomy trace [OPTIONS] -p PID\n       \
+                      iotomy trace [OPTIONS] -a",
+    after_help = "Examples:\n  \
+                  iotomy trace -- dd if=file of=copy bs=8192\n  \
+                  iotomy trace --files --call %io -- make\n  \
+                  iotomy trace --quantize wall --call read -p 1234 -d 10\n  \
+                  iotomy trace --json run.json -- ls -lR /usr; iotomy show --top 3 run.json"
+)]
+#[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid", "all"]))]
+pub(crate) struct TraceArgs {
+    /// The command to run, with its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    command: Vec<OsString>,
+
+    /// Watch a running process, all its threads and what it starts from now on, until it ends or
+    /// Ctrl-C
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pid: Option<u32>,
+
+    /// Watch every process of the machine, until Ctrl-C
+    #[arg(short, long)]
+    all: bool,
+
+    /// Watch no longer than this; a command goes on and is waited for
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Wait for every process the command leaves behind
+    #[arg(long, conflicts_with_all = ["pid", "all"])]
+    wait: bool,
+
+    /// Run the command as this user
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "all"])]
+    user: Option<String>,
+
+    /// How to watch; auto takes the best that works
+    #[arg(long, value_name = "NAME", default_value = AUTO, value_parser = observers())]
+    observer: String,
+
+    /// Count only these calls and groups, as in read,write,%file
+    #[arg(long = "call", value_name = "NAME,…", value_delimiter = ',', long_help = calls::help())]
+    calls: Vec<String>,
+
+    /// Count reads and writes by file, too
+    #[arg(long)]
+    files: bool,
+
+    #[command(flatten)]
+    view: ViewArgs,
+
+    /// Write the record to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the report to FILE instead of standard error; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print no report
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Most rows the observer keeps in each of its tables; what finds no room is counted as lost
+    #[arg(long, value_name = "N", default_value_t = Request::ROWS, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    max_rows: u32,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+const AUTO: &str = "auto";
+
+fn observers() -> impl TypedValueParser<Value = String> {
+    let names = OBSERVERS.iter().map(|observer| {
+        let declaration = observer.declaration();
+        clap::builder::PossibleValue::new(declaration.name).help(declaration.summary)
+    });
+    let auto = clap::builder::PossibleValue::new(AUTO).help("the first of these that works here");
+    PossibleValuesParser::new([auto].into_iter().chain(names))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Err(String::from("a watch takes more than 0 seconds"));
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are too many"))
+}
+
+/// Watches, reports, and leaves with the command's own status.
+pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    if let (Some(json), Some(output)) = (&args.json, &args.output)
+        && store::same_output(json, output, &here)
+    {
+        bail!("--json and --output both lead to {}; give them two files", json.display());
+    }
+    let request = match request(&args) {
+        Ok(request) => request,
+        Err(Refusal::Program(error, status)) => {
+            complain(&error);
+            return Ok(ExitCode::from(status));
+        }
+        Err(Refusal::Other(error)) => return Err(error),
+    };
+    say_how_to_end(&args);
+    let started = rfc3339(SystemTime::now());
+    let observation = match watch(&args.observer, &request) {
+        Ok(observation) => observation,
+        Err(error) => {
+            let status = launch_status(&error);
+            complain(&anyhow::Error::new(error));
+            return Ok(ExitCode::from(status));
+        }
+    };
+    let record = record(&args, &request, started, observation);
+    let written = write_out(&args, &record, &here);
+    let status = record.exit.map_or(0, Exit::status);
+    Ok(match written {
+        Ok(()) => ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)),
+        Err(error) => {
+            complain(&error);
+            let own = u8::try_from(status).unwrap_or(u8::MAX);
+            ExitCode::from(if own == 0 { COULD_NOT_RUN } else { own })
+        }
+    })
+}
+
+/// A watch without a command ends by the user, who sits at a terminal and sees nothing until then.
+fn say_how_to_end(args: &TraceArgs) {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() || args.quiet || !args.command.is_empty() {
+        return;
+    }
+    let whom = args.pid.map_or_else(|| String::from("the machine"), |pid| format!("process {pid}"));
+    let end = args.duration.map_or_else(String::new, |d| format!(" or {} s", d.as_secs_f64()));
+    let _ = writeln!(&stderr, "iotomy: watching {whom}; Ctrl-C{end} ends it and shows the report");
+}
+
+/// Why there is nothing to watch.
+enum Refusal {
+    /// The program cannot be run: the shell's status for it.
+    Program(anyhow::Error, u8),
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Refusal {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+fn request(args: &TraceArgs) -> Result<Request, Refusal> {
+    let target = match (args.pid, args.all) {
+        (Some(pid), _) => Target::Process(pid),
+        (None, true) => Target::Machine,
+        (None, false) => Target::Command(command(args)?),
+    };
+    Ok(Request {
+        target,
+        wait: args.wait,
+        duration: args.duration,
+        files: args.files,
+        calls: calls::calls(&args.calls)?,
+        rows: args.max_rows,
+    })
+}
+
+fn command(args: &TraceArgs) -> Result<Command, Refusal> {
+    let name = args.command.first().map(OsString::as_os_str).unwrap_or_default();
+    let (credentials, environment) = match &args.user {
+        None => (None, Vec::new()),
+        Some(name) => user::user(name).map(|(who, environment)| (Some(who), environment))?,
+    };
+    let path = std::env::var_os("PATH");
+    let program = find_program(name, path.as_deref()).map_err(|error| {
+        let status = exec_status(&error);
+        let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
+        Refusal::Program(said, status)
+    })?;
+    Ok(Command { program, argv: args.command.clone(), environment, credentials })
+}
+
+/// What to try when there is no program to run.
+fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str {
+    let is_path = name.as_encoded_bytes().contains(&b'/');
+    match error.kind() {
+        std::io::ErrorKind::NotFound if is_path => "; check the path",
+        std::io::ErrorKind::NotFound => "; it is in no folder of $PATH",
+        std::io::ErrorKind::PermissionDenied if is_path => "; is it executable? see `ls -l`",
+        _ => "",
+    }
+}
+
+/// As a shell has it: 127 for a program that is not there, 126 for one that cannot be run.
+fn exec_status(error: &std::io::Error) -> u8 {
+    if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+fn launch_status(error: &ObserveError) -> u8 {
+    match error {
+        ObserveError::Launch(LaunchError::Exec { source, .. }) => exec_status(source),
+        _ => COULD_NOT_RUN,
+    }
+}
+
+/// Watches by the observer called `name`, or by the first that works.
+fn watch(name: &str, request: &Request) -> Result<Observation, ObserveError> {
+    if let Some(observer) = observer(name) {
+        return observer.watch(request);
+    }
+    let mut refused: Vec<ObserveError> = Vec::new();
+    for observer in OBSERVERS {
+        say_fall_back(*observer, refused.last());
+        match observer.watch(request) {
+            Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
+            // A fall-back that cannot do it either: the best one's reason is what helps.
+            Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),
+            watched => return watched,
+        }
+    }
+    Err(refused.swap_remove(0))
+}
+
+/// Says in a line that and why a lesser observer is about to be used.
+fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
+    let Some(ObserveError::Unsupported { observer: other, reason, remedy }) = refused else {
+        return;
+    };
+    let slower = if observer.declaration().times_inflated {
+        ", which slows every call and inflates its times"
+    } else {
+        ""
+    };
+    let name = observer.declaration().name;
+    let line = format!("iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}");
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn record(args: &TraceArgs, request: &Request, started: String, seen: Observation) -> Trace {
+    let mut view = View { calls: args.calls.clone(), files: args.files, ..View::default() };
+    args.view.apply_to(&mut view);
+    let command = match &request.target {
+        Target::Command(command) => {
+            command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect()
+        }
+        _ => Vec::new(),
+    };
+    Trace {
+        schema: Trace::SCHEMA.to_owned(),
+        started,
+        command,
+        wall_ns: seen.wall_ns,
+        exit: seen.exit,
+        machine: machine(),
+        observer: seen.observer,
+        processes: seen.processes,
+        calls: seen.calls,
+        files: seen.files,
+        ledger: seen.ledger,
+        findings: Vec::new(),
+        still_running: seen.still_running,
+        view,
+    }
+}
+
+/// The report first: a record that cannot be written must not cost it.
+fn write_out(args: &TraceArgs, record: &Trace, here: &Path) -> Result<()> {
+    let mut failed = None;
+    if !args.quiet {
+        match &args.output {
+            None => {
+                let text = iotomy_report::trace(record, &args.looks.on(&std::io::stderr()));
+                // With standard error gone there is nobody left to tell.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            }
+            Some(path) => {
+                let style = if path == Path::new("-") {
+                    args.looks.on(&std::io::stdout())
+                } else {
+                    args.looks.in_a_file()
+                };
+                let text = iotomy_report::trace(record, &style);
+                failed = store::OutputFile::write(path, here, text.as_bytes()).err();
+            }
+        }
+    }
+    if let Some(path) = &args.json {
+        store::save_trace(record, path, here)?;
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}

@@ -1,0 +1,49 @@
+//! What of a record is shown: the options `trace` and `show` share.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use iotomy_record::{Quantity, SortKey, View};
+
+/// What of a record is shown.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ViewArgs {
+    /// Sort rows by this, largest first
+    #[arg(long, value_name = "KEY", value_parser = sort_keys())]
+    sort: Option<SortKey>,
+
+    /// Show at most N rows of a table; 0 shows all
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Show power-of-two distributions of these, instead of the returns of the calls that move
+    /// most
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = quantities())]
+    quantize: Vec<Quantity>,
+}
+
+impl ViewArgs {
+    /// Changes `view` where an option was given.
+    pub(crate) fn apply_to(&self, view: &mut View) {
+        if let Some(sort) = self.sort {
+            view.sort = sort;
+        }
+        if self.top.is_some() {
+            view.top = self.top;
+        }
+        if !self.quantize.is_empty() {
+            view.quantize.clone_from(&self.quantize);
+            view.quantize.dedup();
+        }
+    }
+}
+
+fn sort_keys() -> impl TypedValueParser<Value = SortKey> {
+    PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
+        SortKey::ALL.into_iter().find(|key| key.name() == name).ok_or("no such key")
+    })
+}
+
+fn quantities() -> impl TypedValueParser<Value = Quantity> {
+    PossibleValuesParser::new(Quantity::ALL.map(Quantity::name)).try_map(|name| {
+        Quantity::ALL.into_iter().find(|quantity| quantity.name() == name).ok_or("no such quantity")
+    })
+}

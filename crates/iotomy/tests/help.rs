@@ -1,0 +1,132 @@
+//! What iotomy says of itself, and of a command line it does not understand.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+
+use support::iotomy;
+
+fn said(arguments: &[&str]) -> String {
+    let output = iotomy(arguments).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
+    let help = said(&["--help"]);
+    for verb in ["trace", "show", "doctor", "generate"] {
+        assert!(help.contains(&format!("\n  {verb} ")), "{help}");
+        let of_verb = said(&[verb, "--help"]);
+        assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
+        assert!(said(&[verb, "-h"]).len() <= of_verb.len());
+    }
+    let trace = said(&["trace", "--help"]);
+    for option in [
+        "-p, --pid",
+        "-a, --all",
+        "-d, --duration",
+        "--wait",
+        "--user",
+        "--observer",
+        "--call",
+        "--files",
+        "--sort",
+        "--top",
+        "--quantize",
+        "--json",
+        "-o, --output",
+        "-q, --quiet",
+        "--max-rows",
+        "--color",
+        "--ascii",
+        "CMD",
+    ] {
+        assert!(trace.contains(option), "{option}: {trace}");
+    }
+    for name in ["auto", "bpf", "ptrace", "return", "on-cpu", "blocked"] {
+        assert!(trace.contains(name), "{name}: {trace}");
+    }
+    let show = said(&["show", "--help"]);
+    assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(said(&["--version"]), format!("iotomy {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn man_pages_and_completions_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let man = folder.path().join("a/man");
+    said(&["generate", "man", man.to_str().unwrap()]);
+    for name in ["iotomy.1", "iotomy-trace.1", "iotomy-show.1", "iotomy-doctor.1"] {
+        let page = fs::read_to_string(man.join(name)).unwrap();
+        assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
+    }
+    let page = fs::read_to_string(man.join("iotomy-trace.1")).unwrap();
+    assert!(page.contains("quantize") && page.contains("duration"));
+    let completions = folder.path().join("completions");
+    said(&["generate", "completions", completions.to_str().unwrap()]);
+    for name in ["iotomy.bash", "_iotomy", "iotomy.fish"] {
+        let script = fs::read_to_string(completions.join(name)).unwrap();
+        assert!(script.contains("quantize") && script.contains("trace"), "{name}");
+    }
+    let output = iotomy(&["generate", "man", "/proc/nowhere"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.starts_with(b"iotomy: cannot make /proc/nowhere"));
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
+    for words in [
+        &[][..],
+        &["no-such-verb"],
+        &["trace"],
+        &["trace", "--"],
+        &["trace", "--no-such-option", "true"],
+        &["trace", "-p", "1", "true"],
+        &["trace", "-p", "1", "-a"],
+        &["trace", "-a", "true"],
+        &["trace", "-a", "--wait"],
+        &["trace", "-p", "1", "--user", "root"],
+        &["trace", "-d", "0", "true"],
+        &["trace", "-d", "-1", "true"],
+        &["trace", "-d", "nan", "true"],
+        &["trace", "-d", "1e30", "true"],
+        &["trace", "--top", "-1", "true"],
+        &["trace", "--top", "99999999999999999999", "true"],
+        &["trace", "--sort", "size", "true"],
+        &["trace", "--quantize", "size", "true"],
+        &["trace", "--max-rows", "0", "true"],
+        &["trace", "--max-rows", "4294967296", "true"],
+        &["trace", "--observer", "strace", "true"],
+        &["trace", "--call", "no_such_call", "true"],
+        &["trace", "--call", "%no-such-group", "true"],
+        &["trace", "--call", "", "true"],
+        &["trace", "--json", "", "true"],
+        &["trace", "--json", "a", "--json", "b", "true"],
+        &["show"],
+        &["show", "a", "b"],
+        &["generate", "no-such-thing", "/tmp"],
+    ] {
+        let output = iotomy(words).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(output.stdout.is_empty() && !error.is_empty(), "{words:?}");
+        assert!(!error.contains("panicked"), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn a_name_that_is_nearly_a_call_is_answered_with_those_there_are() {
+    let answer = |words: &str| {
+        let output = iotomy(&["trace", "--call", words, "true"]).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(answer("stat64x").contains("stat"));
+    assert!(answer("%disk").contains("%file"));
+}

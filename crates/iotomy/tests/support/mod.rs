@@ -1,0 +1,389 @@
+//! What the black-box tests have in common: runs of the built command, whose every record is
+//! checked against what holds for any; waits for what the kernel says instead of for time; skips
+//! that are printed and counted.
+
+#![allow(dead_code, reason = "no test file needs all of it")]
+
+mod invariants;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use iotomy_record::{Call, Trace};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+pub(crate) const IOTOMY: &str = env!("CARGO_BIN_EXE_iotomy");
+
+/// Runs `test` with every observer that works here, and says which does not.
+pub(crate) fn each_observer(test: impl Fn(&str)) {
+    if bpf() {
+        test("bpf");
+    }
+    if works("ptrace") {
+        test("ptrace");
+    } else {
+        skip("ptrace does not work here");
+    }
+}
+
+/// Whether the bpf observer works here; a test that needs it and finds it does not is skipped.
+pub(crate) fn bpf() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    let works = *WORKS.get_or_init(|| works("bpf"));
+    if !works {
+        skip("bpf does not work here, or not for this user");
+    }
+    works
+}
+
+fn works(observer: &str) -> bool {
+    let trial = iotomy(&["trace", "-q", "--observer", observer, "true"]).output().unwrap();
+    trial.status.success()
+}
+
+/// Whether this is root; a test that needs it and finds it is not is skipped.
+pub(crate) fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        skip("needs root");
+    }
+    root
+}
+
+/// Whether `program` is there; a test that needs it and finds it is not is skipped.
+pub(crate) fn has(program: &str) -> bool {
+    let found =
+        iotomy_sys::launch::find_program(OsStr::new(program), std::env::var_os("PATH").as_deref());
+    if found.is_err() {
+        skip(&format!("there is no {program}"));
+    }
+    found.is_ok()
+}
+
+static SKIPS: AtomicU32 = AtomicU32::new(0);
+
+/// Says that a test, or a part of one, cannot be run here: past the harness, which would keep it to
+/// itself.
+pub(crate) fn skip(reason: &str) {
+    let count = SKIPS.fetch_add(1, Ordering::Relaxed) + 1;
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("?");
+    let _ = writeln!(std::io::stderr(), "skip {count}: {test}: {reason}");
+}
+
+/// The command, with the surroundings every test has: cargo sets a path along which a traced
+/// program's loader would look for every library in vain.
+pub(crate) fn iotomy(arguments: &[&str]) -> Command {
+    let mut command = Command::new(IOTOMY);
+    command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    command
+}
+
+/// The same surroundings for a command that is not watched, to compare with.
+pub(crate) fn bare(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    command
+}
+
+/// A trace that writes its record, to be run.
+pub(crate) struct Tracing {
+    pub(crate) command: Command,
+    pub(crate) folder: TempDir,
+}
+
+impl Tracing {
+    /// `iotomy trace` with `options`; `words` is the command with its arguments, if there is one.
+    pub(crate) fn new(observer: &str, options: &[&str], words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = iotomy(&["trace", "--observer", observer, "--json"]);
+        command.arg(folder.path().join("record.json")).args(options);
+        if !words.is_empty() {
+            command.arg("--").args(words);
+        }
+        Self { command, folder }
+    }
+
+    pub(crate) fn run(mut self) -> Traced {
+        let output = self.command.output().unwrap();
+        Traced { output, folder: self.folder }
+    }
+
+    /// Starts it with standard input, output and error as pipes.
+    pub(crate) fn start(mut self) -> Watching {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Watching { child: Some(child), output: Box::new(output), folder: Some(self.folder) }
+    }
+}
+
+/// A trace of a command that ran to its end.
+pub(crate) fn traced(observer: &str, options: &[&str], words: &[&str]) -> Traced {
+    Tracing::new(observer, options, words).run()
+}
+
+/// A trace under way.
+pub(crate) struct Watching {
+    child: Option<Child>,
+    output: Box<dyn BufRead + Send>,
+    folder: Option<TempDir>,
+}
+
+impl Watching {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// The next line on standard output, without its end.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Writes to standard input.
+    pub(crate) fn say(&mut self, text: &str) {
+        let child = self.child.as_mut().unwrap();
+        child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Ends standard input and waits for the end; standard output is what has not been read yet.
+    pub(crate) fn end(mut self) -> Traced {
+        let mut child = self.child.take().unwrap();
+        drop(child.stdin.take());
+        let mut output = child.wait_with_output().unwrap();
+        self.output.read_to_end(&mut output.stdout).unwrap();
+        Traced { output, folder: self.folder.take().unwrap() }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running.
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A trace that is over.
+pub(crate) struct Traced {
+    pub(crate) output: Output,
+    pub(crate) folder: TempDir,
+}
+
+impl Traced {
+    pub(crate) fn code(&self) -> i32 {
+        self.output.status.code().unwrap_or_else(|| panic!("{}", self.output.status))
+    }
+
+    pub(crate) fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.output.stdout).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> &str {
+        std::str::from_utf8(&self.output.stderr).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> PathBuf {
+        self.folder.path().join("record.json")
+    }
+
+    /// The record, checked against what holds for every record.
+    pub(crate) fn record(&self) -> Trace {
+        let record = iotomy_record::store::load_trace(self.json())
+            .unwrap_or_else(|error| panic!("{error}; iotomy said: {}", self.stderr()));
+        invariants::check(&record);
+        record
+    }
+
+    /// The record of a run of which nothing may have been missed.
+    pub(crate) fn whole_record(&self) -> Trace {
+        let record = self.record();
+        assert_eq!(record.observer.lost_events, 0);
+        assert_eq!(record.observer.incomplete_calls, 0, "{:?}", in_flight(&record));
+        assert!(record.still_running.is_empty(), "{:?}", record.still_running);
+        record
+    }
+}
+
+fn in_flight(record: &Trace) -> Vec<(&str, &str, u64)> {
+    let calls = record.calls.iter().filter(|call| call.in_flight > 0);
+    calls.map(|call| (call.exec.as_str(), call.syscall.as_str(), call.in_flight)).collect()
+}
+
+/// The only row of a call in all images of program `exec`.
+pub(crate) fn call<'a>(record: &'a Trace, exec: &str, syscall: &str) -> &'a Call {
+    let mut found = record.calls.iter().filter(|call| call.exec == exec && call.syscall == syscall);
+    let first = found.next().unwrap_or_else(|| panic!("no {syscall} of {exec}: {record:#?}"));
+    assert!(found.next().is_none(), "several rows of {syscall} of {exec}");
+    first
+}
+
+/// How often a call was made, in all images.
+pub(crate) fn count(record: &Trace, syscall: &str) -> u64 {
+    record.calls.iter().filter(|call| call.syscall == syscall).map(|call| call.calls).sum()
+}
+
+/// A program that runs beside the watch, ended with the test. It is started without a shell.
+pub(crate) struct Bystander {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Bystander {
+    /// Starts it and waits until it says a line, which is returned with it.
+    pub(crate) fn ready(words: &[&str]) -> (Self, String) {
+        let mut command = bare(words[0], &words[1..]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut bystander = Self { child, output };
+        let line = bystander.line();
+        (bystander, line)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Ends its standard input and waits for its status, as a shell has it.
+    pub(crate) fn end(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().unwrap();
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+/// A line of `/proc/PID/status`; `None` once the process is gone.
+pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|line| line.starts_with(field))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The letter of a process's state; `None` once it is gone.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    status(pid, "State")?.chars().next()
+}
+
+/// The processes whose parent is `pid`.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+/// Asks again until the answer is there. A state of `/proc` cannot be waited for in another way.
+pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
+    for _ in 0..60_000 {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// Waits until a process that was to be attached to is watched: until it has a tracer, or iotomy
+/// waits for its end (`/proc/PID/syscall` begins with the number of poll or ppoll).
+pub(crate) fn until_watching(watching: &Watching, observer: &str, pid: u32) {
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).ok();
+    until("it is watched", || match observer {
+        "bpf" => {
+            let call = fs::read_to_string(format!("/proc/{}/syscall", watching.pid())).ok()?;
+            (call.starts_with("7 ") || call.starts_with("271 ")).then_some(())
+        }
+        // Then the tracer sleeps in a poll, and has read what it wants to know of the process.
+        _ => (fs::read_dir(format!("/proc/{}/task", watching.pid())).ok()?.any(|task| {
+            let call = fs::read_to_string(task.unwrap().path().join("syscall"));
+            call.is_ok_and(|call| call.starts_with("61 ") || call.starts_with("7 "))
+        }) && threads()?.all(|task| {
+            let task = task.unwrap().file_name().into_string().unwrap();
+            status(task.parse().unwrap(), "TracerPid").is_none_or(|tracer| tracer != "0")
+        }))
+        .then_some(()),
+    });
+}
+
+/// Waits until a process is gone, reaped or not.
+pub(crate) fn until_ended(pid: u32) {
+    until("the process ends", || matches!(state(pid), None | Some('Z' | 'X')).then_some(()));
+}
+
+/// Writes an executable file.
+pub(crate) fn program(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = folder.join(name);
+    // By another process: a descriptor that is open for writing while another test forks would
+    // make the file busy.
+    let mut options = fs::OpenOptions::new();
+    drop(options.write(true).create_new(true).mode(0o755).open(&path).unwrap());
+    let mut cat = Command::new("dd");
+    cat.args(["status=none", "bs=1M", "iflag=fullblock"])
+        .arg(format!("of={}", path.display()))
+        .stdin(Stdio::piped());
+    let mut cat = cat.spawn().unwrap();
+    cat.stdin.take().unwrap().write_all(content).unwrap();
+    assert!(cat.wait().unwrap().success());
+    path
+}
+
+/// Everything a reader has, as text.
+pub(crate) fn text(mut reader: impl Read) -> String {
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// A folder with a copy of the command that every user may run.
+pub(crate) fn for_everyone() -> TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    program(folder.path(), "iotomy", &fs::read(IOTOMY).unwrap());
+    folder
+}
+
+/// The command as a user who owns nothing runs it, from a folder made by [`for_everyone`].
+pub(crate) fn as_nobody(folder: &Path) -> Command {
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
+    let mut command = bare("setpriv", &nobody);
+    command.arg(folder.join("iotomy")).current_dir(folder);
+    command
+}

@@ -1,0 +1,401 @@
+//! `iotomy trace -p PID`, `-a`, and what outlives a command.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+
+use iotomy_record::{Exit, Trace};
+use nix::sys::signal::Signal;
+use support::{
+    Bystander, Tracing, Watching, bare, bpf, count, each_observer, has, iotomy, program, root,
+    send, state, status, until, until_watching,
+};
+
+/// Threads blocked in a read; upon a line, 23 calls each, a child with 7, and the end upon another.
+const THREADS: &str = r#"
+    use threads; $| = 1; pipe my $from, my $to or die;
+    my @threads = map { threads->create(sub { sysread $from, my $byte, 1; getppid for 1..23 }) } 1..3;
+    print "ready\n"; <STDIN>;
+    syswrite $to, "xxx"; $_->join for @threads;
+    if (!fork) { getppid for 1..7; exit } wait;
+    print "done\n"; <STDIN>;
+"#;
+
+fn perl_with_threads() -> bool {
+    if !has("perl") {
+        return false;
+    }
+    let there = bare("perl", &["-Mthreads", "-e", "1"]).stderr(Stdio::null()).status().unwrap();
+    if !there.success() {
+        support::skip("this perl has no threads");
+    }
+    there.success()
+}
+
+fn attach(observer: &str, options: &[&str], pid: u32) -> Watching {
+    let pid_text = pid.to_string();
+    let options = [&["-p", &pid_text], options].concat();
+    let watching = Tracing::new(observer, &options, &[]).start();
+    until_watching(&watching, observer, pid);
+    watching
+}
+
+fn is_well(process: &Bystander) {
+    until("it is free and asleep", || {
+        let free = status(process.pid(), "TracerPid")? == "0";
+        (free && state(process.pid()) == Some('S')).then_some(())
+    });
+}
+
+#[test]
+fn a_running_process_is_watched_with_its_threads_and_children_to_its_end() {
+    if !perl_with_threads() {
+        return;
+    }
+    each_observer(|observer| {
+        let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+        let watching = attach(observer, &[], subject.pid());
+        subject.say("\n");
+        assert_eq!(subject.line(), "done");
+        let pid = subject.pid();
+        assert_eq!(subject.end(), 0);
+        let traced = watching.end();
+        assert_eq!(traced.code(), 0, "{}", traced.stderr());
+        let record = traced.record();
+        assert_eq!(count(&record, "getppid"), 3 * 23 + 7, "{observer}");
+        assert_eq!(record.observer.lost_events, 0);
+        // Four threads were in a call when the watch began.
+        assert_eq!(record.observer.incomplete_calls, 4, "{observer}");
+        assert_eq!((record.exit, record.command.len()), (None, 0));
+        let first = &record.processes[0];
+        assert_eq!((first.pid, first.exec.as_str(), first.threads), (pid, "perl", 4));
+        assert_eq!(first.argv[..2], ["perl", "-e"]);
+        assert_eq!(record.processes[1].ppid, pid);
+        assert!(record.still_running.is_empty());
+    });
+}
+
+#[test]
+fn an_interrupt_ends_the_watch_and_leaves_the_process_as_it_was() {
+    if !perl_with_threads() {
+        return;
+    }
+    each_observer(|observer| {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+            let watching = attach(observer, &[], subject.pid());
+            watching.signal(signal);
+            let traced = watching.end();
+            assert_eq!(traced.code(), 0, "{observer} {signal}");
+            assert!(traced.stderr().contains("watched for"), "{}", traced.stderr());
+            let record = traced.record();
+            assert_eq!(record.still_running.len(), 1, "{:?}", record.still_running);
+            assert_eq!(record.still_running[0].pid, subject.pid());
+            is_well(&subject);
+            subject.say("\n");
+            assert_eq!(subject.line(), "done", "{observer}");
+            assert_eq!(subject.end(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_duration_ends_the_watch_and_leaves_the_process_as_it_was() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let busy = r#"$| = 1; print "$$\n"; getppid while 1"#;
+        let (subject, _) = Bystander::ready(&["perl", "-e", busy]);
+        let pid = subject.pid().to_string();
+        let traced = support::traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
+        assert_eq!(traced.code(), 0);
+        let record = traced.record();
+        // The time until the first thread is watched is part of the duration.
+        assert!(record.wall_ns >= 150_000_000, "{}", record.wall_ns);
+        assert!(count(&record, "getppid") > 100, "{observer}");
+        // One may be under way when the watch begins, and one when it ends.
+        assert!(record.observer.incomplete_calls <= 2);
+        until("it is free and runs", || {
+            let free = status(subject.pid(), "TracerPid")? == "0";
+            (free && state(subject.pid()) == Some('R')).then_some(())
+        });
+    });
+}
+
+#[test]
+fn a_watch_that_ignores_a_hang_up_is_not_ended_by_one() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
+        let (mut subject, _) = Bystander::ready(&["perl", "-e", asks]);
+        let pid = subject.pid().to_string();
+        let mut tracing = Tracing::new(observer, &["-p", &pid], &[]);
+        let mut nohup = bare("perl", &["-e", "$SIG{HUP} = 'IGNORE'; exec @ARGV"]);
+        nohup.arg(tracing.command.get_program()).args(tracing.command.get_args());
+        tracing.command = nohup;
+        let watching = tracing.start();
+        until_watching(&watching, observer, subject.pid());
+        watching.signal(Signal::SIGHUP);
+        // Taken from the descriptor, where it is pending until then.
+        until("it has taken the signal", || {
+            let pending = status(watching.pid(), "ShdPnd")?;
+            (u64::from_str_radix(&pending, 16).unwrap() == 0).then_some(())
+        });
+        subject.say("\n");
+        assert_eq!(subject.line(), "done");
+        assert_eq!(subject.end(), 0);
+        assert_eq!(count(&watching.end().record(), "getppid"), 23, "{observer}");
+    });
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_an_error_in_a_line() {
+    let nobody = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    each_observer(|observer| {
+        for pid in [nobody.trim(), "2147483647"] {
+            let output = iotomy(&["trace", "--observer", observer, "-p", pid]).output().unwrap();
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{error}");
+            let said = format!("iotomy: cannot attach to process {pid}: No such process");
+            assert!(error.starts_with(&said), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
+    });
+    for pid in ["0", "-1", "4294967296", "x", ""] {
+        let output = iotomy(&["trace", "-p", pid]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_thread_of_the_kernel_cannot_be_attached_to() {
+    if status(2, "Name").is_none_or(|name| name != "kthreadd") {
+        support::skip("process 2 is no kernel thread here");
+        return;
+    }
+    each_observer(|observer| {
+        let output = iotomy(&["trace", "--observer", observer, "-p", "2"]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{observer}: {error}");
+        assert!(error.starts_with("iotomy: cannot attach to process 2: "), "{error}");
+    });
+}
+
+#[test]
+fn a_thread_that_is_not_the_first_stands_for_its_process_or_is_refused() {
+    if !perl_with_threads() {
+        return;
+    }
+    each_observer(|observer| {
+        let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+        let tasks = fs::read_dir(format!("/proc/{}/task", subject.pid())).unwrap();
+        let tids = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
+        let last = tids.max_by_key(|tid| tid.parse::<u32>().unwrap()).unwrap();
+        let traced = support::traced(observer, &["-p", &last, "-d", "0.05"], &[]);
+        let error = traced.stderr();
+        match traced.code() {
+            0 => assert_eq!(traced.record().processes[0].pid, subject.pid(), "{observer}"),
+            code => {
+                assert_eq!(code, 2);
+                assert!(error.starts_with("iotomy: cannot attach to process"), "{error}");
+                assert!(error.contains(&subject.pid().to_string()), "{observer}: {error}");
+            }
+        }
+        subject.say("\n");
+        assert_eq!(subject.line(), "done");
+    });
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_is_an_end_or_an_error_and_never_a_hang() {
+    each_observer(|observer| {
+        for moment in 0..8 {
+            let seconds = format!("0.{:03}", moment * 15);
+            let mut subject = bare("sleep", &[&seconds]).spawn().unwrap();
+            let pid = subject.id().to_string();
+            // A zombie for a while, when it ends before this process asks for it.
+            let traced = support::traced(observer, &["-p", &pid], &[]);
+            subject.wait().unwrap();
+            assert!(matches!(traced.code(), 0 | 2), "{observer}: {}", traced.stderr());
+            assert_eq!(traced.code() == 0, traced.json().exists(), "{}", traced.stderr());
+            if traced.code() == 0 {
+                traced.record();
+            }
+        }
+    });
+}
+
+#[test]
+fn an_exec_in_an_attached_process_begins_a_new_image() {
+    each_observer(|observer| {
+        let script = "echo ready; read line; exec sh -c 'exit 3'";
+        let (mut subject, _) = Bystander::ready(&["sh", "-c", script]);
+        let watching = attach(observer, &[], subject.pid());
+        subject.say("go\n");
+        assert_eq!(subject.end(), 3);
+        let record = watching.end().record();
+        let argv: Vec<&str> =
+            record.processes.iter().map(|p| p.argv.last().unwrap().as_str()).collect();
+        assert_eq!(argv, [script, "exit 3"], "{observer}");
+    });
+}
+
+fn of(record: &Trace, pid: u32, syscall: &str) -> u64 {
+    let rows = record.calls.iter().filter(|call| call.pid == pid && call.syscall == syscall);
+    rows.map(|call| call.calls).sum()
+}
+
+#[test]
+fn the_machine_is_watched_but_for_iotomy_itself() {
+    if !bpf() || !has("perl") {
+        return;
+    }
+    let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
+    let (mut before, _) = Bystander::ready(&["perl", "-e", asks]);
+    let watching = Tracing::new("bpf", &["-a"], &[]).start();
+    until_watching(&watching, "bpf", 0);
+    before.say("\n");
+    assert_eq!(before.line(), "done");
+    let (mut after, _) = Bystander::ready(&["perl", "-e", asks]);
+    after.say("\n");
+    assert_eq!(after.line(), "done");
+    let (own, pids) = (watching.pid(), [before.pid(), after.pid()]);
+    watching.signal(Signal::SIGINT);
+    let traced = watching.end();
+    assert_eq!(traced.code(), 0);
+    let record = traced.record();
+    for pid in pids {
+        assert_eq!(of(&record, pid, "getppid"), 23);
+        assert!(record.still_running.iter().any(|running| running.pid == pid));
+    }
+    assert!(record.processes.iter().all(|process| process.pid != own));
+    assert!(record.ledger.iter().all(|row| row.pid != own));
+    assert_eq!((record.exit, record.observer.lost_events), (None, 0));
+}
+
+#[test]
+fn a_watch_of_the_machine_ends_after_its_duration() {
+    if !bpf() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = program(folder.path(), "seen-by-all", b"#!/bin/sh\nread never\n");
+    let (_before, _) = Bystander::ready(&["sh", "-c", "echo ready; read never"]);
+    let traced = Tracing::new("bpf", &["-a", "-d", "0.5"], &[]).start();
+    until_watching(&traced, "bpf", 0);
+    let mut after = bare(path.to_str().unwrap(), &[]).stdin(Stdio::piped()).spawn().unwrap();
+    let record = traced.end().record();
+    drop(after.stdin.take());
+    let pid = after.id();
+    after.wait().unwrap();
+    assert!(record.wall_ns >= 400_000_000);
+    assert!(record.processes.iter().any(|p| p.pid == pid && p.exec == "seen-by-all"));
+}
+
+#[test]
+fn the_machine_cannot_be_watched_by_ptrace() {
+    let output = iotomy(&["trace", "--observer", "ptrace", "-a"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("the whole machine") && error.contains("bpf"), "{error}");
+    assert_eq!(error.lines().count(), 1);
+}
+
+/// Leaves a child behind that, upon a line, makes 23 calls.
+const DAEMON: &str = r#"
+    $| = 1;
+    if (fork) { exit 4 }
+    setpgrp; print "$$\n"; open STDOUT, ">/dev/null"; open STDERR, ">/dev/null";
+    <STDIN>; getppid for 1..23; sleep 1000 while $ARGV[0];
+"#;
+
+#[test]
+fn what_outlives_the_command_is_named_and_left_alone() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let words = ["perl", "-e", DAEMON, "for ever"];
+        let mut watching = Tracing::new(observer, &[], &words).start();
+        let daemon: u32 = watching.line().parse().unwrap();
+        let traced = watching.end();
+        assert_eq!(traced.code(), 4, "{observer}");
+        let record = traced.record();
+        assert_eq!(record.exit, Some(Exit::Code(4)));
+        assert_eq!(record.still_running.len(), 1, "{observer}: {:?}", record.still_running);
+        assert_eq!(record.still_running[0].pid, daemon);
+        assert_eq!(record.still_running[0].exec, "perl");
+        let said = format!("still running: perl ({daemon})");
+        assert!(traced.stderr().contains(&said), "{}", traced.stderr());
+        until("it is free and asleep", || {
+            (status(daemon, "TracerPid")? == "0" && state(daemon)? == 'S').then_some(())
+        });
+        send(daemon, Signal::SIGKILL);
+    });
+}
+
+#[test]
+fn with_wait_all_that_the_command_left_is_watched_to_its_end() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let mut watching = Tracing::new(observer, &["--wait"], &["perl", "-e", DAEMON]).start();
+        let daemon: u32 = watching.line().parse().unwrap();
+        until("its parent is gone", || {
+            (status(daemon, "PPid")? != parent_of(&watching)).then_some(())
+        });
+        watching.say("\n");
+        let traced = watching.end();
+        assert_eq!(traced.code(), 4, "{observer}");
+        let record = traced.whole_record();
+        assert_eq!(of(&record, daemon, "getppid"), 23, "{observer}");
+        assert!(state(daemon).is_none_or(|state| state == 'Z'));
+    });
+}
+
+/// The command's process id, as long as there is one.
+fn parent_of(watching: &Watching) -> String {
+    support::children(watching.pid()).first().map(u32::to_string).unwrap_or_default()
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_what_the_command_left() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let words = ["perl", "-e", DAEMON, "for ever"];
+        let mut watching = Tracing::new(observer, &["--wait"], &words).start();
+        let daemon: u32 = watching.line().parse().unwrap();
+        until("the command is gone", || support::children(watching.pid()).is_empty().then_some(()));
+        watching.signal(Signal::SIGINT);
+        let traced = watching.end();
+        assert_eq!(traced.code(), 4, "{observer}: {}", traced.stderr());
+        assert_eq!(traced.record().still_running[0].pid, daemon);
+        assert!(matches!(state(daemon), Some('S' | 'R')));
+        send(daemon, Signal::SIGKILL);
+    });
+}
+
+#[test]
+fn another_users_process_is_refused_without_privilege() {
+    if !root() || !has("setpriv") {
+        return;
+    }
+    let folder = support::for_everyone();
+    let (subject, _) = Bystander::ready(&["sh", "-c", "echo ready; read never"]);
+    let mut command = support::as_nobody(folder.path());
+    let output = command.args(["trace", "-p", &subject.pid().to_string()]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    let last = error.lines().last().unwrap();
+    assert!(last.contains("Operation not permitted") && last.contains("root"), "{error}");
+}

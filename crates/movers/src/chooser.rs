@@ -1,0 +1,228 @@
+//! The choice among the movers: which may serve a pair of descriptors, fastest first, and why.
+//!
+//! The order is reasoned here from what the kernel does on each route; the benches hold it against
+//! the clock. What cannot serve is kept with its reason, so that a choice can be explained.
+//!
+//! The one invariant: another mover is tried only while nothing has moved. After the first byte an
+//! error is an error.
+
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+
+use crate::splice::PIPE_SIZE;
+use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink};
+
+/// A mover to be tried.
+#[derive(Clone, Copy)]
+pub struct Step {
+    /// The mover.
+    pub mover: &'static dyn Mover,
+    /// Why it stands where it stands.
+    pub reason: &'static str,
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.mover.declaration().name, self.reason)
+    }
+}
+
+/// A mover that is not tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsuited {
+    /// Its name.
+    pub mover: &'static str,
+    /// Why not.
+    pub reason: String,
+}
+
+/// Which movers are to be tried, in this order, and which are not.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Those to be tried, fastest first.
+    pub steps: Vec<Step>,
+    /// All others.
+    pub unsuited: Vec<Unsuited>,
+}
+
+/// A mover that the kernel refused before anything had moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The mover.
+    pub mover: &'static str,
+    /// The call that was refused.
+    pub call: &'static str,
+    /// What the kernel said; `None` where it moved nothing without an error.
+    pub errno: Option<Errno>,
+}
+
+/// What came of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The mover that did it; `None` when every one of the plan was refused.
+    pub mover: Option<&'static str>,
+    /// What it moved.
+    pub moved: Moved,
+    /// Those that were refused before it, in the order they were tried.
+    pub refused: Vec<Refused>,
+}
+
+/// Chooses among all movers for this pair of descriptors.
+pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+    let order = order(source, target, job);
+    let mut plan = Plan { steps: Vec::new(), unsuited: Vec::new() };
+    for &(name, reason) in order {
+        let Some(mover) = crate::mover(name) else { continue };
+        match mover.serves(source, target, job) {
+            Ok(()) => plan.steps.push(Step { mover, reason }),
+            Err(reason) => plan.unsuited.push(Unsuited { mover: name, reason }),
+        }
+    }
+    for mover in MOVERS {
+        let name = mover.declaration().name;
+        if !order.iter().any(|(known, _)| *known == name) {
+            let reason = match mover.serves(source, target, job) {
+                Err(reason) => reason,
+                Ok(()) if mover.declaration().calls.is_empty() => "it moves nothing".to_owned(),
+                Ok(()) => "others are faster on this route".to_owned(),
+            };
+            plan.unsuited.push(Unsuited { mover: name, reason });
+        }
+    }
+    plan
+}
+
+/// The plan of one mover that was asked for by name.
+///
+/// # Errors
+/// Why it cannot serve this pair.
+pub fn only(
+    mover: &'static dyn Mover,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<Plan, String> {
+    mover.serves(source, target, job)?;
+    let step = Step { mover, reason: "asked for by name" };
+    Ok(Plan { steps: vec![step], unsuited: Vec::new() })
+}
+
+/// Carries a plan out: tries its movers in order until one is not refused.
+///
+/// Pipes at the ends are widened to 1 MiB where the kernel allows it, and stay so: each wake-up of
+/// the other side moves sixteen times as much. A mover run by itself leaves them as they are.
+///
+/// # Errors
+/// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
+pub fn run(
+    plan: &Plan,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<Report, MoveError> {
+    let mut refused = Vec::new();
+    if !(source.has_true_size() && source.size() <= NARROW) {
+        widen(source);
+        widen(target);
+    }
+    for step in &plan.steps {
+        let name = step.mover.declaration().name;
+        match step.mover.run(source, target, job)? {
+            Outcome::Done(moved) => return Ok(Report { mover: Some(name), moved, refused }),
+            Outcome::Refused { call, errno } => refused.push(Refused { mover: name, call, errno }),
+        }
+    }
+    Ok(Report { mover: None, moved: Moved::default(), refused })
+}
+
+/// The size of a pipe nobody has changed, in bytes.
+const NARROW: u64 = 64 * 1024;
+
+/// Makes a pipe hold more; refused to users who have many pipes, which is no matter.
+fn widen(end: &End<'_>) {
+    if end.kind() == Kind::Pipe && fcntl_getpipe_size(end.fd()).is_ok_and(|size| size < PIPE_SIZE) {
+        let _ = fcntl_setpipe_size(end.fd(), PIPE_SIZE);
+    }
+}
+
+type Order = &'static [(&'static str, &'static str)];
+
+/// What is worth trying on a route, fastest first.
+fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
+    // A plain copy is no reflink: who wants only that gets nothing else.
+    if job.reflink == Reflink::Always {
+        return ONLY_SHARED;
+    }
+    match (source.kind(), target.kind()) {
+        (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
+        (_, Kind::Regular) if target.is_append() => APPENDING,
+        (Kind::Regular, Kind::Regular) => FILE_TO_FILE,
+        (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
+        (Kind::Regular | Kind::Block, Kind::Socket) => FILE_TO_SOCKET,
+        (Kind::Regular | Kind::Block, _) if target.is_null_device() => FILE_TO_NULL,
+        (Kind::Pipe, Kind::Char) if !target.is_null_device() => STREAM_TO_DEVICE,
+        (Kind::Pipe, _) => FROM_PIPE,
+        (Kind::Socket, Kind::Pipe | Kind::Regular | Kind::Socket) => FROM_SOCKET,
+        (Kind::Char, Kind::Pipe) => DEVICE_TO_PIPE,
+        _ => ANYTHING,
+    }
+}
+
+const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot: two copies");
+
+static ONLY_SHARED: Order = &[("reflink", "nothing but shared extents was asked for")];
+
+// Sizes mean nothing and offloads end at once; such files are small.
+static MADE_UP: Order =
+    &[("read-write", "the source is made up when it is read, and offloads end at once")];
+
+// O_APPEND is refused by every offload, and its flag is not ours to clear.
+static APPENDING: Order =
+    &[("mmap-write", "the target appends: one copy, from the source's page cache"), BY_COPY];
+
+// No byte moves in a reflink. copy_file_range copies once, in the kernel, a GiB a crossing, and the
+// file system can do better still. sendfile does the same by way of a pipe between two file
+// systems, in rounds of 64 KiB.
+static FILE_TO_FILE: Order = &[
+    ("reflink", "no byte moves: the files share extents"),
+    ("copy-file-range", "one copy inside the kernel, or none where the file system shares"),
+    ("sendfile", "one copy inside the kernel, also between file systems"),
+    BY_COPY,
+];
+
+// References to the page cache, no copy. vmsplice would save one of read-write's two copies, for a
+// page fault and a fresh page each 4 KiB, which cost more than copying within the CPU's cache.
+static FILE_TO_PIPE: Order =
+    &[("splice", "no copy: the pipe is given references to the page cache"), BY_COPY];
+
+// sendfile splices through a pipe of the task's own, which saves the second crossing of splice.
+static FILE_TO_SOCKET: Order = &[
+    ("sendfile", "no copy: the socket is given references to the page cache"),
+    ("splice", "no copy, by way of a pipe"),
+    BY_COPY,
+];
+
+// The null device looks at nothing. Of a mapping it is not given a page; splicing finds each.
+static FILE_TO_NULL: Order = &[
+    ("mmap-write", "no copy: the null device asks for no page of the mapping"),
+    ("sendfile", "no copy: the null device drops references to the page cache"),
+    ("splice", "no copy, by way of a pipe"),
+    BY_COPY,
+];
+
+static FROM_PIPE: Order =
+    &[("splice", "pages change hands inside the kernel, and a file copies them once"), BY_COPY];
+
+// A terminal gains nothing from pages.
+static STREAM_TO_DEVICE: Order = &[BY_COPY];
+
+static FROM_SOCKET: Order =
+    &[("splice", "the pages received change hands inside the kernel"), BY_COPY];
+
+// splice from a device is a read into pages the kernel allocates for it: no second copy.
+static DEVICE_TO_PIPE: Order =
+    &[("splice", "one copy inside the kernel, in one crossing"), BY_COPY];
+
+static ANYTHING: Order = &[BY_COPY];

@@ -1,0 +1,259 @@
+//! The `direct` mover.
+//!
+//! ```text
+//! source ──pread64(2), O_DIRECT──▶ buffer A ──pwrite64(2), O_DIRECT──▶ target
+//!          by the device, thread 1  buffer B   by the device, thread 2
+//! ```
+//!
+//! Past the page cache: the devices read and write this process's memory, the CPU copies nothing,
+//! and what others have cached stays cached. Two buffers, so that one is read into while the other is
+//! written from. Two crossings a block; each waits for a device.
+//!
+//! `O_DIRECT` wants offsets and lengths in the device's blocks. Both positions must be aligned; the
+//! last partial block, and what the source has grown by meanwhile, goes through the descriptors as
+//! they were given. The flag is set on descriptions of our own, opened again by `/proc/self/fd`:
+//! those given may be shared with other processes.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use rustix::io::{Errno, pread, pwrite};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use iotomy_sys::buffer::Aligned;
+
+use crate::position::{Positions, apart, remaining};
+use crate::read_write::{pump, traffic};
+use crate::refusal::{only, plain, refused_or_failed};
+use crate::reopen::reopen;
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+
+pub(crate) struct Direct;
+
+static DECLARATION: Declaration = Declaration {
+    name: "direct",
+    summary: "O_DIRECT: past the page cache, double buffered",
+    description: "Devices read into and write from two buffers of this process in turns; nothing is \
+                  cached and the CPU copies nothing. The last partial block goes the plain way.",
+    man: &["open(2)", "pread(2)", "pwrite(2)", "statx(2)"],
+    calls: &["pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat", "open", "statx"],
+    by_reference: false,
+    positioned: true,
+};
+
+/// Bytes a request at least: small ones leave a device idle.
+const LEAST: usize = 1 << 20;
+
+/// The magic number of tmpfs, which takes the flag and copies all the same.
+const TMPFS: u64 = 0x0102_1994;
+
+impl Mover for Direct {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        let again = pipe_with(PipeFlags::CLOEXEC)
+            .and_then(|(out, _into)| reopen(out.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK));
+        match again {
+            Ok(_) => Probe::Ready,
+            Err(e) => Probe::Unsupported(format!("open of /proc/self/fd: {}", io::Error::from(e))),
+        }
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        only(source, "source", &[Kind::Regular, Kind::Block])?;
+        only(target, "target", &[Kind::Regular, Kind::Block])?;
+        if source.kind() == Kind::Regular && !source.has_true_size() {
+            return Err("the source is made up when it is read".to_owned());
+        }
+        plain(source, target)?;
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let prepared = match Whole::prepare(source, target, job) {
+            Ok(prepared) => prepared,
+            Err((call, errno)) => {
+                return refused_or_failed(&DECLARATION, call, Side::Either, 0, errno);
+            }
+        };
+        let start = prepared.start;
+        let bulk = match prepared.carry(job) {
+            Ok(bulk) => bulk,
+            Err(Failure { call, side, moved, errno }) => {
+                let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
+                return outcome.map_err(|error| start.settle_after(source, target, error));
+            }
+        };
+        start.settle(&DECLARATION, source, target, bulk)?;
+        let tail = pump(&DECLARATION, source, target, job, bulk)?;
+        let plain = traffic(target, tail);
+        // A file system in memory has no device that could do the copying.
+        let copies = [source, target].iter().filter(|end| end.magic() == TMPFS).count() as u64;
+        let traffic = Traffic {
+            referenced: 0,
+            copied: plain.copied + copies * bulk,
+            touched: plain.touched + bulk,
+        };
+        Ok(Outcome::Done(Moved { bytes: bulk + tail, traffic }))
+    }
+}
+
+/// The whole blocks of a run.
+struct Whole {
+    source: OwnedFd,
+    target: OwnedFd,
+    start: Positions,
+    length: u64,
+    block: usize,
+    align: usize,
+}
+
+struct Failure {
+    call: &'static str,
+    side: Side,
+    moved: u64,
+    errno: Errno,
+}
+
+/// A buffer on its way from the reading to the writing thread, with what was read into it.
+type Filled = (Aligned, Result<usize, Errno>);
+
+impl Whole {
+    fn prepare(
+        source: &End<'_>,
+        target: &End<'_>,
+        job: &Job<'_>,
+    ) -> Result<Self, (&'static str, Errno)> {
+        let start = Positions::of(source, target).map_err(|e| ("lseek", e))?;
+        let align = alignment(source)?.max(alignment(target)?);
+        if start.source % align != 0 || start.target % align != 0 {
+            return Err(("pread64", Errno::INVAL));
+        }
+        let again = |end: &End<'_>, flags| {
+            reopen(end.fd(), flags | OFlags::DIRECT).map_err(|e| ("open", e))
+        };
+        let left = match source.kind() {
+            // A device's size is not in its stat: reading tells where it ends.
+            Kind::Block => job.count.unwrap_or(u64::MAX),
+            _ => remaining(source, start.source, job).map_err(|e| ("fstat", e))?,
+        };
+        let unit = usize::try_from(align).map_err(|_| ("statx", Errno::INVAL))?;
+        Ok(Self {
+            source: again(source, OFlags::RDONLY)?,
+            target: again(target, OFlags::WRONLY)?,
+            start,
+            length: left - left % align,
+            block: job.block_size.max(LEAST).next_multiple_of(unit),
+            align: unit,
+        })
+    }
+
+    /// Reads in a thread of its own and writes in this one; returns how much has reached the target.
+    fn carry(self, job: &Job<'_>) -> Result<u64, Failure> {
+        if self.length == 0 {
+            return Ok(0);
+        }
+        let (to_write, filled) = sync_channel::<Filled>(2);
+        let (to_read, emptied) = sync_channel::<Aligned>(2);
+        for _ in 0..2 {
+            // Room for both, so it neither waits nor fails.
+            let _ = to_read.send(Aligned::new(self.block));
+        }
+        thread::scope(|scope| {
+            let whole = &self;
+            let reader =
+                thread::Builder::new().spawn_scoped(scope, move || whole.read(&emptied, &to_write));
+            if reader.is_err() {
+                return Err(Failure::new("clone3", Side::Either, 0, Errno::NOMEM));
+            }
+            // Returning drops both channels' ends, which ends the reader.
+            whole.write(filled, to_read, job)
+        })
+    }
+
+    fn read(&self, emptied: &Receiver<Aligned>, to_write: &SyncSender<Filled>) {
+        let mut at = 0;
+        while at < self.length {
+            let Ok(mut buffer) = emptied.recv() else { return };
+            let want = usize::try_from(self.length - at).map_or(self.block, |n| n.min(self.block));
+            let got = again_if_interrupted(|| {
+                pread(&self.source, &mut buffer[..want], self.start.source + at)
+            });
+            let ended = !matches!(got, Ok(got) if got == want);
+            at += want as u64;
+            if to_write.send((buffer, got)).is_err() || ended {
+                return;
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        filled: Receiver<Filled>,
+        to_read: SyncSender<Aligned>,
+        job: &Job<'_>,
+    ) -> Result<u64, Failure> {
+        let mut moved = 0;
+        for (buffer, got) in &filled {
+            let got = got.map_err(|e| Failure::new("pread64", Side::Source, moved, e))?;
+            // A short read, of a source that has shrunk: what is no whole block is left to the tail.
+            let whole = got - got % self.align;
+            let mut put = 0;
+            while put < whole {
+                let at = self.start.target + moved;
+                let answer = again_if_interrupted(|| pwrite(&self.target, &buffer[put..whole], at));
+                match answer {
+                    Ok(n @ 1..) => {
+                        put += n;
+                        moved += n as u64;
+                        job.advance(n as u64);
+                    }
+                    // After a short write the rest need not be whole blocks: it goes the plain
+                    // way, which also tells the reason.
+                    Err(Errno::INVAL) if moved > 0 => return Ok(moved),
+                    answer => {
+                        let errno = answer.err().unwrap_or(Errno::IO);
+                        return Err(Failure::new("pwrite64", Side::Target, moved, errno));
+                    }
+                }
+            }
+            // The reader may have left, having read all.
+            let _ = to_read.send(buffer);
+        }
+        Ok(moved)
+    }
+}
+
+impl Failure {
+    fn new(call: &'static str, side: Side, moved: u64, errno: Errno) -> Self {
+        Self { call, side, moved, errno }
+    }
+}
+
+/// What offsets and lengths must be multiples of, in bytes.
+fn alignment(end: &End<'_>) -> Result<u64, (&'static str, Errno)> {
+    match statx(end.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            match stat.stx_dio_offset_align.max(stat.stx_dio_mem_align) {
+                0 => Err(("statx", Errno::OPNOTSUPP)),
+                align => Ok(align.into()),
+            }
+        }
+        // Before Linux 6.1, or a file system that does not say: a page does everywhere.
+        _ => Ok(4096),
+    }
+}
+
+fn again_if_interrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            answer => return answer,
+        }
+    }
+}

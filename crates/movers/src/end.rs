@@ -1,0 +1,157 @@
+//! One end of a copy: a descriptor, and what is known of it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
+
+/// What a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character device, such as a terminal or the null device.
+    Char,
+    /// A block device.
+    Block,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// The word messages use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Regular => "regular file",
+            Self::Directory => "directory",
+            Self::Pipe => "pipe",
+            Self::Socket => "socket",
+            Self::Char => "character device",
+            Self::Block => "block device",
+            Self::Other => "file of another kind",
+        }
+    }
+}
+
+/// One end of a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'fd> {
+    fd: BorrowedFd<'fd>,
+    kind: Kind,
+    size: u64,
+    blocks: u64,
+    identity: (u64, u64),
+    device_number: u64,
+    append: bool,
+    direct: bool,
+    non_blocking: bool,
+    magic: u64,
+}
+
+/// File systems whose files say they are regular and are made up when read: their sizes mean
+/// nothing, and an in-kernel copy of them ends at once.
+const MADE_UP: [u64; 8] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x7363_6673, // securityfs
+    0xcafe_4a11, // bpf
+];
+
+impl<'fd> End<'fd> {
+    /// Looks at a descriptor.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn of(fd: &'fd impl AsFd) -> io::Result<Self> {
+        let fd = fd.as_fd();
+        let stat = fstat(fd)?;
+        let flags = fcntl_getfl(fd)?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::Regular,
+            FileType::Directory => Kind::Directory,
+            FileType::Fifo => Kind::Pipe,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice => Kind::Char,
+            FileType::BlockDevice => Kind::Block,
+            _ => Kind::Other,
+        };
+        Ok(Self {
+            fd,
+            kind,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
+            identity: (stat.st_dev, stat.st_ino),
+            device_number: stat.st_rdev,
+            append: flags.contains(OFlags::APPEND),
+            direct: flags.contains(OFlags::DIRECT),
+            non_blocking: flags.contains(OFlags::NONBLOCK),
+            magic: fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned()),
+        })
+    }
+
+    /// The descriptor.
+    pub fn fd(&self) -> BorrowedFd<'fd> {
+        self.fd
+    }
+
+    /// What it leads to.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The size of a regular file when it was looked at, in bytes. Of a made-up file it means
+    /// nothing; see [`End::has_true_size`].
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether [`End::size`] is the number of bytes there are to read.
+    pub fn has_true_size(&self) -> bool {
+        self.kind == Kind::Regular && !MADE_UP.contains(&self.magic)
+    }
+
+    /// Whether a regular file takes less room than its size: it probably has holes.
+    pub fn may_have_holes(&self) -> bool {
+        self.kind == Kind::Regular && self.blocks.saturating_mul(512) < self.size
+    }
+
+    /// Device and inode.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// Whether writes go to the file's end (`O_APPEND`).
+    pub fn is_append(&self) -> bool {
+        self.append
+    }
+
+    /// Whether reads and writes go past the page cache (`O_DIRECT`) and must be aligned.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Whether calls on it do not wait (`O_NONBLOCK`).
+    pub fn is_non_blocking(&self) -> bool {
+        self.non_blocking
+    }
+
+    /// The magic number of its file system, 0 when unknown.
+    pub fn magic(&self) -> u64 {
+        self.magic
+    }
+
+    /// Whether it is the null device, which takes everything and looks at nothing.
+    pub fn is_null_device(&self) -> bool {
+        self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 3)
+    }
+}

@@ -1,0 +1,61 @@
+//! What the calls that move bytes inside the kernel have in common: how much one of them takes, what
+//! becomes of the pages, and which promises that keeps.
+
+use rustix::io::Errno;
+
+use crate::{End, Job, Kind, Probe, Traffic};
+
+/// The most bytes one call is asked for: a GiB, below the 0x7fff_f000 the kernel moves at once, so
+/// that a short answer means something, and progress is seen now and then.
+pub(crate) const MOST: usize = 1 << 30;
+
+/// Whether `end` has pages of its own in the page cache, which later writes change.
+fn is_cached(end: &End<'_>) -> bool {
+    matches!(end.kind(), Kind::Regular | Kind::Block)
+}
+
+/// Whether a target keeps the pages it is given, and does not copy from them at once.
+fn keeps_pages(target: &End<'_>) -> bool {
+    matches!(target.kind(), Kind::Pipe | Kind::Socket)
+}
+
+/// Says why not when pages of the source's cache would be handed on although later writes to it
+/// must not show through.
+pub(crate) fn by_value_kept(
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(), String> {
+    if job.by_value && is_cached(source) && keeps_pages(target) {
+        return Err("later writes to the source could show through".to_owned());
+    }
+    Ok(())
+}
+
+/// What happens to `bytes` on their way through the kernel by way of a pipe.
+///
+/// Into the pipe, files, sockets and pipes hand over references to their pages; devices and files
+/// made up when read copy. Out of it, pipes and sockets keep the references, the null device drops
+/// them, and all else copies.
+pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, bytes: u64) -> Traffic {
+    let hands_over = match source.kind() {
+        Kind::Regular => source.has_true_size(),
+        Kind::Block | Kind::Pipe | Kind::Socket => true,
+        _ => false,
+    };
+    let copies_out = !keeps_pages(target) && !target.is_null_device();
+    Traffic {
+        referenced: if hands_over { bytes } else { 0 },
+        copied: bytes * (u64::from(!hands_over) + u64::from(copies_out)),
+        touched: 0,
+    }
+}
+
+/// A probe's result from a call that can only fail: with `expected` when it is there.
+pub(crate) fn probed(call: &str, answer: Result<usize, Errno>, expected: &[Errno]) -> Probe {
+    match answer {
+        Ok(_) => Probe::Ready,
+        Err(errno) if expected.contains(&errno) => Probe::Ready,
+        Err(errno) => Probe::Unsupported(format!("{call}: {}", std::io::Error::from(errno))),
+    }
+}

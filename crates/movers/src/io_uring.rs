@@ -1,0 +1,155 @@
+//! The `io-uring` mover.
+//!
+//! ```text
+//! file to file:  source ──read──▶ slot's buffer ──write──▶ target    linked, `depth` slots at once
+//!                         copy 1                  copy 2
+//! else:          source ──read──▶ buffer A/B ─────write──▶ target    one of each at once, in order
+//! ```
+//!
+//! The copies of `read-write`, but the kernel is asked for several moves in one crossing, and reads
+//! while it writes. Descriptors and buffers are registered, so it looks them up and pins them once.
+//! A buffer belongs to the kernel from the request to its completion; `iotomy_sys::copy_ring` sees to
+//! that.
+//!
+//! The one invariant: the order of a stream is kept by having one read and one write under way at
+//! most. Between files there is no order to keep; blocks are begun in order and all that were begun
+//! are brought to an end, so everything before the first unfinished one has reached the target.
+
+mod files;
+mod stream;
+
+use std::io;
+
+use rustix::io::Errno;
+
+use iotomy_sys::copy_ring::CopyRing;
+
+use crate::position::{Positions, apart, remaining};
+use crate::read_write::{pump, traffic};
+use crate::refusal::{plain, refused_or_failed};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+
+pub(crate) struct IoUring;
+
+static DECLARATION: Declaration = Declaration {
+    name: "io-uring",
+    summary: "io_uring(7): reads and writes asked for together",
+    description: "Reads linked to writes, several blocks at once between files, one of each between \
+                  streams; the copies of read-write with fewer crossings.",
+    man: &["io_uring(7)", "io_uring_enter(2)"],
+    calls: &[
+        "io_uring_setup",
+        "io_uring_register",
+        "io_uring_enter",
+        "read",
+        "write",
+        "ppoll",
+        "lseek",
+        "fstat",
+    ],
+    by_reference: false,
+    positioned: true,
+};
+
+/// Bytes a slot's buffer holds at most: a request's length is 32 bits wide.
+const MOST: usize = 1 << 30;
+
+/// Slots at most: more than any device has use for.
+const MOST_SLOTS: u32 = 1024;
+
+impl Mover for IoUring {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        match iotomy_sys::probe::io_uring::setup() {
+            Ok(_) => Probe::Ready,
+            Err(refusal) => Probe::Unsupported(refusal.to_string()),
+        }
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        for (end, role) in [(source, "source"), (target, "target")] {
+            if matches!(end.kind(), Kind::Directory | Kind::Other) {
+                return Err(format!("the {role} is a {}", end.kind().name()));
+            }
+        }
+        plain(source, target)?;
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let files = source.has_true_size() && target.kind() == Kind::Regular;
+        let slots = if files { job.depth.clamp(1, MOST_SLOTS) } else { 2 };
+        let block = job.block_size.clamp(1, MOST);
+        let mut ring = match CopyRing::new(source.fd(), target.fd(), slots, block) {
+            Ok(ring) => ring,
+            Err((call, e)) => {
+                return Ok(Outcome::Refused { call, errno: Some(errno(e)) });
+            }
+        };
+        if files {
+            return between_files(&mut ring, source, target, job);
+        }
+        match stream::carry(&mut ring, source, target, job) {
+            Ok(bytes) => Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) })),
+            Err(failure) => refused_or_failed(
+                &DECLARATION,
+                failure.call,
+                failure.side,
+                failure.moved,
+                failure.errno,
+            )
+            .map_err(|error| error.losing(failure.lost)),
+        }
+    }
+}
+
+fn between_files(
+    ring: &mut CopyRing,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<Outcome, MoveError> {
+    let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
+    let start = match Positions::of(source, target) {
+        Ok(start) => start,
+        Err(errno) => return refused("lseek", errno),
+    };
+    let length = match remaining(source, start.source, job) {
+        Ok(length) => length,
+        Err(errno) => return refused("fstat", errno),
+    };
+    let bulk = match files::carry(ring, start, length, job) {
+        Ok(bulk) => bulk,
+        Err(failure) => {
+            let Failure { call, side, moved, errno, .. } = failure;
+            let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
+            return outcome.map_err(|error| start.settle_after(source, target, error));
+        }
+    };
+    start.settle(&DECLARATION, source, target, bulk)?;
+    // What the source has grown by meanwhile; most often nothing.
+    let bytes = bulk + pump(&DECLARATION, source, target, job, bulk)?;
+    Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) }))
+}
+
+/// Why a run ended early.
+struct Failure {
+    call: &'static str,
+    side: Side,
+    moved: u64,
+    lost: u64,
+    errno: Errno,
+}
+
+impl Failure {
+    fn new(call: &'static str, side: Side, moved: u64, errno: Errno) -> Self {
+        Self { call, side, moved, lost: 0, errno }
+    }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}

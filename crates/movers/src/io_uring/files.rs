@@ -1,0 +1,171 @@
+//! Between regular files: a linked read and write for each block, several blocks at once.
+
+use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
+use rustix::io::Errno;
+
+use super::{Failure, errno};
+use crate::position::Positions;
+use crate::refusal::is_refusal;
+use crate::{Job, Side};
+
+/// A block on its way. Its first byte that has not reached the target is at `at`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    at: u64,
+    /// Bytes still to be moved.
+    left: usize,
+    /// What the buffer holds of them: from here, until here.
+    from: usize,
+    until: usize,
+    /// Whether its requests end what it is about: it is at the source's end, or has failed.
+    over: bool,
+}
+
+/// The run so far.
+struct Files<'a, 'b> {
+    ring: &'a mut CopyRing,
+    start: Positions,
+    length: u64,
+    job: &'a Job<'b>,
+    blocks: Vec<Block>,
+    /// Where the next block begins.
+    next: u64,
+    /// The first byte known not to reach the target.
+    stop: u64,
+    failure: Option<(u64, &'static str, Side, Errno)>,
+    advanced: u64,
+}
+
+/// Moves `length` bytes between offsets; returns how many had been moved when the source ended.
+pub(super) fn carry(
+    ring: &mut CopyRing,
+    start: Positions,
+    length: u64,
+    job: &Job<'_>,
+) -> Result<u64, Failure> {
+    let blocks = vec![Block::default(); ring.slots()];
+    let mut files = Files {
+        ring,
+        start,
+        length,
+        job,
+        blocks,
+        next: 0,
+        stop: length,
+        failure: None,
+        advanced: 0,
+    };
+    for slot in 0..files.blocks.len() {
+        files.begin(slot);
+    }
+    let mut broken = None;
+    while files.ring.is_busy() {
+        match files.ring.wait() {
+            Ok(completion) => files.completed(&completion, broken.is_none()),
+            Err(e) => {
+                files.ring.cancel();
+                broken.get_or_insert(errno(e));
+            }
+        }
+    }
+    if let Some(e) = broken {
+        let open = files.blocks.iter().filter(|block| block.left > 0).map(|block| block.at);
+        let at = open.min().unwrap_or(files.next);
+        files.fail(at, "io_uring_enter", Side::Either, e);
+    }
+    match files.failure {
+        // What is refused must have moved nothing at all, also behind the failure.
+        Some((0, call, side, e)) if files.advanced > 0 && is_refusal(e) => {
+            Err(Failure::new(call, side, 0, Errno::IO))
+        }
+        Some((at, call, side, e)) if at <= files.stop => Err(Failure::new(call, side, at, e)),
+        _ => Ok(files.stop),
+    }
+}
+
+impl Files<'_, '_> {
+    /// Begins the next block, if there is one.
+    fn begin(&mut self, slot: usize) {
+        self.blocks[slot] = Block::default();
+        if self.next >= self.stop {
+            return;
+        }
+        let most = self.ring.block_bytes();
+        let left = usize::try_from(self.length - self.next).map_or(most, |left| left.min(most));
+        self.blocks[slot] = Block { at: self.next, left, ..Block::default() };
+        self.next += left as u64;
+        self.request(slot);
+    }
+
+    /// Asks for what a block lacks next.
+    fn request(&mut self, slot: usize) {
+        let block = self.blocks[slot];
+        let (from, to) = (self.start.source + block.at, self.start.target + block.at);
+        if block.from < block.until {
+            self.ring.write(slot, block.from..block.until, Some(to));
+        } else {
+            self.blocks[slot].from = 0;
+            self.blocks[slot].until = 0;
+            self.ring.read_then_write(slot, block.left, from, to);
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion, going_on: bool) {
+        let Completion { slot, half, ref result } = *completion;
+        let block = &mut self.blocks[slot];
+        match (half, result) {
+            (Half::Read, Ok(0)) => {
+                let at = block.at;
+                block.over = true;
+                self.stop = self.stop.min(at);
+            }
+            (Half::Read, Ok(got)) => block.until = *got,
+            (Half::Write, Ok(0)) => self.failed(slot, "write", Side::Target, Errno::IO),
+            (Half::Write, Ok(put)) => {
+                block.from += put;
+                block.at += *put as u64;
+                block.left -= put;
+                self.advanced += *put as u64;
+                self.job.advance(*put as u64);
+            }
+            (half, Err(e)) => match (half, errno_of(e)) {
+                // Interrupted, or the write behind a read that was not whole: asked for again.
+                (_, Errno::INTR | Errno::AGAIN | Errno::CANCELED) => {}
+                (Half::Read, e) => self.failed(slot, "read", Side::Source, e),
+                (Half::Write, e) => self.failed(slot, "write", Side::Target, e),
+            },
+        }
+        if going_on && !self.ring.is_slot_busy(slot) {
+            self.go_on(slot);
+        }
+    }
+
+    fn failed(&mut self, slot: usize, call: &'static str, side: Side, errno: Errno) {
+        self.blocks[slot].over = true;
+        self.fail(self.blocks[slot].at, call, side, errno);
+    }
+
+    fn fail(&mut self, at: u64, call: &'static str, side: Side, errno: Errno) {
+        self.stop = self.stop.min(at);
+        if self.failure.is_none_or(|(known, ..)| at < known) {
+            self.failure = Some((at, call, side, errno));
+        }
+    }
+
+    /// Goes on with a block whose last request has ended.
+    fn go_on(&mut self, slot: usize) {
+        let block = self.blocks[slot];
+        if block.over {
+            return;
+        }
+        if block.left > 0 {
+            self.request(slot);
+        } else {
+            self.begin(slot);
+        }
+    }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,174 @@
+//! What is to be moved, under which conditions, and what came of it.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use crate::Declaration;
+
+/// The block size of movers that pass bytes through a buffer of their own, in bytes, unless the job
+/// says otherwise: past it, larger blocks gain nothing and leave the CPU's cache.
+pub const BLOCK_SIZE: usize = 256 * 1024;
+
+/// Whether a target may share its source's extents until one of them is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reflink {
+    /// Where the file system can.
+    #[default]
+    Auto,
+    /// Not at all: the bytes are to exist twice.
+    Never,
+    /// Only so: better no copy than one that takes room.
+    Always,
+}
+
+/// What is to be moved, under which conditions.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    /// How many bytes at most; `None` until the source ends.
+    pub count: Option<u64>,
+    /// Bytes a request, for movers that have a choice.
+    pub block_size: usize,
+    /// Requests under way at once, for movers that can have several.
+    pub depth: u32,
+    /// Threads, for movers that can use several.
+    pub threads: u32,
+    /// Whether later writes to the source must not show through in the target.
+    pub by_value: bool,
+    /// Whether the target may share the source's extents on the disk.
+    pub reflink: Reflink,
+    /// Whether mapped windows are filled when they are mapped, and not at each first touch.
+    pub populate: bool,
+    /// Whether mapped windows are to be of huge pages where the file system has them.
+    pub huge_pages: bool,
+    /// Bytes moved so far, for whoever shows progress.
+    pub progress: &'a AtomicU64,
+}
+
+impl<'a> Job<'a> {
+    /// Everything there is, as movers like it best.
+    pub fn new(progress: &'a AtomicU64) -> Self {
+        Self {
+            count: None,
+            block_size: BLOCK_SIZE,
+            depth: 8,
+            threads: 2,
+            by_value: false,
+            reflink: Reflink::Auto,
+            populate: false,
+            huge_pages: false,
+            progress,
+        }
+    }
+
+    /// How many more bytes are wanted after `moved`, at most `most`.
+    pub fn want(&self, moved: u64, most: usize) -> usize {
+        let left = self.count.map_or(u64::MAX, |count| count.saturating_sub(moved));
+        usize::try_from(left).map_or(most, |left| left.min(most))
+    }
+
+    /// Tells that `bytes` more have reached the target.
+    pub fn advance(&self, bytes: u64) {
+        self.progress.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What really happened to the bytes. A byte can be in more than one figure, or in none but `moved`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes whose pages or extents the target was given references to.
+    pub referenced: u64,
+    /// Bytes copied from memory to memory by the kernel, each time counted.
+    pub copied: u64,
+    /// Bytes that passed through memory of this process.
+    pub touched: u64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// Bytes that reached the target.
+    pub bytes: u64,
+    /// What really happened to them.
+    pub traffic: Traffic,
+}
+
+/// How a run ended that was no failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The source ended, or the count was reached.
+    Done(Moved),
+    /// The kernel refused before a byte had moved: another mover may try.
+    Refused {
+        /// The call that was refused.
+        call: &'static str,
+        /// What the kernel said; `None` where it moved nothing without an error.
+        errno: Option<Errno>,
+    },
+}
+
+/// Which end an error is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The source.
+    Source,
+    /// The target.
+    Target,
+    /// It cannot be told.
+    Either,
+}
+
+impl Side {
+    /// The end an error of a call with two ends is of, where the error tells.
+    pub(crate) fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::PIPE | Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS => Self::Target,
+            _ => Self::Either,
+        }
+    }
+}
+
+/// A run that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}: {source} after {moved} bytes{}", lost_text(*lost))]
+pub struct MoveError {
+    /// The mover.
+    pub mover: &'static str,
+    /// The call that failed.
+    pub call: &'static str,
+    /// The end it failed on.
+    pub side: Side,
+    /// How many bytes had reached the target.
+    pub moved: u64,
+    /// How many more were taken from the source, did not reach the target, and could not be given
+    /// back: of a source with a position there are none.
+    pub lost: u64,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+fn lost_text(lost: u64) -> String {
+    match lost {
+        0 => String::new(),
+        lost => format!(", {lost} more taken from the source and lost"),
+    }
+}
+
+impl MoveError {
+    /// A failure of `call`.
+    pub(crate) fn new(
+        of: &Declaration,
+        call: &'static str,
+        side: Side,
+        moved: u64,
+        errno: Errno,
+    ) -> Self {
+        Self { mover: of.name, call, side, moved, lost: 0, source: errno.into() }
+    }
+
+    /// The same, with bytes lost on the way.
+    pub(crate) fn losing(self, lost: u64) -> Self {
+        Self { lost, ..self }
+    }
+}

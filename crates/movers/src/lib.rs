@@ -1,0 +1,106 @@
+//! Ways to move bytes from one descriptor to another, and the choice among them.
+//!
+//! A mover is one file and one line in [`MOVERS`]. It moves bytes between two descriptors that the
+//! caller opened and keeps; it opens nothing by name, prints nothing, and never changes a
+//! descriptor's flags, which others may share.
+//!
+//! The one invariant: a mover *refuses* only while nothing has moved, so that another can take its
+//! place; after the first byte, whatever goes wrong is an error that says how much had moved. No
+//! byte is ever lost between the two: what was taken from the source has reached the target, or the
+//! error says so.
+
+pub mod chooser;
+mod copy_file_range;
+mod direct;
+mod end;
+mod in_kernel;
+mod io_uring;
+mod job;
+mod mmap_write;
+mod null;
+mod parallel;
+mod patience;
+mod position;
+mod read_write;
+mod reflink;
+mod refusal;
+mod reopen;
+mod sendfile;
+mod splice;
+mod vmsplice;
+
+pub use end::{End, Kind};
+pub use job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome, Reflink, Side, Traffic};
+
+/// What a mover says of itself; help, docs and the contract tests are made from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// Its name, as `--mover` and the record have it.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The path of the bytes: who copies, who blocks, how many crossings.
+    pub description: &'static str,
+    /// Manual pages that describe the calls.
+    pub man: &'static [&'static str],
+    /// The calls it makes to move bytes, and no others.
+    pub calls: &'static [&'static str],
+    /// Whether later writes to the source can show through in the target, because the target was
+    /// given references to the source's pages.
+    pub by_reference: bool,
+    /// Whether it moves from and to offsets of its own, and so leaves the descriptors' positions
+    /// alone until the end.
+    pub positioned: bool,
+}
+
+/// Whether a mover can work on this machine, found by trying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// It works.
+    Ready,
+    /// It does not, for this reason.
+    Unsupported(String),
+}
+
+/// A way to move bytes.
+pub trait Mover: Sync {
+    /// What it is.
+    fn declaration(&self) -> &'static Declaration;
+
+    /// Tries whether it works here, without side effects that last.
+    fn probe(&self) -> Probe;
+
+    /// Whether it can serve this pair of descriptors, from what is known of them without trying.
+    ///
+    /// # Errors
+    /// Why it cannot, in a few words.
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String>;
+
+    /// Moves bytes until the source ends or the job's count is reached, from and to the
+    /// descriptors' positions, which are behind the moved bytes afterwards.
+    ///
+    /// # Errors
+    /// A failure that is not a refusal: of the source, of the target, or of any kind after bytes
+    /// had moved. It tells how many had.
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError>;
+}
+
+/// Every mover, in the order they are listed.
+pub static MOVERS: &[&dyn Mover] = &[
+    &read_write::ReadWrite,
+    &splice::Splice,
+    &copy_file_range::CopyFileRange,
+    &sendfile::Sendfile,
+    &mmap_write::MmapWrite,
+    &vmsplice::Vmsplice,
+    &reflink::Reflink,
+    &io_uring::IoUring,
+    &direct::Direct,
+    &parallel::Parallel,
+    &null::Null,
+];
+
+/// The mover called `name`.
+pub fn mover(name: &str) -> Option<&'static dyn Mover> {
+    MOVERS.iter().copied().find(|mover| mover.declaration().name == name)
+}

@@ -1,0 +1,161 @@
+//! The `mmap-write` mover.
+//!
+//! ```text
+//! source ──mmap(2)──▶ page cache, seen through a window of 8 MiB ──write(2)──▶ target
+//!                                                                  copy 1
+//! ```
+//!
+//! The one copy is the write's; the price is the mapping: a page fault for each page not populated,
+//! and the tables made and torn down for each window. This is how cat worked on Solaris.
+//!
+//! The one invariant: this process never looks into a window, it hands it to write(2). A page the
+//! file has lost meanwhile is an `EFAULT` then, which is the source's end and no SIGBUS. In the page
+//! that holds the new end the lost bytes read as zeroes, so each write goes no further than the
+//! file's size just before it; a file that shrinks in between can still give zeroes for what it lost.
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use iotomy_sys::mapping::Window;
+
+use crate::patience::patiently;
+use crate::position::{apart, remaining};
+use crate::refusal::{only, refused_or_failed};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+
+/// Bytes a window, as cat on Solaris had it.
+const WINDOW: u64 = 8 << 20;
+
+/// What windows begin on.
+const PAGE: u64 = 4096;
+
+pub(crate) struct MmapWrite;
+
+static DECLARATION: Declaration = Declaration {
+    name: "mmap-write",
+    summary: "mmap(2) the source in windows of 8 MiB, write(2) from them",
+    description: "The kernel copies once, from the page cache to the target, and maps and unmaps \
+                  each window for it. As cat on Solaris.",
+    man: &["mmap(2)", "write(2)"],
+    calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek"],
+    by_reference: false,
+    positioned: true,
+};
+
+impl Mover for MmapWrite {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        only(source, "source", &[Kind::Regular])?;
+        if !source.has_true_size() {
+            return Err("the source is made up when it is read".to_owned());
+        }
+        if target.is_direct() {
+            return Err("the target is open with O_DIRECT".to_owned());
+        }
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let start = match rustix::fs::tell(source.fd()) {
+            Ok(start) => start,
+            Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
+        };
+        let mut bytes = 0;
+        let outcome = windows(source, target, job, start, &mut bytes);
+        // The target's position moved with each write; the source's is ours to put behind them.
+        let at = rustix::fs::SeekFrom::Start(start + bytes);
+        match (outcome, rustix::fs::seek(source.fd(), at)) {
+            (Ok(_), Err(e)) => Err(MoveError::new(&DECLARATION, "lseek", Side::Source, bytes, e)),
+            (outcome, _) => outcome,
+        }
+    }
+}
+
+fn windows(
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    start: u64,
+    bytes: &mut u64,
+) -> Result<Outcome, MoveError> {
+    loop {
+        let at = start + *bytes;
+        let left = left(source, job, at, *bytes)?;
+        if left == 0 {
+            break;
+        }
+        let base = at - at % PAGE;
+        let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
+        let window = match Window::of(source.fd(), base, length, job.populate) {
+            Ok(window) => window,
+            Err(e) => {
+                let errno = Errno::from_io_error(&e).unwrap_or(Errno::IO);
+                return refused_or_failed(&DECLARATION, "mmap", Side::Source, *bytes, errno);
+            }
+        };
+        if job.huge_pages {
+            window.advise_huge_pages();
+        }
+        let skip = usize::try_from(at - base).expect("less than a page");
+        if !empty(source, target, job, &window, (base, skip..length), bytes)? {
+            break;
+        }
+    }
+    // The null device asks for no page, so none is even mapped.
+    let seen = if target.is_null_device() && !job.populate { 0 } else { *bytes };
+    let copied = if target.is_null_device() { 0 } else { *bytes };
+    let traffic = Traffic { referenced: 0, copied, touched: seen };
+    Ok(Outcome::Done(Moved { bytes: *bytes, traffic }))
+}
+
+/// Writes a part of the window that begins at `base`; `false` when the source has ended in it.
+fn empty(
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    window: &Window,
+    (base, part): (u64, std::ops::Range<usize>),
+    bytes: &mut u64,
+) -> Result<bool, MoveError> {
+    let mut at = part.start;
+    while at < part.end {
+        let left = left(source, job, base + at as u64, *bytes)?;
+        let until = part.end.min(at.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)));
+        if at == until {
+            return Ok(false);
+        }
+        let put = patiently(target.fd(), PollFlags::OUT, || {
+            window
+                .write_to(target.fd(), at..until)
+                .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+        });
+        match put {
+            Ok(0) => return Err(failed(Side::Target, "write", *bytes, Errno::IO)),
+            Ok(put) => {
+                at += put;
+                *bytes += put as u64;
+                job.advance(put as u64);
+            }
+            Err(Errno::FAULT) => return Ok(false),
+            Err(errno) => return Err(failed(Side::Target, "write", *bytes, errno)),
+        }
+    }
+    Ok(true)
+}
+
+fn failed(side: Side, call: &'static str, bytes: u64, errno: Errno) -> MoveError {
+    MoveError::new(&DECLARATION, call, side, bytes, errno)
+}
+
+/// What is still to be moved from offset `at`, with `bytes` behind.
+fn left(source: &End<'_>, job: &Job<'_>, at: u64, bytes: u64) -> Result<u64, MoveError> {
+    let rest = Job { count: job.count.map(|count| count - bytes), ..*job };
+    remaining(source, at, &rest).map_err(|e| failed(Side::Source, "fstat", bytes, e))
+}

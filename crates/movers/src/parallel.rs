@@ -1,0 +1,255 @@
+//! The `parallel` mover.
+//!
+//! ```text
+//!          ┌─ range 0 ──copy_file_range(2), thread 1─┐
+//! source ──┼─ range 1 ──copy_file_range(2), thread 2─┼──▶ target
+//!          └─ range 2 ──whoever is free first ───────┘
+//! ```
+//!
+//! Regular file to regular file: threads take ranges in turn and each moves its own inside the
+//! kernel, or by pread64(2) and pwrite64(2) where that is refused. As many copies as one thread
+//! would make, on several CPUs; what file systems lock for each write they still lock.
+//!
+//! The one invariant: ranges are handed out in order, and one that was handed out is worked on until
+//! it is done or has failed. So everything before the first unfinished range has reached the target,
+//! and that is what counts as moved. Later ranges may have reached it too: after a failure the
+//! target can hold bytes behind its position.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use rustix::fs::copy_file_range;
+use rustix::io::{Errno, pread, pwrite};
+
+use iotomy_sys::buffer::Aligned;
+
+use crate::copy_file_range::may_share;
+use crate::patience::patiently_both;
+use crate::position::{Positions, apart, remaining};
+use crate::read_write::pump;
+use crate::refusal::{is_refusal, only, plain};
+use crate::{
+    Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side, Traffic,
+};
+
+pub(crate) struct Parallel;
+
+static DECLARATION: Declaration = Declaration {
+    name: "parallel",
+    summary: "ranges of a file over several threads",
+    description: "Threads take ranges of a regular file in turn; each moves its own by \
+                  copy_file_range(2), or by pread(2) and pwrite(2) where that is refused.",
+    man: &["copy_file_range(2)", "pread(2)", "pwrite(2)"],
+    calls: &["copy_file_range", "pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat"],
+    by_reference: false,
+    positioned: true,
+};
+
+/// Blocks a range: enough that handing out does not count.
+const BLOCKS: u64 = 16;
+
+/// Bytes a range at least.
+const LEAST: u64 = 64 * 1024;
+
+impl Mover for Parallel {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        only(source, "source", &[Kind::Regular])?;
+        only(target, "target", &[Kind::Regular])?;
+        if !source.has_true_size() {
+            return Err("the source is made up when it is read".to_owned());
+        }
+        plain(source, target)?;
+        if job.reflink == Reflink::Always {
+            return Err("extents might not be shared".to_owned());
+        }
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
+        let start = match Positions::of(source, target) {
+            Ok(start) => start,
+            Err(errno) => return refused("lseek", errno),
+        };
+        let length = match remaining(source, start.source, job) {
+            Ok(length) => length,
+            Err(errno) => return refused("fstat", errno),
+        };
+        let ranges = Ranges::new(source, target, job, start, length);
+        ranges.share_out();
+
+        let inside = ranges.inside.load(Ordering::Relaxed);
+        let through = ranges.through.load(Ordering::Relaxed);
+        let short = ranges.short.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (bulk, failure) = short.map_or((length, None), |short| (short.at, short.failure));
+        if let Some((call, side, errno)) = failure {
+            if inside + through == 0 && is_refusal(errno) {
+                return refused(call, errno);
+            }
+            let error = MoveError::new(&DECLARATION, call, side, bulk, errno);
+            return Err(start.settle_after(source, target, error));
+        }
+        start.settle(&DECLARATION, source, target, bulk)?;
+        // What the source has grown by meanwhile; most often nothing.
+        let tail = pump(&DECLARATION, source, target, job, bulk)?;
+        let shared = may_share(target);
+        let traffic = Traffic {
+            referenced: if shared { inside } else { 0 },
+            copied: if shared { 0 } else { inside } + 2 * (through + tail),
+            touched: through + tail,
+        };
+        Ok(Outcome::Done(Moved { bytes: bulk + tail, traffic }))
+    }
+}
+
+/// The ranges of a run, and what has become of them.
+struct Ranges<'a, 'fd> {
+    source: &'a End<'fd>,
+    target: &'a End<'fd>,
+    job: &'a Job<'a>,
+    start: Positions,
+    length: u64,
+    range: u64,
+    next: AtomicU64,
+    stop: AtomicBool,
+    /// Whether copy_file_range(2) has not been refused yet.
+    offload: AtomicBool,
+    /// Bytes moved inside the kernel.
+    inside: AtomicU64,
+    /// Bytes moved through buffers.
+    through: AtomicU64,
+    short: Mutex<Option<Short>>,
+}
+
+/// The first place that was not moved: a failure, or the end of a source that has shrunk.
+struct Short {
+    at: u64,
+    failure: Option<(&'static str, Side, Errno)>,
+}
+
+impl<'a, 'fd> Ranges<'a, 'fd> {
+    fn new(
+        source: &'a End<'fd>,
+        target: &'a End<'fd>,
+        job: &'a Job<'a>,
+        start: Positions,
+        length: u64,
+    ) -> Self {
+        Self {
+            source,
+            target,
+            job,
+            start,
+            length,
+            range: (job.block_size as u64).saturating_mul(BLOCKS).max(LEAST),
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            offload: AtomicBool::new(job.reflink != Reflink::Never || !may_share(target)),
+            inside: AtomicU64::new(0),
+            through: AtomicU64::new(0),
+            short: Mutex::new(None),
+        }
+    }
+
+    /// Moves all ranges, in this thread and as many others as the job allows and can be had.
+    fn share_out(&self) {
+        let useful = self.length.div_ceil(self.range).min(self.job.threads.into());
+        thread::scope(|scope| {
+            for _ in 1..useful {
+                if thread::Builder::new().spawn_scoped(scope, || self.work()).is_err() {
+                    break;
+                }
+            }
+            self.work();
+        });
+    }
+
+    fn work(&self) {
+        let mut buffer = None;
+        while !self.stop.load(Ordering::Relaxed) {
+            let from = self.next.fetch_add(1, Ordering::Relaxed).saturating_mul(self.range);
+            if from >= self.length {
+                return;
+            }
+            let until = self.length.min(from + self.range);
+            if let Err(short) = self.move_range(from, until, &mut buffer) {
+                self.stop.store(true, Ordering::Relaxed);
+                let mut first = self.short.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|known| short.at < known.at) {
+                    *first = Some(short);
+                }
+                return;
+            }
+        }
+    }
+
+    fn move_range(&self, from: u64, until: u64, buffer: &mut Option<Aligned>) -> Result<(), Short> {
+        let mut at = from;
+        while at < until {
+            let want = usize::try_from(until - at).unwrap_or(usize::MAX);
+            if self.offload.load(Ordering::Relaxed) {
+                match self.offload(at, want) {
+                    // A refusal, or an end that reading would tell better.
+                    Ok(0) => self.offload.store(false, Ordering::Relaxed),
+                    Err(e) if is_refusal(e) => self.offload.store(false, Ordering::Relaxed),
+                    Ok(moved) => {
+                        at += moved as u64;
+                        self.inside.fetch_add(moved as u64, Ordering::Relaxed);
+                        self.job.advance(moved as u64);
+                    }
+                    Err(e) => {
+                        let failure = Some(("copy_file_range", Side::of(e), e));
+                        return Err(Short { at, failure });
+                    }
+                }
+            } else {
+                let buffer = buffer.get_or_insert_with(|| Aligned::new(self.job.block_size));
+                let most = want.min(buffer.len());
+                at = self.read_and_write(at, &mut buffer[..most])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn offload(&self, at: u64, want: usize) -> Result<usize, Errno> {
+        patiently_both(self.source.fd(), self.target.fd(), || {
+            let (mut from, mut to) = (self.start.source + at, self.start.target + at);
+            let (source, target) = (self.source.fd(), self.target.fd());
+            copy_file_range(source, Some(&mut from), target, Some(&mut to), want)
+        })
+    }
+
+    /// Moves one block and returns what is behind it.
+    fn read_and_write(&self, at: u64, block: &mut [u8]) -> Result<u64, Short> {
+        let (source, target) = (self.source.fd(), self.target.fd());
+        let short = |at, call, side, errno| Short { at, failure: Some((call, side, errno)) };
+        let got =
+            patiently_both(source, target, || pread(source, &mut *block, self.start.source + at))
+                .map_err(|e| short(at, "pread64", Side::Source, e))?;
+        if got == 0 {
+            return Err(Short { at, failure: None });
+        }
+        let mut put = 0;
+        while put < got {
+            let at = at + put as u64;
+            let n = patiently_both(source, target, || {
+                pwrite(target, &block[put..got], self.start.target + at)
+            })
+            .and_then(|n| if n == 0 { Err(Errno::IO) } else { Ok(n) })
+            .map_err(|e| short(at, "pwrite64", Side::Target, e))?;
+            put += n;
+            self.through.fetch_add(n as u64, Ordering::Relaxed);
+            self.job.advance(n as u64);
+        }
+        Ok(at + got as u64)
+    }
+}

@@ -1,0 +1,90 @@
+//! Positions of descriptors: where a run begins, and where it leaves them.
+
+use rustix::fs::{SeekFrom, seek, tell};
+use rustix::io::Errno;
+
+use crate::{Declaration, End, Job, Kind, MoveError, Side};
+
+/// Where a positioned mover began, at both ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Positions {
+    pub(crate) source: u64,
+    pub(crate) target: u64,
+}
+
+impl Positions {
+    /// The positions now.
+    pub(crate) fn of(source: &End<'_>, target: &End<'_>) -> Result<Self, Errno> {
+        Ok(Self { source: tell(source.fd())?, target: tell(target.fd())? })
+    }
+
+    /// Puts both positions behind `moved` bytes.
+    pub(crate) fn settle(
+        self,
+        of: &Declaration,
+        source: &End<'_>,
+        target: &End<'_>,
+        moved: u64,
+    ) -> Result<(), MoveError> {
+        seek(source.fd(), SeekFrom::Start(self.source + moved))
+            .map_err(|e| MoveError::new(of, "lseek", Side::Source, moved, e))?;
+        seek(target.fd(), SeekFrom::Start(self.target + moved))
+            .map_err(|e| MoveError::new(of, "lseek", Side::Target, moved, e))?;
+        Ok(())
+    }
+
+    /// Settles after a failure, as far as that works, and passes the failure on.
+    pub(crate) fn settle_after(
+        self,
+        source: &End<'_>,
+        target: &End<'_>,
+        error: MoveError,
+    ) -> MoveError {
+        // The failure being passed on is the one to tell; a second one has nowhere to go.
+        let _ = seek(source.fd(), SeekFrom::Start(self.source + error.moved));
+        let _ = seek(target.fd(), SeekFrom::Start(self.target + error.moved));
+        error
+    }
+}
+
+/// Puts the source's position back by bytes that were taken and went nowhere; returns how many are
+/// lost, which is all of them where there is no position.
+pub(crate) fn give_back(source: &End<'_>, bytes: u64) -> u64 {
+    let Ok(back) = i64::try_from(bytes) else { return bytes };
+    if bytes == 0 || !matches!(source.kind(), Kind::Regular | Kind::Block) {
+        return bytes;
+    }
+    match seek(source.fd(), SeekFrom::Current(-back)) {
+        Ok(_) => 0,
+        Err(_) => bytes,
+    }
+}
+
+/// How many bytes a regular source has behind position `from`, as its size is now, at most as many
+/// as the job wants.
+pub(crate) fn remaining(source: &End<'_>, from: u64, job: &Job<'_>) -> Result<u64, Errno> {
+    let size = u64::try_from(rustix::fs::fstat(source.fd())?.st_size).unwrap_or(0);
+    let left = size.saturating_sub(from);
+    Ok(job.count.map_or(left, |count| count.min(left)))
+}
+
+/// Says why not when source and target are one file and the bytes written would be read again, or
+/// were not yet read.
+pub(crate) fn apart(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+    if source.kind() != Kind::Regular || source.identity() != target.identity() {
+        return Ok(());
+    }
+    let Ok(mut at) = Positions::of(source, target) else {
+        return Err("source and target are the same file".to_owned());
+    };
+    if target.is_append() {
+        at.target = source.size();
+    }
+    // Without a count the source never ends when what is written is behind what is read.
+    let length = job.count.unwrap_or(u64::MAX);
+    if at.source < at.target.saturating_add(length) && at.target < at.source.saturating_add(length)
+    {
+        return Err("source and target are the same bytes of the same file".to_owned());
+    }
+    Ok(())
+}

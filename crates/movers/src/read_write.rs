@@ -1,0 +1,140 @@
+//! The `read-write` mover.
+//!
+//! ```text
+//! source ──read(2)──▶ buffer of this process ──write(2)──▶ target
+//!          copy 1                                copy 2
+//! ```
+//!
+//! The one way that serves every pair of descriptors: two crossings and two copies a block. The
+//! buffer is aligned to pages, which `O_DIRECT` wants. A block that is no multiple of what an
+//! `O_DIRECT` end wants goes through a second, plain description of the same file.
+
+use rustix::event::PollFlags;
+use rustix::fs::{OFlags, SeekFrom, seek, tell};
+use rustix::io::{Errno, read, write};
+
+use crate::patience::patiently;
+use crate::position::{apart, give_back};
+use crate::reopen::reopen;
+use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+
+pub(crate) struct ReadWrite;
+
+static DECLARATION: Declaration = Declaration {
+    name: "read-write",
+    summary: "read(2) into a buffer, write(2) from it",
+    description: "The kernel copies each block into this process and out of it again: two crossings \
+                  and two copies. Serves every pair of descriptors but two of the same bytes.",
+    man: &["read(2)", "write(2)"],
+    calls: &["read", "write", "ppoll", "lseek"],
+    by_reference: false,
+    positioned: false,
+};
+
+impl Mover for ReadWrite {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let bytes = pump(&DECLARATION, source, target, job, 0)?;
+        Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) }))
+    }
+}
+
+/// What happens to `bytes` that are read and written.
+pub(crate) fn traffic(target: &End<'_>, bytes: u64) -> Traffic {
+    let copies = if target.is_null_device() { 1 } else { 2 };
+    Traffic { referenced: 0, copied: copies * bytes, touched: bytes }
+}
+
+/// Reads and writes from the descriptors' positions until the source ends or the job's count is
+/// reached, `moved` bytes of which `of` has moved already; returns how many it moved itself.
+pub(crate) fn pump(
+    of: &Declaration,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    moved: u64,
+) -> Result<u64, MoveError> {
+    let mut buffer = iotomy_sys::buffer::Aligned::new(job.block_size);
+    let mut bytes = moved;
+    loop {
+        let want = job.want(bytes, buffer.len());
+        if want == 0 {
+            break;
+        }
+        let into = &mut buffer[..want];
+        let got = match patiently(source.fd(), PollFlags::IN, || read(source.fd(), &mut *into)) {
+            Err(Errno::INVAL) if source.is_direct() => get_plainly(source, into),
+            answer => answer,
+        };
+        let got = got.map_err(|e| MoveError::new(of, "read", Side::Source, bytes, e))?;
+        if got == 0 {
+            break;
+        }
+        put_all(of, source, target, job, &buffer[..got], &mut bytes)?;
+    }
+    Ok(bytes - moved)
+}
+
+/// Writes `block` whole, adding what reached the target to `bytes`; gives back to the source what
+/// did not.
+pub(crate) fn put_all(
+    of: &Declaration,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    block: &[u8],
+    bytes: &mut u64,
+) -> Result<(), MoveError> {
+    let mut rest = block;
+    while !rest.is_empty() {
+        let put = match patiently(target.fd(), PollFlags::OUT, || write(target.fd(), rest)) {
+            Err(Errno::INVAL) if target.is_direct() => put_plainly(target, rest),
+            // Nothing and no error: not to be asked for ever.
+            Ok(0) => Err(Errno::IO),
+            answer => answer,
+        };
+        match put {
+            Ok(put) => {
+                rest = &rest[put..];
+                *bytes += put as u64;
+                job.advance(put as u64);
+            }
+            Err(errno) => {
+                let lost = give_back(source, rest.len() as u64);
+                return Err(MoveError::new(of, "write", Side::Target, *bytes, errno).losing(lost));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes through the page cache to a target that was opened past it, where it is written to next.
+fn put_plainly(target: &End<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    let append = if target.is_append() { OFlags::APPEND } else { OFlags::empty() };
+    let plain = reopen(target.fd(), OFlags::WRONLY | append)?;
+    seek(&plain, SeekFrom::Start(tell(target.fd())?))?;
+    let put = patiently(target.fd(), PollFlags::OUT, || write(&plain, bytes))?;
+    seek(target.fd(), SeekFrom::Start(tell(&plain)?))?;
+    Ok(put)
+}
+
+/// Reads through the page cache from a source that was opened past it: a place or a count that is no
+/// multiple of what `O_DIRECT` wants.
+fn get_plainly(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    let plain = reopen(source.fd(), OFlags::RDONLY)?;
+    seek(&plain, SeekFrom::Start(tell(source.fd())?))?;
+    let got = patiently(source.fd(), PollFlags::IN, || read(&plain, &mut *into))?;
+    seek(source.fd(), SeekFrom::Start(tell(&plain)?))?;
+    Ok(got)
+}

@@ -1,0 +1,84 @@
+//! Which errors of a first call mean that the way is closed, and not that an end is broken.
+
+use rustix::io::Errno;
+
+use crate::{Declaration, End, Kind, MoveError, Outcome, Side};
+
+/// Whether `errno`, with nothing moved yet, says that this call does not serve this pair here, so
+/// that another way may.
+///
+/// `EBADF` is what an appending target gives, `EPERM` what a filter of system calls gives,
+/// `ETXTBSY` and `EFBIG` what `copy_file_range(2)` gives where plain writes tell more.
+pub(crate) fn is_refusal(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOSYS
+            | Errno::XDEV
+            | Errno::INVAL
+            | Errno::OPNOTSUPP
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::BADF
+            | Errno::TXTBSY
+            | Errno::FBIG
+            | Errno::NOTTY
+            | Errno::NODEV
+            | Errno::SPIPE
+            | Errno::NOMEM
+            | Errno::ISDIR
+            | Errno::OVERFLOW
+    )
+}
+
+/// The end of a run by `errno` of `call`: a refusal when nothing had moved and it may be one.
+pub(crate) fn refused_or_failed(
+    of: &Declaration,
+    call: &'static str,
+    side: Side,
+    moved: u64,
+    errno: Errno,
+) -> Result<Outcome, MoveError> {
+    if moved == 0 && is_refusal(errno) {
+        return Ok(Outcome::Refused { call, errno: Some(errno) });
+    }
+    Err(MoveError::new(of, call, side, moved, errno))
+}
+
+/// Says why not when `end` is not of one of `kinds`.
+pub(crate) fn only(end: &End<'_>, as_what: &str, kinds: &[Kind]) -> Result<(), String> {
+    if kinds.contains(&end.kind()) {
+        return Ok(());
+    }
+    Err(format!("the {as_what} is a {}", end.kind().name()))
+}
+
+/// Says why not when an end has flags the calls inside the kernel refuse: some at once, some only at
+/// a last block that is no multiple of what `O_DIRECT` wants.
+pub(crate) fn plain(source: &End<'_>, target: &End<'_>) -> Result<(), String> {
+    if target.is_append() {
+        return Err("the target is open for appending".to_owned());
+    }
+    for (end, role) in [(source, "source"), (target, "target")] {
+        if end.is_direct() {
+            return Err(format!("the {role} is open with O_DIRECT"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a first answer of 0 bytes is no end of file: the source's size is made up, or not yet
+/// reached.
+pub(crate) fn is_suspicious_end(source: &End<'_>) -> bool {
+    if source.kind() != Kind::Regular {
+        return false;
+    }
+    if !source.has_true_size() {
+        return true;
+    }
+    let size = rustix::fs::fstat(source.fd()).map(|stat| stat.st_size);
+    let position = rustix::fs::tell(source.fd());
+    match (size, position) {
+        (Ok(size), Ok(position)) => position < u64::try_from(size).unwrap_or(0),
+        _ => false,
+    }
+}

@@ -1,0 +1,83 @@
+//! The `sendfile` mover.
+//!
+//! ```text
+//! source file ──sendfile(2)──▶ target
+//!               references (pipe, socket) or copy 1 (file)
+//! ```
+//!
+//! The kernel splices from the source's page cache through a pipe of its own: one crossing for as
+//! much as the target takes. A pipe or a socket is given references, so later writes to the source
+//! show through until the reader has the bytes.
+
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+
+use crate::in_kernel::{MOST, by_value_kept, probed, traffic};
+use crate::patience::patiently_both;
+use crate::position::apart;
+use crate::refusal::{is_suspicious_end, only, plain, refused_or_failed};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+
+pub(crate) struct Sendfile;
+
+static DECLARATION: Declaration = Declaration {
+    name: "sendfile",
+    summary: "sendfile(2) from a file to anything",
+    description: "The kernel splices from the source's page cache: references into pipes and \
+                  sockets, one copy into files, one crossing for as much as the target takes.",
+    man: &["sendfile(2)"],
+    calls: &["sendfile", "ppoll", "fstat", "lseek"],
+    by_reference: true,
+    positioned: false,
+};
+
+impl Mover for Sendfile {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        let Ok((out, into)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else {
+            return Probe::Unsupported("pipe2: no pipe to be had".to_owned());
+        };
+        // A pipe as the source is refused by a kernel that has the call and lets it be made.
+        let answer = sendfile(&into, &out, None, 1);
+        probed("sendfile", answer, &[Errno::INVAL, Errno::SPIPE])
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        only(source, "source", &[Kind::Regular, Kind::Block])?;
+        let takers = [Kind::Regular, Kind::Pipe, Kind::Socket, Kind::Char, Kind::Block];
+        only(target, "target", &takers)?;
+        plain(source, target)?;
+        by_value_kept(source, target, job)?;
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let mut bytes = 0;
+        loop {
+            let want = job.want(bytes, MOST);
+            if want == 0 {
+                break;
+            }
+            let answer = patiently_both(source.fd(), target.fd(), || {
+                sendfile(target.fd(), source.fd(), None, want)
+            });
+            match answer {
+                Ok(0) if bytes == 0 && is_suspicious_end(source) => {
+                    return Ok(Outcome::Refused { call: "sendfile", errno: None });
+                }
+                Ok(0) => break,
+                Ok(moved) => {
+                    bytes += moved as u64;
+                    job.advance(moved as u64);
+                }
+                Err(e) => {
+                    return refused_or_failed(&DECLARATION, "sendfile", Side::of(e), bytes, e);
+                }
+            }
+        }
+        Ok(Outcome::Done(Moved { bytes, traffic: traffic(source, target, bytes) }))
+    }
+}

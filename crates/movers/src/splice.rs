@@ -1,0 +1,235 @@
+//! The `splice` mover.
+//!
+//! ```text
+//! one end is a pipe:   source ──splice(2)──▶ target
+//! none is:             source ──splice(2)──▶ pipe of this process ──splice(2)──▶ target
+//!                             references                            references or copy 1
+//! ```
+//!
+//! Pages change hands inside the kernel. Files give references to their page cache, so a pipe or a
+//! socket that keeps them shows what is written to the file later; a file that is the target copies
+//! from them. One crossing a move with a pipe at an end, two without.
+//!
+//! The one invariant: what was taken into the intermediate pipe is not lost when the target refuses
+//! it. It is drained with read(2) and write(2), and only what these cannot deliver either is given
+//! back to the source, or reported lost where the source has no position.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::PollFlags;
+use rustix::io::{Errno, read};
+use rustix::pipe::splice;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+
+use crate::in_kernel::{MOST, by_value_kept, probed, traffic};
+use crate::patience::{patiently, patiently_both};
+use crate::position::{apart, give_back};
+use crate::read_write::{pump, put_all, traffic as pumped};
+use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+
+/// The size of a wide pipe in bytes, when the kernel allows it: `/proc/sys/fs/pipe-max-size` as it is
+/// unless somebody changed it.
+pub(crate) const PIPE_SIZE: usize = 1 << 20;
+
+pub(crate) struct Splice;
+
+static DECLARATION: Declaration = Declaration {
+    name: "splice",
+    summary: "splice(2), through a pipe of its own when neither end is one",
+    description: "Pages change hands inside the kernel: references into pipes and sockets, one copy \
+                  into files. Through an intermediate pipe when neither end is a pipe; what a \
+                  target refuses then is drained by read(2) and write(2).",
+    man: &["splice(2)", "pipe(7)"],
+    calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat"],
+    by_reference: true,
+    positioned: false,
+};
+
+impl Mover for Splice {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        let Ok((out, into)) = pipe_with(PipeFlags::CLOEXEC) else {
+            return Probe::Unsupported("pipe2: no pipe to be had".to_owned());
+        };
+        let answer = rustix::io::write(&into, b"x").and_then(|_| {
+            let (_kept, other) = pipe_with(PipeFlags::CLOEXEC)?;
+            splice(&out, None, &other, None, 1, SpliceFlags::empty())
+        });
+        probed("splice", answer, &[])
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        for (end, role) in [(source, "source"), (target, "target")] {
+            if matches!(end.kind(), Kind::Directory | Kind::Other) {
+                return Err(format!("the {role} is a {}", end.kind().name()));
+            }
+        }
+        plain(source, target)?;
+        by_value_kept(source, target, job)?;
+        apart(source, target, job)
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        if source.kind() == Kind::Pipe || target.kind() == Kind::Pipe {
+            return straight(source, target, job);
+        }
+        let (out, into) = match pipe_with(PipeFlags::CLOEXEC) {
+            Ok(pipe) => pipe,
+            Err(errno) => return Ok(Outcome::Refused { call: "pipe2", errno: Some(errno) }),
+        };
+        // Refused for users who have many pipes: the size it has serves too.
+        let size = fcntl_setpipe_size(&into, PIPE_SIZE)
+            .or_else(|_| fcntl_getpipe_size(&into))
+            .unwrap_or(64 * 1024);
+        Through { source, target, job, out, into, size }.run()
+    }
+}
+
+/// One end is a pipe: no other is needed.
+fn straight(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+    let mut bytes = 0;
+    loop {
+        let want = job.want(bytes, MOST);
+        if want == 0 {
+            break;
+        }
+        let answer = patiently_both(source.fd(), target.fd(), || {
+            splice(source.fd(), None, target.fd(), None, want, SpliceFlags::empty())
+        });
+        match answer {
+            Ok(0) if bytes == 0 && is_suspicious_end(source) => {
+                return Ok(Outcome::Refused { call: "splice", errno: None });
+            }
+            Ok(0) => break,
+            Ok(moved) => {
+                bytes += moved as u64;
+                job.advance(moved as u64);
+            }
+            Err(e) => return refused_or_failed(&DECLARATION, "splice", Side::of(e), bytes, e),
+        }
+    }
+    Ok(Outcome::Done(Moved { bytes, traffic: traffic(source, target, bytes) }))
+}
+
+/// A run through an intermediate pipe, which is empty at the start of each round.
+struct Through<'a, 'fd> {
+    source: &'a End<'fd>,
+    target: &'a End<'fd>,
+    job: &'a Job<'a>,
+    out: OwnedFd,
+    into: OwnedFd,
+    size: usize,
+}
+
+/// How a round ended.
+enum Round {
+    /// All that was taken has reached the target.
+    Moved,
+    /// The source ended.
+    End,
+    /// The target takes no pages; what was taken has reached it by a copy of so many bytes.
+    Copied(u64),
+}
+
+impl Through<'_, '_> {
+    fn run(&self) -> Result<Outcome, MoveError> {
+        let mut bytes = 0;
+        let mut copied = 0;
+        loop {
+            let want = self.job.want(bytes, self.size);
+            if want == 0 {
+                break;
+            }
+            let taken = match self.take(want) {
+                Ok(0) if bytes == 0 && is_suspicious_end(self.source) => {
+                    return Ok(Outcome::Refused { call: "splice", errno: None });
+                }
+                Ok(taken) => taken,
+                Err(e) => {
+                    return refused_or_failed(&DECLARATION, "splice", Side::Source, bytes, e);
+                }
+            };
+            match self.deliver(taken, &mut bytes)? {
+                Round::Moved => {}
+                Round::End => break,
+                Round::Copied(drained) => {
+                    let pumped = pump(&DECLARATION, self.source, self.target, self.job, bytes)?;
+                    bytes += pumped;
+                    copied = drained + pumped;
+                    break;
+                }
+            }
+        }
+        let mut traffic = traffic(self.source, self.target, bytes - copied);
+        let by_copy = pumped(self.target, copied);
+        traffic.copied += by_copy.copied;
+        traffic.touched += by_copy.touched;
+        Ok(Outcome::Done(Moved { bytes, traffic }))
+    }
+
+    fn take(&self, want: usize) -> Result<usize, Errno> {
+        patiently(self.source.fd(), PollFlags::IN, || {
+            splice(self.source.fd(), None, &self.into, None, want, SpliceFlags::empty())
+        })
+    }
+
+    /// Empties the pipe of `taken` bytes into the target.
+    fn deliver(&self, taken: usize, bytes: &mut u64) -> Result<Round, MoveError> {
+        if taken == 0 {
+            return Ok(Round::End);
+        }
+        let mut left = taken;
+        while left > 0 {
+            let put = patiently(self.target.fd(), PollFlags::OUT, || {
+                splice(&self.out, None, self.target.fd(), None, left, SpliceFlags::empty())
+            });
+            match put {
+                Ok(0) => return self.drain(left, Errno::INVAL, bytes),
+                Ok(put) => {
+                    left -= put;
+                    *bytes += put as u64;
+                    self.job.advance(put as u64);
+                }
+                Err(errno) => return self.drain(left, errno, bytes),
+            }
+        }
+        Ok(Round::Moved)
+    }
+
+    /// Copies to the target what the pipe still holds after splice(2) failed with `errno`. A refusal
+    /// is overcome by that; of another error the bytes in the pipe are saved, and it is reported.
+    fn drain(&self, left: usize, errno: Errno, bytes: &mut u64) -> Result<Round, MoveError> {
+        let mut buffer = iotomy_sys::buffer::Aligned::new(left);
+        let before = *bytes;
+        let mut in_pipe = left;
+        while in_pipe > 0 {
+            let into = &mut buffer[..in_pipe];
+            let got = patiently(std::os::fd::AsFd::as_fd(&self.out), PollFlags::IN, || {
+                read(&self.out, &mut *into)
+            });
+            let got = match got {
+                Ok(got @ 1..) => got,
+                Ok(0) => break,
+                Err(e) => {
+                    let lost = give_back(self.source, in_pipe as u64);
+                    let error = MoveError::new(&DECLARATION, "read", Side::Either, *bytes, e);
+                    return Err(error.losing(lost));
+                }
+            };
+            in_pipe -= got;
+            put_all(&DECLARATION, self.source, self.target, self.job, &buffer[..got], bytes)
+                .map_err(|error| {
+                    let lost = error.lost + give_back(self.source, in_pipe as u64);
+                    error.losing(lost)
+                })?;
+        }
+        if is_refusal(errno) {
+            return Ok(Round::Copied(*bytes - before));
+        }
+        Err(MoveError::new(&DECLARATION, "splice", Side::Target, *bytes, errno))
+    }
+}

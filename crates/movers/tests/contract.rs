@@ -1,0 +1,239 @@
+//! The contract every mover keeps, held against all of them on real descriptors.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iotomy_movers::{End, Job, MOVERS, Mover, Outcome};
+use proptest::prelude::*;
+
+use support::ends::{self, From, To};
+use support::folders::{self, Folder};
+use support::{BLOCK, content, difference, job, moves, name, position};
+
+const FROMS: [From; 7] = [
+    From::File(0),
+    From::File(1000),
+    From::Direct(0),
+    From::Pipe,
+    From::Fifo,
+    From::Unix,
+    From::Tcp,
+];
+const TOS: [To; 10] = [
+    To::File,
+    To::Over(0),
+    To::Over(1234),
+    To::Append,
+    To::Direct,
+    To::Pipe,
+    To::Fifo,
+    To::Unix,
+    To::Tcp,
+    To::Null,
+];
+const SIZES: [usize; 10] =
+    [0, 1, 4095, 4096, 4097, BLOCK - 1, BLOCK, BLOCK + 1, (1 << 20) + 1, (3 << 20) + 123];
+
+/// One run: a mover, its ends, how much there is, how much is wanted.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    from: From,
+    to: To,
+    size: usize,
+    count: Option<u64>,
+    block_size: usize,
+    depth: u32,
+    non_blocking: bool,
+}
+
+impl Case {
+    fn new(from: From, to: To, size: usize) -> Self {
+        Self { from, to, size, count: None, block_size: BLOCK, depth: 4, non_blocking: false }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kept {
+    Served,
+    Refused,
+    NotServed,
+}
+
+/// Runs one case and checks all that is promised of it.
+fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
+    let label = format!("{} on {}: {case:?}", name(mover), folder.name);
+    let given = &all[..case.size];
+    let source = ends::source(case.from, given, folder.path());
+    let target = ends::target(case.to, folder.path());
+    if case.non_blocking {
+        ends::non_blocking(&source.fd);
+        ends::non_blocking(&target.fd);
+    }
+    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let progress = AtomicU64::new(0);
+    let (block_size, depth) = (case.block_size, case.depth);
+    let job = Job { count: case.count, block_size, depth, ..job(&progress) };
+    let before = (position(&source.fd), position(&target.fd));
+    let flags = |fd| rustix::fs::fcntl_getfl(fd).unwrap();
+    let flags_before = (flags(&source.fd), flags(&target.fd));
+
+    let serves = mover.serves(&from, &to, &job);
+    let outcome = match serves {
+        Ok(()) => Some(mover.run(&from, &to, &job).unwrap_or_else(|e| panic!("{label}: {e}"))),
+        Err(reason) => {
+            assert!(!reason.is_empty(), "{label}");
+            None
+        }
+    };
+    assert_eq!((flags(&source.fd), flags(&target.fd)), flags_before, "{label}: flags");
+    let (moved, kept) = match outcome {
+        Some(Outcome::Done(moved)) => (moved.bytes, Kept::Served),
+        Some(Outcome::Refused { .. }) => (0, Kept::Refused),
+        None => (0, Kept::NotServed),
+    };
+    let mut wanted = case.count.unwrap_or(u64::MAX).min(case.size as u64);
+    if kept != Kept::Served || !moves(mover) {
+        wanted = 0;
+    }
+    assert_eq!(moved, wanted, "{label}: bytes");
+    assert_eq!(progress.load(Ordering::Relaxed), wanted, "{label}: progress");
+    let arrived = &given[..usize::try_from(wanted).unwrap()];
+    let after = (position(&source.fd), position(&target.fd));
+    assert_eq!(after.0, before.0.map(|at| at + wanted), "{label}: the source's position");
+    if case.to != To::Null {
+        assert_eq!(
+            after.1,
+            ends::position_after(case.to, wanted),
+            "{label}: the target's position"
+        );
+    }
+    if let (Some(is), Some(expected)) = (target.content(), ends::expected(case.to, arrived)) {
+        assert_eq!(difference(&is, &expected), None, "{label}: the target's content");
+    }
+    let rest = source.rest();
+    assert_eq!(difference(&rest, &given[arrived.len()..]), None, "{label}: what is left");
+    kept
+}
+
+/// Past the page cache each block waits for a disk, and many of them show nothing that two do not.
+fn is_slow(from: From, to: To) -> bool {
+    matches!(from, From::Direct(_)) || to == To::Direct
+}
+
+/// Every mover over every pair; prints how many were served and how many refused.
+fn check_all(folder: &Folder, sizes: &[usize], streams: bool) {
+    let all = content(*sizes.iter().max().unwrap());
+    for mover in MOVERS.iter().copied() {
+        let (mut served, mut refused) = (0, 0);
+        for from in FROMS {
+            for to in TOS {
+                let is_file = matches!(from, From::File(_) | From::Direct(_))
+                    || matches!(to, To::File | To::Over(_) | To::Append | To::Direct);
+                if !streams && !is_file {
+                    continue;
+                }
+                for &size in sizes {
+                    if is_slow(from, to) && size > BLOCK + 1 {
+                        continue;
+                    }
+                    match check(mover, Case::new(from, to, size), &all, folder) {
+                        Kept::Served => served += 1,
+                        Kept::Refused => refused += 1,
+                        Kept::NotServed => {}
+                    }
+                }
+            }
+        }
+        println!("{:>15} on {}: {served} served, {refused} refused", name(mover), folder.name);
+    }
+}
+
+#[test]
+fn every_pair_and_size_on_the_file_system_of_the_build() {
+    check_all(&folders::here(), &SIZES, true);
+}
+
+#[test]
+fn every_pair_and_size_in_memory() {
+    let Some(folder) = folders::memory() else {
+        println!("skipped 1: no /dev/shm");
+        return;
+    };
+    check_all(&folder, &SIZES, false);
+}
+
+#[test]
+fn every_pair_with_a_file_on_images_of_other_file_systems() {
+    let mut skipped = 0;
+    for kind in ["ext4", "xfs", "btrfs"] {
+        match folders::image(kind) {
+            Ok(folder) => check_all(&folder, &[0, 1, 4096, 4097, (1 << 20) + 1], false),
+            Err(reason) => {
+                skipped += 1;
+                println!("skipped: {reason}");
+            }
+        }
+    }
+    println!("skipped {skipped} of 3");
+}
+
+#[test]
+fn no_more_is_taken_than_was_asked_for() {
+    let folder = folders::here();
+    let all = content(300_000);
+    for mover in MOVERS.iter().copied() {
+        for from in FROMS {
+            for to in TOS {
+                let counts = [0, 1, 4096, 100_000, 300_000, 400_000];
+                for count in counts.into_iter().take(if is_slow(from, to) { 4 } else { 6 }) {
+                    let case = Case { count: Some(count), ..Case::new(from, to, all.len()) };
+                    check(mover, case, &all, &folder);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn descriptors_that_others_made_non_blocking_are_waited_for() {
+    let folder = folders::here();
+    let all = content((1 << 20) + 77);
+    for mover in MOVERS.iter().copied() {
+        for from in FROMS {
+            for to in TOS {
+                if is_slow(from, to) {
+                    continue;
+                }
+                let case = Case { non_blocking: true, ..Case::new(from, to, all.len()) };
+                check(mover, case, &all, &folder);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_block_size_count_and_offset(
+        mover in 0..MOVERS.len(),
+        from in 0..FROMS.len(),
+        at in 0_u64..20_000,
+        to in 0..TOS.len(),
+        target_at in 0_u64..20_000,
+        size in 0_usize..600_000,
+        count in proptest::option::of(0_u64..700_000),
+        block_size in 1_usize..200_000,
+        depth in 1_u32..9,
+    ) {
+        let from = match FROMS[from] { From::File(_) => From::File(at), From::Direct(_) => From::Direct(at), other => other };
+        let to = match TOS[to] { To::Over(_) => To::Over(target_at), other => other };
+        // Tiny blocks are right or wrong on few bytes as on many.
+        let size = size.min(block_size.saturating_mul(500));
+        let case = Case { count, block_size, depth, ..Case::new(from, to, size) };
+        check(MOVERS[mover], case, &content(size), &folders::here());
+    }
+}

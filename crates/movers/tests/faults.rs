@@ -1,0 +1,236 @@
+//! Faults injected into the real calls of every mover, from outside: nothing is lost, duplicated or
+//! reported wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::{carry, content, difference, folders};
+
+/// What a run goes between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    FileToFile,
+    FileToPipe,
+    PipeToFile,
+}
+
+use Route::{FileToFile, FileToPipe, PipeToFile};
+
+/// Movers, routes, and the calls that carry the bytes there. A call that the start of every program
+/// makes too is disturbed only where it is made on the file named.
+const DISTURBED: [(&str, Route, &str, Option<&str>); 21] = [
+    ("read-write", FileToFile, "read", Some("source")),
+    ("read-write", FileToFile, "write", Some("target")),
+    ("read-write", FileToPipe, "read", Some("source")),
+    ("read-write", PipeToFile, "write", Some("target")),
+    ("splice", FileToFile, "splice", None),
+    ("splice", FileToPipe, "splice", None),
+    ("splice", PipeToFile, "splice", None),
+    ("copy-file-range", FileToFile, "copy_file_range", None),
+    ("sendfile", FileToFile, "sendfile", None),
+    ("sendfile", FileToPipe, "sendfile", None),
+    ("mmap-write", FileToFile, "write", Some("target")),
+    ("vmsplice", FileToPipe, "vmsplice", None),
+    ("vmsplice", FileToPipe, "read", Some("source")),
+    ("io-uring", FileToFile, "io_uring_enter", None),
+    ("io-uring", FileToPipe, "io_uring_enter", None),
+    ("io-uring", PipeToFile, "io_uring_enter", None),
+    ("direct", FileToFile, "pread64", Some("source")),
+    ("direct", FileToFile, "pwrite64", Some("target")),
+    ("parallel", FileToFile, "copy_file_range", None),
+    // Where copy_file_range(2) is refused besides.
+    ("parallel", FileToFile, "pread64", Some("source")),
+    ("parallel", FileToFile, "pwrite64", Some("target")),
+];
+
+/// What carry told.
+#[derive(Debug)]
+struct Told {
+    outcome: String,
+    moved: usize,
+    lost: usize,
+    errno: i32,
+    source_at: Option<usize>,
+    target_at: Option<usize>,
+}
+
+impl Told {
+    fn parse(line: &str) -> Option<Self> {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+        let (moved, lost, errno) = match *words.first()? {
+            "done" => (number(1)?, 0, 0),
+            "refused" => (0, 0, 0),
+            "failed" => (number(2)?, number(3)?, i32::try_from(number(4)?).ok()?),
+            _ => return None,
+        };
+        let (source_at, target_at) = (number(words.len() - 2), number(words.len() - 1));
+        Some(Self { outcome: words[0].to_owned(), moved, lost, errno, source_at, target_at })
+    }
+}
+
+struct Fault<'a> {
+    mover: &'a str,
+    route: Route,
+    call: &'a str,
+    on: Option<&'a str>,
+    errno: &'a str,
+    when: u32,
+    /// Another injection, for faults that come together.
+    also: Option<&'a str>,
+}
+
+/// Runs a mover with a fault; returns what it told and what reached the target.
+fn run(fault: &Fault<'_>, folder: &Path) -> (Told, Vec<u8>) {
+    let (source, target) = (folder.join("source"), folder.join("target"));
+    let _ = std::fs::remove_file(&target);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null"]);
+    if let Some(on) = fault.on {
+        strace.arg("-P").arg(folder.join(on));
+    }
+    let trace = fault.also.and_then(|also| also.split(':').next());
+    strace.arg("-e").arg(format!("trace={},{}", fault.call, trace.unwrap_or(fault.call)));
+    if let Some(also) = fault.also {
+        strace.arg("-e").arg(format!("inject={also}"));
+    }
+    strace
+        .arg("-e")
+        .arg(format!("inject={}:error={}:when={}", fault.call, fault.errno, fault.when));
+    strace.arg(carry()).arg(fault.mover);
+    let stream = Path::new("-");
+    strace.arg(if fault.route == PipeToFile { stream } else { &source });
+    strace.arg(if fault.route == FileToPipe { stream } else { &target });
+    let (feed, into) = std::io::pipe().unwrap();
+    let feeder = (fault.route == PipeToFile).then(|| {
+        let mut source = File::open(&source).unwrap();
+        let mut into = into.try_clone().unwrap();
+        // A run that fails does not take it all.
+        std::thread::spawn(move || drop(std::io::copy(&mut source, &mut into)))
+    });
+    drop(into);
+    let mut child =
+        strace.stdin(feed).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(strace);
+    let mut arrived = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut arrived).unwrap();
+    let mut line = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut line).unwrap();
+    child.wait().unwrap();
+    feeder.map(std::thread::JoinHandle::join);
+    if fault.route != FileToPipe {
+        arrived = std::fs::read(&target).unwrap_or_default();
+    }
+    let told = Told::parse(&line).unwrap_or_else(|| panic!("{}: {line}", describe(fault)));
+    (told, arrived)
+}
+
+fn describe(fault: &Fault<'_>) -> String {
+    let Fault { mover, route, call, errno, when, .. } = fault;
+    format!("{mover} {route:?}, {call} number {when} is {errno}")
+}
+
+/// What holds whatever happened.
+fn check(fault: &Fault<'_>, all: &[u8], folder: &Path) -> Told {
+    let (told, arrived) = run(fault, folder);
+    let label = format!("{}: {told:?}", describe(fault));
+    // Who works on several places at once may have written behind the first failure.
+    let scattered = matches!(fault.mover, "io-uring" | "parallel") && told.outcome == "failed";
+    if scattered {
+        assert!(arrived.len() >= told.moved, "{label}");
+    } else {
+        assert_eq!(arrived.len(), told.moved, "{label}");
+    }
+    assert_eq!(difference(&arrived[..told.moved], &all[..told.moved]), None, "{label}");
+    assert!(told.moved + told.lost <= all.len(), "{label}");
+    if fault.route != PipeToFile {
+        assert_eq!((told.source_at, told.lost), (Some(told.moved), 0), "{label}");
+    }
+    if fault.route != FileToPipe {
+        assert_eq!(told.target_at, Some(told.moved), "{label}");
+    }
+    if told.outcome == "done" {
+        assert_eq!(told.moved, all.len(), "{label}");
+    }
+    told
+}
+
+fn every_fault(errnos: &[&str], whens: &[u32], verdict: impl Fn(&Fault<'_>, &Told) -> bool) {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return println!("skipped {}: no strace", DISTURBED.len());
+    }
+    let folder = folders::here();
+    let all = content((3 << 20) + 4000);
+    std::fs::write(folder.path().join("source"), &all).unwrap();
+    let mut seen = 0;
+    for (mover, route, call, on) in DISTURBED {
+        for errno in errnos {
+            for &when in whens {
+                let also = (mover == "parallel" && call != "copy_file_range")
+                    .then_some("copy_file_range:error=ENOSYS");
+                let fault = Fault { mover, route, call, on, errno, when, also };
+                let told = check(&fault, &all, folder.path());
+                assert!(verdict(&fault, &told), "{}: {told:?}", describe(&fault));
+                seen += usize::from(told.outcome != "done");
+            }
+        }
+    }
+    println!("{seen} runs of {} were not done", DISTURBED.len() * errnos.len() * whens.len());
+}
+
+#[test]
+fn interruptions_and_full_pipes_are_gone_through() {
+    every_fault(&["EINTR", "EAGAIN"], &[1, 3], |_, told| told.outcome == "done");
+}
+
+#[test]
+fn failures_are_told_with_their_reason_and_place() {
+    every_fault(&["EIO", "ENOSPC"], &[1, 2, 3], |fault, told| match told.outcome.as_str() {
+        "failed" => told.errno == if fault.errno == "EIO" { 5 } else { 28 },
+        "done" => fault.when > 1,
+        _ => false,
+    });
+}
+
+#[test]
+fn refusals_of_the_first_call_leave_everything_to_others() {
+    every_fault(&["ENOSYS", "EXDEV", "EINVAL", "EPERM"], &[1], |fault, told| {
+        match told.outcome.as_str() {
+            "failed" => fault.mover == "read-write" || fault.call != fault.mover.replace('-', "_"),
+            _ => true,
+        }
+    });
+}
+
+/// splice(2) from its own pipe into the target fails; what the pipe holds is drained by write(2).
+fn splice_out<'a>(errno: &'a str, also: Option<&'a str>) -> Fault<'a> {
+    // Only deliveries touch the target; this is the second.
+    let on = Some("target");
+    let (mover, route, call) = ("splice", FileToFile, "splice");
+    Fault { mover, route, call, on, errno, when: 2, also }
+}
+
+#[test]
+fn what_an_intermediate_pipe_holds_is_not_lost() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return println!("skipped 3: no strace");
+    }
+    let folder = folders::here();
+    let all = content((3 << 20) + 4000);
+    std::fs::write(folder.path().join("source"), &all).unwrap();
+    // The target takes no pages: the rest is copied.
+    let told = check(&splice_out("EINVAL", None), &all, folder.path());
+    assert_eq!(told.outcome, "done");
+    // The target fails: what was in the pipe is saved, and the failure told.
+    let told = check(&splice_out("EIO", None), &all, folder.path());
+    assert_eq!((told.outcome.as_str(), told.errno), ("failed", 5));
+    // Nothing can be saved: the source gets back what was taken.
+    let told = check(&splice_out("EIO", Some("write:error=ENOSPC")), &all, folder.path());
+    assert_eq!((told.outcome.as_str(), told.errno), ("failed", 28));
+}

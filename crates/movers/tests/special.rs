@@ -1,0 +1,362 @@
+//! Sources and targets that are no plain files or streams, large ones, and the chooser's choices.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
+
+use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
+
+use support::ends::{self, From, To};
+use support::{content, difference, folders, job, moves, name, position};
+
+fn movers() -> impl Iterator<Item = &'static dyn Mover> {
+    MOVERS.iter().copied().filter(|mover| moves(*mover))
+}
+
+#[test]
+fn declarations_are_whole_and_names_are_unique() {
+    for mover in MOVERS {
+        let declaration = mover.declaration();
+        assert!(!declaration.summary.is_empty() && !declaration.description.is_empty());
+        let found = iotomy_movers::mover(declaration.name).unwrap();
+        assert_eq!(found.declaration().summary, declaration.summary);
+        println!("{}: {:?}", declaration.name, mover.probe());
+        if let Probe::Unsupported(reason) = mover.probe() {
+            assert!(!reason.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_device_without_end_gives_what_was_asked_for() {
+    let folder = folders::here();
+    for mover in movers() {
+        for to in [To::File, To::Pipe, To::Unix, To::Null] {
+            let label = format!("{} to {to:?}", name(mover));
+            let source = File::open("/dev/zero").unwrap();
+            let target = ends::target(to, folder.path());
+            let progress = AtomicU64::new(0);
+            let job = Job { count: Some(300_001), ..job(&progress) };
+            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            if mover.serves(&from, &into, &job).is_err() {
+                continue;
+            }
+            let outcome = mover.run(&from, &into, &job).unwrap_or_else(|e| panic!("{label}: {e}"));
+            let wanted = match outcome {
+                Outcome::Done(moved) => {
+                    assert_eq!(moved.bytes, 300_001, "{label}");
+                    300_001
+                }
+                Outcome::Refused { .. } => 0,
+            };
+            if let Some(got) = target.content() {
+                assert_eq!(difference(&got, &vec![0; wanted]), None, "{label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_made_up_when_it_is_read_is_moved_whole_or_refused() {
+    let folder = folders::here();
+    let expected = std::fs::read("/proc/version").unwrap();
+    for mover in movers() {
+        for to in [To::File, To::Append, To::Pipe, To::Unix] {
+            let label = format!("{} to {to:?}", name(mover));
+            let source = File::open("/proc/version").unwrap();
+            let target = ends::target(to, folder.path());
+            let progress = AtomicU64::new(0);
+            let job = job(&progress);
+            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            let moved: &[u8] = match mover.serves(&from, &into, &job) {
+                Err(_) => &[],
+                Ok(()) => match mover.run(&from, &into, &job) {
+                    Ok(Outcome::Done(moved)) => {
+                        assert_eq!(moved.bytes, expected.len() as u64, "{label}");
+                        &expected
+                    }
+                    Ok(Outcome::Refused { .. }) => &[],
+                    Err(e) => panic!("{label}: {e}"),
+                },
+            };
+            assert_eq!(position(&source), Some(moved.len() as u64), "{label}");
+            assert_eq!(target.content(), ends::expected(to, moved), "{label}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_refused_or_an_error() {
+    let folder = folders::here();
+    for mover in movers() {
+        for to in [To::File, To::Pipe] {
+            let source = File::open(folder.path()).unwrap();
+            let target = ends::target(to, folder.path());
+            let progress = AtomicU64::new(0);
+            let job = job(&progress);
+            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            if mover.serves(&from, &into, &job).is_ok() {
+                let error = mover.run(&from, &into, &job).unwrap_err();
+                assert_eq!(error.source.kind(), std::io::ErrorKind::IsADirectory);
+                assert_eq!((error.moved, error.lost), (0, 0));
+            }
+            assert_eq!(target.content(), Some(Vec::new()));
+        }
+    }
+}
+
+#[test]
+fn the_same_bytes_of_the_same_file_are_refused_by_all() {
+    let folder = folders::here();
+    let path = folder.path().join("same");
+    std::fs::write(&path, content(100_000)).unwrap();
+    let progress = AtomicU64::new(0);
+    for append in [false, true] {
+        let source = File::open(&path).unwrap();
+        let target = OpenOptions::new().write(true).append(append).open(&path).unwrap();
+        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        for mover in movers() {
+            assert!(mover.serves(&from, &into, &job(&progress)).is_err(), "{}", name(mover));
+        }
+    }
+    // Apart by a count, they are two pieces of a file like others.
+    for mover in movers() {
+        let source = File::open(&path).unwrap();
+        let mut target = OpenOptions::new().write(true).open(&path).unwrap();
+        target.seek(SeekFrom::Start(49_152)).unwrap();
+        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        let job = Job { count: Some(40_960), ..job(&progress) };
+        if mover.serves(&from, &into, &job).is_err() {
+            continue;
+        }
+        if let Outcome::Done(moved) = mover.run(&from, &into, &job).unwrap() {
+            assert_eq!(moved.bytes, 40_960, "{}", name(mover));
+            let all = std::fs::read(&path).unwrap();
+            assert_eq!(difference(&all[..40_960], &all[49_152..90_112]), None, "{}", name(mover));
+        }
+    }
+}
+
+#[test]
+fn more_than_one_call_can_move_is_moved() {
+    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    const SIZE: u64 = (2 << 30) + 1;
+    let path = folder.path().join("large");
+    let large = OpenOptions::new().write(true).read(true).create_new(true).open(&path).unwrap();
+    large.set_len(SIZE).unwrap();
+    large.write_all_at(b"begin", 0).unwrap();
+    large.write_all_at(b"x", SIZE - 1).unwrap();
+    for (wanted, to) in [
+        ("sendfile", "/dev/null"),
+        ("splice", "/dev/null"),
+        ("io-uring", "/dev/null"),
+        ("mmap-write", "/dev/null"),
+        ("copy-file-range", "copy"),
+    ] {
+        let mover = iotomy_movers::mover(wanted).unwrap();
+        let source = File::open(&path).unwrap();
+        let target = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(folder.path().join(to))
+            .unwrap();
+        let progress = AtomicU64::new(0);
+        let job = Job::new(&progress);
+        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        mover.serves(&from, &into, &job).unwrap();
+        let Outcome::Done(moved) = mover.run(&from, &into, &job).unwrap() else {
+            println!("{wanted}: refused");
+            continue;
+        };
+        assert_eq!(moved.bytes, SIZE, "{wanted}");
+        assert_eq!(position(&source), Some(SIZE), "{wanted}");
+        if to == "copy" {
+            assert_eq!(target.metadata().unwrap().len(), SIZE);
+            let copy = File::open(folder.path().join(to)).unwrap();
+            let mut end = [1; 5];
+            copy.read_exact_at(&mut end, SIZE - 5).unwrap();
+            assert_eq!(&end, b"\0\0\0\0x");
+        }
+    }
+}
+
+#[test]
+fn by_value_means_that_later_writes_do_not_show_through() {
+    let folder = folders::here();
+    let before = content(50_000);
+    for mover in movers() {
+        let source = ends::source(From::File(0), &before, folder.path());
+        let (mut out, into) = std::io::pipe().unwrap();
+        let progress = AtomicU64::new(0);
+        let job = Job { by_value: true, ..job(&progress) };
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&into).unwrap());
+        if mover.serves(&from, &to, &job).is_err() {
+            continue;
+        }
+        let Outcome::Done(_) = mover.run(&from, &to, &job).unwrap() else { continue };
+        let writer = OpenOptions::new().write(true).open(folder.path().join("source")).unwrap();
+        writer.write_all_at(&[0; 50_000], 0).unwrap();
+        drop(into);
+        let mut got = Vec::new();
+        out.read_to_end(&mut got).unwrap();
+        assert_eq!(difference(&got, &before), None, "{}", name(mover));
+    }
+}
+
+/// The movers of a plan, in their order.
+fn chosen(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Vec<&'static str> {
+    let plan = chooser::choose(source, target, job);
+    let names = plan.steps.iter().map(|step| name(step.mover));
+    let all = plan.steps.len() + plan.unsuited.len();
+    assert_eq!(all, MOVERS.len(), "every mover is tried or has a reason: {plan:?}");
+    names.collect()
+}
+
+#[test]
+fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    let plain = job(&progress);
+    let by_value = Job { by_value: true, ..plain };
+    for (from, to, job, first) in [
+        (From::File(0), To::File, plain, "copy-file-range"),
+        (From::File(0), To::Pipe, plain, "splice"),
+        (From::File(0), To::Pipe, by_value, "read-write"),
+        (From::File(0), To::Unix, plain, "sendfile"),
+        (From::File(0), To::Unix, by_value, "read-write"),
+        (From::Pipe, To::Pipe, plain, "splice"),
+        (From::Pipe, To::File, plain, "splice"),
+        (From::Pipe, To::Append, plain, "read-write"),
+        (From::File(0), To::Direct, plain, "read-write"),
+        (From::Tcp, To::Tcp, plain, "splice"),
+        (From::File(0), To::Null, plain, "mmap-write"),
+    ] {
+        let source = ends::source(from, b"some bytes", folder.path());
+        let target = ends::target(to, folder.path());
+        let (from_end, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let names = chosen(&from_end, &to_end, &job);
+        // Where the build is on a file system that shares extents, sharing comes first.
+        let names: Vec<_> = names.into_iter().filter(|name| *name != "reflink").collect();
+        assert_eq!(names.first(), Some(&first), "{from:?} to {to:?}");
+        assert_eq!(names.last(), Some(&"read-write"), "{from:?} to {to:?}");
+        let plan = chooser::choose(&from_end, &to_end, &job);
+        let report = chooser::run(&plan, &from_end, &to_end, &job).unwrap();
+        assert_eq!(report.moved.bytes, 10, "{report:?}");
+        assert_eq!(target.content(), ends::expected(to, b"some bytes"), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn a_run_of_the_chooser_widens_pipes_for_more_than_they_hold() {
+    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    for (bytes, widened) in [(1000, false), (300_000, true)] {
+        let given = content(bytes);
+        let source = ends::source(From::File(0), &given, folder.path());
+        let target = ends::target(To::Pipe, folder.path());
+        let narrow = fcntl_setpipe_size(&target.fd, 4096).unwrap();
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let plan = chooser::choose(&from, &to, &job(&progress));
+        chooser::run(&plan, &from, &to, &job(&progress)).unwrap();
+        let size = fcntl_getpipe_size(&target.fd).unwrap();
+        // Not everybody may have wide pipes.
+        assert!(size == narrow || widened, "{bytes} bytes: {size}");
+        assert_eq!(difference(&target.content().unwrap(), &given), None);
+    }
+}
+
+#[test]
+fn a_refused_mover_gives_way_to_the_next() {
+    let folder = match folders::image("xfs") {
+        Ok(folder) => folder,
+        Err(reason) => return println!("skipped 1: {reason}"),
+    };
+    let given = content(100_000);
+    // Extents are shared in blocks, and this is none.
+    let source = ends::source(From::File(1000), &given, folder.path());
+    let target = ends::target(To::File, folder.path());
+    let progress = AtomicU64::new(0);
+    let job = job(&progress);
+    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let plan = chooser::choose(&from, &to, &job);
+    let report = chooser::run(&plan, &from, &to, &job).unwrap();
+    assert_eq!(report.mover, Some("copy-file-range"));
+    let refused: Vec<_> = report.refused.iter().map(|refused| refused.mover).collect();
+    assert_eq!(refused, ["reflink"]);
+    assert_eq!(report.moved.bytes, 100_000);
+    assert_eq!(difference(&target.content().unwrap(), &given), None);
+}
+
+#[test]
+fn figures_say_what_was_referenced_copied_and_touched() {
+    let folder = folders::memory().unwrap_or_else(folders::here);
+    const N: u64 = 10_000;
+    for (wanted, from, to, figures) in [
+        ("read-write", From::File(0), To::File, (0, 2 * N, N)),
+        ("read-write", From::File(0), To::Null, (0, N, N)),
+        ("splice", From::File(0), To::Pipe, (N, 0, 0)),
+        ("splice", From::File(0), To::File, (N, N, 0)),
+        ("splice", From::Pipe, To::Pipe, (N, 0, 0)),
+        ("splice", From::Pipe, To::File, (N, N, 0)),
+        ("sendfile", From::File(0), To::Unix, (N, 0, 0)),
+        ("sendfile", From::File(0), To::Null, (N, 0, 0)),
+        ("copy-file-range", From::File(0), To::File, (0, N, 0)),
+        ("mmap-write", From::File(0), To::File, (0, N, N)),
+        ("mmap-write", From::File(0), To::Null, (0, 0, 0)),
+        ("vmsplice", From::File(0), To::Pipe, (N, N, N)),
+        ("io-uring", From::File(0), To::File, (0, 2 * N, N)),
+        ("null", From::File(0), To::File, (0, 0, 0)),
+    ] {
+        let given = content(usize::try_from(N).unwrap());
+        let source = ends::source(from, &given, folder.path());
+        let target = ends::target(to, folder.path());
+        let progress = AtomicU64::new(0);
+        let job = job(&progress);
+        let (from_end, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let mover = iotomy_movers::mover(wanted).unwrap();
+        match mover.run(&from_end, &to_end, &job).unwrap() {
+            Outcome::Done(moved) => {
+                let is = moved.traffic;
+                let is = (is.referenced, is.copied, is.touched);
+                assert_eq!(is, figures, "{wanted}, {from:?} to {to:?}");
+            }
+            Outcome::Refused { call, .. } => println!("{wanted}: {call} refused"),
+        }
+    }
+}
+
+#[test]
+fn who_wants_only_shared_extents_gets_nothing_else() {
+    let progress = AtomicU64::new(0);
+    let job = Job { reflink: Reflink::Always, ..job(&progress) };
+    let mut folders = vec![folders::here()];
+    folders.extend(["xfs", "btrfs"].iter().filter_map(|kind| folders::image(kind).ok()));
+    for folder in folders {
+        let given = content(100_000);
+        let source = ends::source(From::File(0), &given, folder.path());
+        let target = ends::target(To::File, folder.path());
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let plan = chooser::choose(&from, &to, &job);
+        assert!(plan.steps.iter().all(|step| name(step.mover) == "reflink"), "{plan:?}");
+        let report = chooser::run(&plan, &from, &to, &job).unwrap();
+        println!("{}: {report:?}", folder.name);
+        match report.mover {
+            Some(mover) => {
+                assert_eq!((mover, report.moved.bytes), ("reflink", 100_000));
+                assert_eq!(report.moved.traffic.copied, 0);
+                // Shared until written to: later writes must not show through.
+                let writer = OpenOptions::new().write(true).open(folder.path().join("source"));
+                writer.unwrap().write_all(&[0; 5000]).unwrap();
+                assert_eq!(difference(&target.content().unwrap(), &given), None);
+            }
+            None => assert_eq!(target.content(), Some(Vec::new())),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The calls a mover declares are the calls it makes: watched from outside, and compared with what a
+//! run that moves nothing makes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use iotomy_movers::MOVERS;
+
+use support::{carry, content, folders, moves, name};
+
+/// Calls of the language's runtime: memory, threads, and checks of descriptors when they are closed.
+const RUNTIME: [&str; 18] = [
+    "brk",
+    "mmap",
+    "munmap",
+    "mprotect",
+    "madvise",
+    "close",
+    "fcntl",
+    "clone3",
+    "futex",
+    "exit",
+    "rseq",
+    "prctl",
+    "gettid",
+    "sigaltstack",
+    "sched_getaffinity",
+    "set_robust_list",
+    "rt_sigaction",
+    "rt_sigprocmask",
+];
+
+type Counts = BTreeMap<String, u32>;
+
+/// The calls of one run, by name, or `None` when the mover does not serve the pair.
+fn calls(mover: &str, folder: &Path, to_pipe: bool) -> Option<Counts> {
+    let (log, target) = (folder.join("log"), folder.join("target"));
+    let _ = std::fs::remove_file(&target);
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-o"])
+        .arg(&log)
+        .arg(carry())
+        .arg(mover)
+        .arg(folder.join("source"))
+        .arg(if to_pipe { Path::new("-") } else { &target })
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    if !String::from_utf8_lossy(&output.stderr).starts_with("done") {
+        return None;
+    }
+    let mut counts = Counts::new();
+    for line in std::fs::read_to_string(log).unwrap().lines() {
+        // A number, spaces, and a call; or the rest of a call, or a signal.
+        let Some((_, call)) = line.split_once(' ') else { continue };
+        let Some((call, _)) = call.trim_start().split_once('(') else { continue };
+        if call.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            *counts.entry(call.to_owned()).or_default() += 1;
+        }
+    }
+    Some(counts)
+}
+
+#[test]
+fn movers_make_the_calls_they_declare_and_no_others() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return println!("skipped {}: no strace", MOVERS.len());
+    }
+    let folder = folders::here();
+    std::fs::write(folder.path().join("source"), content(3_000_001)).unwrap();
+    for to_pipe in [false, true] {
+        let nothing = calls("null", folder.path(), to_pipe).unwrap();
+        for mover in MOVERS.iter().copied().filter(|mover| moves(*mover)) {
+            let declared = mover.declaration().calls;
+            let Some(seen) = calls(name(mover), folder.path(), to_pipe) else {
+                println!("{}: not served, into a pipe: {to_pipe}", name(mover));
+                continue;
+            };
+            let more = |call: &str| {
+                let count = |counts: &Counts| counts.get(call).copied().unwrap_or(0);
+                count(&seen).saturating_sub(count(&nothing))
+            };
+            for call in seen.keys().filter(|call| more(call) > 0) {
+                assert!(
+                    declared.contains(&call.as_str()) || RUNTIME.contains(&call.as_str()),
+                    "{} makes {call} and does not declare it",
+                    name(mover)
+                );
+            }
+            assert!(more(declared[0]) > 0, "{} makes no {}", name(mover), declared[0]);
+        }
+    }
+}

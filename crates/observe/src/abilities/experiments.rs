@@ -1,0 +1,81 @@
+//! What the experiments build their little worlds of.
+
+use std::fs::OpenOptions;
+
+use iotomy_sys::probe::{Refusal, namespaces, privileges};
+
+use super::privilege::{not_allowed, privilege};
+use super::{Ability, Context, Outcome, number_in};
+
+#[rustfmt::skip]
+pub(super) static ABILITIES: &[Ability] = &[
+    Ability { name: "network-namespaces", purpose: "lab: a network without neighbours", try_it: network },
+    Ability { name: "user-namespaces", purpose: "the same for users without privilege", try_it: user },
+    Ability { name: "loop-devices", purpose: "lab: a file system of one's own", try_it: loop_devices },
+    Ability { name: "real-time", purpose: "limits: wake-ups without neighbours", try_it: real_time },
+];
+
+fn network(_: &Context) -> Outcome {
+    match namespaces::network() {
+        Ok(()) => Outcome::ready("one was made and left"),
+        Err(refusal) if not_allowed(&refusal) => {
+            Outcome::refused(&refusal, privilege(&["CAP_SYS_ADMIN"]))
+        }
+        Err(refusal) => Outcome::refused(&refusal, "boot a kernel with CONFIG_NET_NS=y"),
+    }
+}
+
+fn user(_: &Context) -> Outcome {
+    let refusal = match namespaces::user_and_network() {
+        Ok(()) => return Outcome::ready("a user without privilege made one, and a network in it"),
+        Err(refusal) => refusal,
+    };
+    let switches = [
+        ("kernel.unprivileged_userns_clone", "kernel/unprivileged_userns_clone", 1),
+        (
+            "kernel.apparmor_restrict_unprivileged_userns",
+            "kernel/apparmor_restrict_unprivileged_userns",
+            0,
+        ),
+    ];
+    let closed = switches.iter().find(|(_, file, open)| {
+        number_in(format!("/proc/sys/{file}")).is_some_and(|now| now != *open)
+    });
+    let remedy = match closed {
+        Some((name, _, open)) => format!("sysctl {name}={open}"),
+        None if number_in("/proc/sys/user/max_user_namespaces") == Some(0) => {
+            "sysctl user.max_user_namespaces=10000".to_owned()
+        }
+        None => "allow unshare in the container's seccomp profile, or boot a kernel with \
+                 CONFIG_USER_NS=y"
+            .to_owned(),
+    };
+    Outcome::refused(&refusal, remedy)
+}
+
+fn loop_devices(_: &Context) -> Outcome {
+    // Opening makes no device; only asking for a free one would.
+    match OpenOptions::new().read(true).write(true).open("/dev/loop-control") {
+        Ok(_) => Outcome::ready("/dev/loop-control"),
+        Err(source) => {
+            let refusal = Refusal::new("open /dev/loop-control", source);
+            let remedy = if not_allowed(&refusal) {
+                "run as root (in a container: --device /dev/loop-control)"
+            } else {
+                "modprobe loop"
+            };
+            Outcome::refused(&refusal, remedy)
+        }
+    }
+}
+
+fn real_time(_: &Context) -> Outcome {
+    match privileges::real_time() {
+        Ok(()) => Outcome::ready("SCHED_FIFO at priority 1"),
+        Err(refusal) => {
+            let remedy =
+                format!("ulimit -r 1 (or LimitRTPRIO=1), or {}", privilege(&["CAP_SYS_NICE"]));
+            Outcome::refused(&refusal, remedy)
+        }
+    }
+}

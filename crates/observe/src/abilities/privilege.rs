@@ -1,0 +1,122 @@
+//! What helps when the kernel says that this process may not.
+//!
+//! The tricky part: the same EPERM comes from a missing capability, from a container's filter of
+//! calls and from a kernel locked down, and only the first is helped by becoming root.
+
+use std::fs;
+
+use iotomy_sys::errno;
+use iotomy_sys::probe::Refusal;
+
+/// The capabilities abilities ask for, and their numbers in linux/capability.h.
+const CAPABILITIES: &[(&str, u32)] = &[
+    ("CAP_IPC_LOCK", 14),
+    ("CAP_SYS_ADMIN", 21),
+    ("CAP_SYS_NICE", 23),
+    ("CAP_PERFMON", 38),
+    ("CAP_BPF", 39),
+];
+
+/// Whether the kernel said that this process may not, rather than that it cannot.
+pub(super) fn not_allowed(refusal: &Refusal) -> bool {
+    matches!(errno::name(refusal.errno().unsigned_abs()), Some("EPERM" | "EACCES"))
+}
+
+/// What helps against a refusal of what `capabilities` would allow.
+pub(super) fn privilege(capabilities: &[&str]) -> String {
+    let facts = Facts {
+        effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
+        root: rustix::process::geteuid().is_root(),
+        filtered: filtered(),
+        lockdown: fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default(),
+    };
+    facts.remedy(capabilities)
+}
+
+/// Whether this process runs under a filter of calls.
+pub(super) fn filtered() -> bool {
+    status("Seccomp:").is_some_and(|mode| mode == "2")
+}
+
+/// Whether another process traces this one.
+pub(super) fn traced() -> bool {
+    status("TracerPid:").is_some_and(|tracer| tracer != "0")
+}
+
+/// A field of `/proc/self/status`.
+fn status(field: &str) -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim().to_owned())
+}
+
+/// What decides which remedy can work.
+struct Facts {
+    effective: Option<u64>,
+    root: bool,
+    filtered: bool,
+    lockdown: String,
+}
+
+impl Facts {
+    fn remedy(&self, capabilities: &[&str]) -> String {
+        let lacking: Vec<&str> =
+            capabilities.iter().filter(|name| !self.has(name)).copied().collect();
+        if !lacking.is_empty() && self.root {
+            // Root can only have been denied them by what it runs in.
+            return format!("give this container {}", lacking.join(" and "));
+        }
+        if !lacking.is_empty() {
+            return format!("run as root or with {}", capabilities.join(" and "));
+        }
+        let held = capabilities.join(" and ");
+        if self.filtered {
+            format!("allow the call in this container's seccomp profile ({held} held)")
+        } else if ["[integrity]", "[confidentiality]"].iter().any(|on| self.lockdown.contains(on)) {
+            format!("boot with lockdown=none ({held} held, but the kernel is locked down)")
+        } else {
+            format!("boot another kernel: this one, or a security module, forbids it ({held} held)")
+        }
+    }
+
+    fn has(&self, capability: &str) -> bool {
+        let bit = CAPABILITIES.iter().find(|(known, _)| *known == capability);
+        bit.is_some_and(|(_, bit)| self.effective.unwrap_or(0) & (1 << bit) != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
+
+    fn facts(effective: u64, root: bool) -> Facts {
+        Facts { effective: Some(effective), root, filtered: false, lockdown: String::new() }
+    }
+
+    #[test]
+    fn a_remedy_asks_only_for_what_is_lacking() {
+        let user = facts(0, false).remedy(&BOTH);
+        assert_eq!(user, "run as root or with CAP_BPF and CAP_PERFMON");
+        assert_eq!(facts(1 << 39, true).remedy(&BOTH), "give this container CAP_PERFMON");
+    }
+
+    #[test]
+    fn who_has_the_capabilities_is_told_what_else_forbids_it() {
+        let mut held = facts(3 << 38, true);
+        assert!(held.remedy(&BOTH).starts_with("boot another kernel"));
+        held.lockdown = "none [integrity] confidentiality\n".to_owned();
+        assert!(held.remedy(&BOTH).starts_with("boot with lockdown=none"));
+        held.lockdown = "[none] integrity confidentiality\n".to_owned();
+        assert!(held.remedy(&BOTH).starts_with("boot another kernel"));
+        held.filtered = true;
+        assert!(held.remedy(&BOTH).starts_with("allow the call"));
+    }
+
+    #[test]
+    fn every_capability_has_its_number() {
+        for (name, bit) in CAPABILITIES {
+            assert!(facts(1 << bit, true).has(name) && !facts(!(1 << bit), true).has(name));
+        }
+    }
+}

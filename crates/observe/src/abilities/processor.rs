@@ -1,0 +1,37 @@
+//! What the processor and the hypervisor tell of disturbances.
+
+use std::fs;
+
+use super::{Ability, Context, Grouped, Outcome, number_in};
+
+#[rustfmt::skip]
+pub(super) static ABILITIES: &[Ability] = &[
+    Ability { name: "cpu-frequency", purpose: "race: runs at different speeds", try_it: frequency },
+    Ability { name: "steal-time", purpose: "race: a neighbour took the CPU", try_it: steal },
+];
+
+fn frequency(_: &Context) -> Outcome {
+    const CURRENT: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
+    match number_in(CURRENT) {
+        Some(khz) => Outcome::ready(format!("{} MHz now on CPU 0", Grouped(khz / 1000))),
+        None => Outcome::missing(
+            format!("{CURRENT} cannot be read"),
+            "load a cpufreq driver (modprobe acpi-cpufreq); a virtual machine is not told",
+        ),
+    }
+}
+
+fn steal(_: &Context) -> Outcome {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // `cpu user nice system idle iowait irq softirq steal …`, in ticks of 1/100 s.
+    let ticks = stat
+        .lines()
+        .next()
+        .and_then(|line| line.split_whitespace().nth(8))
+        .and_then(|ticks| ticks.parse::<u64>().ok());
+    match ticks {
+        Some(0) => Outcome::ready("none since boot (a hypervisor may not report it)"),
+        Some(ticks) => Outcome::ready(format!("{} ms since boot", Grouped(ticks * 10))),
+        None => Outcome::missing("/proc/stat has no steal time", "mount proc on /proc"),
+    }
+}

@@ -1,0 +1,141 @@
+//! The contract of every ability, on the machine the tests run on.
+
+use std::collections::HashSet;
+use std::fs;
+use std::process::Command;
+
+use super::*;
+
+/// What a trial could leave behind, in words.
+fn traces_of_a_process() -> Vec<(&'static str, String)> {
+    let list = |path: &str| {
+        let mut names: Vec<_> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names.join(" ")
+    };
+    let file = |path: &str| fs::read_to_string(path).unwrap();
+    // Of every thread: a child belongs to the one that made it.
+    let children: String = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default())
+        .collect();
+    let policy = fs::read_to_string("/proc/self/stat").unwrap();
+    let policy = policy.rsplit(')').next().unwrap().split(' ').nth(39).unwrap().to_owned();
+    let status = file("/proc/self/status");
+    let kept = ["Uid:", "Gid:", "Seccomp:", "NoNewPrivs:", "CapEff:", "VmLck:", "SigCgt:"];
+    vec![
+        ("descriptors", list("/proc/self/fd")),
+        ("threads", list("/proc/self/task")),
+        ("children", children),
+        ("mounts", file("/proc/self/mounts")),
+        ("limits", file("/proc/self/limits")),
+        ("network", fs::read_link("/proc/self/ns/net").unwrap().display().to_string()),
+        ("users", fs::read_link("/proc/self/ns/user").unwrap().display().to_string()),
+        ("scheduling", policy),
+        (
+            "status",
+            status.lines().filter(|l| kept.iter().any(|k| l.starts_with(k))).collect::<String>(),
+        ),
+    ]
+}
+
+/// The work of the test below, in a process where no other test runs at the same time.
+#[test]
+#[ignore = "run by every_trial_answers_and_leaves_nothing"]
+fn alone_every_trial_answers_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context { folder: folder.path().to_owned() };
+    // An observer may keep what a process makes once (ptrace its eventfd); it must not do so twice.
+    for observer in OBSERVERS {
+        let _ = observer.probe();
+    }
+    let first = traces_of_a_process();
+    for tried in try_all(&context) {
+        println!("{:<24} {:?}", tried.name, tried.outcome);
+        match tried.outcome {
+            Outcome::Ready(detail) => assert!(!detail.is_empty(), "{}", tried.name),
+            Outcome::Missing { reason, remedy } => {
+                assert!(!reason.is_empty() && !remedy.is_empty(), "{}", tried.name);
+            }
+        }
+    }
+    for (before, after) in first.iter().zip(traces_of_a_process()) {
+        assert_eq!(*before, after);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+fn run_alone(mut command: Command) {
+    let output = command
+        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
+        .arg("abilities::tests::alone_every_trial_answers_and_leaves_nothing")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}\n{errors}");
+}
+
+#[test]
+fn every_trial_answers_and_leaves_nothing() {
+    run_alone(Command::new(std::env::current_exe().unwrap()));
+}
+
+#[test]
+fn every_trial_answers_a_user_without_privilege() {
+    if !rustix::process::geteuid().is_root() {
+        return; // The test above was that.
+    }
+    // A copy where every user may read it. Made by another process: a child of a trial in another
+    // thread would hold the file open for writing for a moment, and then it cannot be executed.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = folder.path().join("tests");
+    let this = std::env::current_exe().unwrap();
+    assert!(Command::new("cp").arg(this).arg(&program).status().unwrap().success());
+    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.arg(program).env("TMPDIR", "/tmp").current_dir("/");
+    run_alone(command);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_a_reason() {
+    let context = Context { folder: PathBuf::from("/proc") };
+    for tried in try_all(&context).into_iter().filter(|tried| tried.group == "files") {
+        assert!(!tried.outcome.is_ready(), "{tried:?}");
+    }
+}
+
+#[test]
+fn names_are_unique_and_every_ability_says_what_needs_it() {
+    let mut seen: HashSet<_> = OBSERVERS.iter().map(|one| one.declaration().name).collect();
+    assert_eq!(seen.len(), OBSERVERS.len());
+    for group in GROUPS {
+        assert!(seen.insert(group.name) && !group.abilities.is_empty(), "{}", group.name);
+        for ability in group.abilities {
+            assert!(seen.insert(ability.name), "{} twice", ability.name);
+            assert!(!ability.purpose.is_empty() && !ability.name.contains(' '), "{ability:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_names_the_call_and_the_error() {
+    let refusal = Refusal::new("mmap", rustix::io::Errno::NOMEM);
+    assert_eq!(said(&refusal), "mmap: ENOMEM, cannot allocate memory");
+    let other = Refusal::new("mmap", std::io::Error::other("Something odd"));
+    assert_eq!(said(&other), "mmap: something odd");
+}
+
+#[test]
+fn numbers_and_sizes_are_for_people() {
+    let texts = [0, 999, 1_000, 1_048_576].map(|n| Grouped(n).to_string());
+    assert_eq!(texts, ["0", "999", "1,000", "1,048,576"]);
+    let texts = [0, 1_000, 8 << 20, 3 << 30, 5 << 10].map(|n| Size(n).to_string());
+    assert_eq!(texts, ["0 bytes", "1,000 bytes", "8 MiB", "3 GiB", "5 KiB"]);
+}

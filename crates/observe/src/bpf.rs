@@ -1,0 +1,245 @@
+//! The `bpf` observer: BPF programs on BTF-typed raw tracepoints count and time every call in the
+//! kernel; user space sleeps until the command has ended and then reads the totals.
+//!
+//! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
+//! very first call is counted.
+
+mod books;
+mod calibrate;
+mod layout;
+mod object;
+mod outcome;
+mod vigil;
+
+use std::time::{Duration, Instant};
+
+use iotomy_record::{Exit, ObserverUse};
+use iotomy_sys::launch::{self, Command};
+use iotomy_sys::syscalls::{self, Abi};
+
+use self::books::Books;
+use self::layout::Program;
+use self::object::{Adoption, Fate, Knobs, Session};
+use self::vigil::{Subject, Vigil};
+use crate::attach;
+use crate::interrupts::Interrupts;
+use crate::request::{Observation, Request, Target};
+use crate::{Declaration, ObserveError, Observer, Probe};
+
+/// Counts and times calls in the kernel.
+pub(crate) struct Bpf;
+
+static DECLARATION: Declaration = Declaration {
+    name: "bpf",
+    summary: "counts and times calls in the kernel, by BPF programs on tracepoints",
+    description: "BTF-typed raw tracepoints on the entry and return of system calls, on task \
+                  switches and wake-ups, and on fork, exec and exit keep exact counts, power-of-two \
+                  distributions and a time ledger for each thread in the kernel; nothing is sent \
+                  for each call, so nothing can be dropped under load. A call costs some hundred ns \
+                  more; while it runs, every other process of the machine pays for an entry and \
+                  return that look up whether it is watched. What io_uring does by itself shows \
+                  only as io_uring_enter.",
+    privilege: "root, or CAP_BPF and CAP_PERFMON",
+    times_inflated: false,
+    splits_time: true,
+};
+
+const REMEDY: &str = "run as root or with CAP_BPF and CAP_PERFMON, on a kernel with BTF \
+                      (/sys/kernel/btf/vmlinux); see `iotomy doctor`";
+
+impl Observer for Bpf {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        let knobs = Knobs {
+            by_file: true,
+            whole_machine: false,
+            wanted: None,
+            transfers: transfers(),
+            rows: 64,
+        };
+        match Session::load(&knobs).and_then(|mut session| session.attach()) {
+            Ok(()) => Probe::Ready,
+            Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
+        }
+    }
+
+    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+        let started = Instant::now();
+        let process = match request.target {
+            Target::Process(pid) => Some(attach::process(pid)?),
+            _ => None,
+        };
+        let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
+        let cost_ns_per_call =
+            calibrate::price(&mut session, request.files).map_err(unsupported)?;
+        let watch = Watch {
+            request,
+            session,
+            books: Books::default(),
+            startup: started,
+            cost_ns_per_call,
+            startup_ns: 0,
+        };
+        match &request.target {
+            Target::Command(command) => watch.command(command),
+            Target::Process(_) | Target::Machine => watch.running(process),
+        }
+    }
+}
+
+fn unsupported(reason: String) -> ObserveError {
+    ObserveError::Unsupported { observer: DECLARATION.name, reason, remedy: REMEDY.to_owned() }
+}
+
+fn knobs(request: &Request) -> Knobs {
+    let wanted = request.calls.is_some().then(|| {
+        let mut bits = [[0u64; 8]; 2];
+        for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
+            for number in 0..512u32 {
+                let name = syscalls::name(abi, number);
+                if request.wants(&name) || name == calibrate::call(request.files) {
+                    of_abi[number as usize / 64] |= 1 << (number % 64);
+                }
+            }
+        }
+        bits
+    });
+    Knobs {
+        by_file: request.files,
+        whole_machine: matches!(request.target, Target::Machine),
+        wanted,
+        transfers: transfers(),
+        rows: request.rows,
+    }
+}
+
+/// As the kernel side wants it: from + 1 in the low half, to + 1 in the high half.
+fn transfers() -> [[u8; 512]; 2] {
+    let of_abi = |abi| {
+        std::array::from_fn(|number| {
+            let how = syscalls::transfer(&syscalls::name(abi, number as u32)).unwrap_or_default();
+            let half = |argument: Option<u8>| argument.map_or(0, |a| a + 1);
+            half(how.from) | half(how.to) << 4
+        })
+    };
+    [of_abi(Abi::X86_64), of_abi(Abi::I386)]
+}
+
+/// One watch under way.
+struct Watch<'a> {
+    request: &'a Request,
+    session: Session,
+    books: Books,
+    startup: Instant,
+    cost_ns_per_call: f64,
+    startup_ns: u64,
+}
+
+impl Watch<'_> {
+    fn command(mut self, command: &Command) -> Result<Observation, ObserveError> {
+        let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
+        let held = launch::hold(command, interrupts.original_mask().as_ref())?;
+        let pid = held.pid();
+        if let Err(reason) = self.session.adopt(Adoption::Launcher(pid)) {
+            drop(held);
+            vigil::reap(pid);
+            return Err(unsupported(reason));
+        }
+        self.startup_ns = nanos(self.startup.elapsed());
+        let released = Instant::now();
+        if let Err(error) = held.release() {
+            vigil::reap(pid);
+            return Err(error.into());
+        }
+        let vigil = Vigil::begin(Subject::Child(pid), &interrupts, self.request)?;
+        let mut exit = vigil.keep(&self.session, &mut self.books)?;
+        if exit.is_some() {
+            vigil.let_the_dead_settle(&self.session);
+        }
+        let watched = nanos(released.elapsed());
+        self.close()?;
+        if exit.is_none() {
+            exit = Some(vigil.wait_unwatched(pid)?);
+        }
+        let wall_ns = self.wall_of(pid).unwrap_or(watched).min(watched);
+        Ok(self.observation(wall_ns, exit))
+    }
+
+    fn running(mut self, pid: Option<u32>) -> Result<Observation, ObserveError> {
+        let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
+        let subject = pid.map_or(Subject::Machine, Subject::Other);
+        let vigil = Vigil::begin(subject, &interrupts, self.request)?;
+        let whom = pid.map_or(Adoption::Machine, Adoption::Process);
+        self.session.adopt(whom).map_err(unsupported)?;
+        self.startup_ns = nanos(self.startup.elapsed());
+        let began = Instant::now();
+        self.name_attached();
+        vigil.keep(&self.session, &mut self.books)?;
+        let wall_ns = nanos(began.elapsed());
+        self.close()?;
+        Ok(self.observation(wall_ns, None))
+    }
+
+    /// Programs that ran before the watch: their exec was not seen, /proc knows them.
+    fn name_attached(&mut self) {
+        let mut attached = Vec::new();
+        self.session.visit("attached_images", |pid: u32, image: u32| {
+            attached.push((pid, image));
+            Fate::Kept
+        });
+        for (pid, image) in attached {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            let exe = exe.to_string_lossy();
+            let exec = crate::basename(exe.strip_suffix(" (deleted)").unwrap_or(&exe)).to_owned();
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line =
+                String::from_utf8_lossy(line.strip_suffix(b"\0").unwrap_or(&line)).into_owned();
+            let argv = line.split('\0').map(str::to_owned).collect();
+            self.books.programs.insert(image, Program { exec, argv });
+        }
+    }
+
+    /// Stops counting and brings everything counted into the books.
+    fn close(&mut self) -> Result<(), ObserveError> {
+        self.session.settle().map_err(unsupported)?;
+        self.books.take_all(&self.session);
+        Ok(())
+    }
+
+    /// From the first image's beginning to the last one's end, on the kernel's clock.
+    fn wall_of(&self, pid: u32) -> Option<u64> {
+        let images = || self.books.images.values().filter(|image| image.pid == pid);
+        let start = images().map(|image| image.start_ns).min()?;
+        images().map(|image| image.end_ns).max()?.checked_sub(start)
+    }
+
+    fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {
+        let counters = self.session.counters();
+        let lost_events = counters.lost_events + self.session.missed_events();
+        let parts = outcome::outcome(self.books, self.request);
+        Observation {
+            wall_ns,
+            exit,
+            observer: ObserverUse {
+                name: DECLARATION.name.to_owned(),
+                cost_ns_per_call: self.cost_ns_per_call,
+                lost_events,
+                incomplete_calls: counters.incomplete_calls,
+                times_inflated: DECLARATION.times_inflated,
+                startup_ns: self.startup_ns,
+            },
+            processes: parts.processes,
+            calls: parts.calls,
+            files: parts.files,
+            ledger: parts.ledger,
+            still_running: parts.still_running,
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

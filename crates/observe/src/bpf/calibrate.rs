@@ -1,0 +1,71 @@
+//! What watching adds to one call, measured on this machine.
+//!
+//! A thread of this process makes the cheapest call there is (or, when files are counted, an empty
+//! read) in blocks, first unwatched, then watched. The fastest block of each side is the one least
+//! disturbed, and their difference is the price. It holds the clock reads, the look-ups and the
+//! kernel's slower entry path, all that the command pays too.
+
+use std::fs::File;
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use super::object::{Adoption, Session};
+
+const BLOCKS: usize = 30;
+const CALLS: u32 = 1_000;
+
+/// The call made: which one, for the filter to let through.
+pub(super) fn call(by_file: bool) -> &'static str {
+    if by_file { "read" } else { "getppid" }
+}
+
+/// Attaches the loaded programs and returns the price of a call in ns.
+///
+/// # Errors
+/// What kept them from being attached.
+pub(super) fn price(session: &mut Session, by_file: bool) -> Result<f64, String> {
+    let null = File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?;
+    let (tell, hear) = sync_channel(0);
+    let (go, wait) = sync_channel(0);
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(move || {
+            let bare = fastest_block(by_file, &null);
+            let watched = tell.send(rustix::thread::gettid()).ok().and_then(|()| {
+                wait.recv().ok()?;
+                Some(fastest_block(by_file, &null))
+            });
+            watched.map(|watched| (watched - bare).max(0.0))
+        });
+        let tid = hear.recv().map_err(|_| String::from("cannot calibrate: the thread ended"))?;
+        let ready = session.attach().and_then(|()| {
+            session.adopt(Adoption::Thread(tid.as_raw_nonzero().get().unsigned_abs()))
+        });
+        match ready {
+            Ok(()) => {
+                let _ = go.send(());
+            }
+            Err(_) => drop(go),
+        }
+        let price = caller.join().ok().flatten();
+        ready?;
+        price.ok_or_else(|| String::from("cannot calibrate: the thread ended"))
+    })
+}
+
+fn fastest_block(by_file: bool, null: &File) -> f64 {
+    let mut nothing = [0u8; 0];
+    let block = |_| {
+        let start = Instant::now();
+        if by_file {
+            for _ in 0..CALLS {
+                let _ = rustix::io::read(null, &mut nothing);
+            }
+        } else {
+            for _ in 0..CALLS {
+                std::hint::black_box(rustix::process::getppid());
+            }
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..BLOCKS).map(block).fold(f64::INFINITY, f64::min)
+}

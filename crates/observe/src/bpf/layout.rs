@@ -1,0 +1,340 @@
+//! The structs of `trace.h`, read field by field: no cast, no alignment to get wrong. The sizes are
+//! asserted against the loaded object's maps by `object.rs`.
+
+/// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
+pub(super) const SLOTS: usize = 65;
+/// Slots of the distribution of short calls that never left their CPU. As in `trace.h`.
+pub(super) const PLAIN_SLOTS: usize = 30;
+/// Numbers of the counters that overflow: the first of each array. As in `trace.h`.
+pub(super) const CARRY_STEP: u16 = 128;
+pub(super) const CALL_I386: u16 = 0x8000;
+pub(super) const CALL_NUMBER: u16 = 0x3fff;
+
+/// Takes integers in the order they stand.
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(super) fn bytes(&mut self, n: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    pub(super) fn u64(&mut self) -> u64 {
+        self.bytes(8).try_into().map_or(0, u64::from_ne_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> u32 {
+        self.bytes(4).try_into().map_or(0, u32::from_ne_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> u16 {
+        self.bytes(2).try_into().map_or(0, u16::from_ne_bytes)
+    }
+}
+
+/// A struct of `trace.h`.
+pub(super) trait Wire {
+    /// Its size in bytes.
+    const SIZE: usize;
+
+    /// Reads it.
+    fn read(from: &mut Fields<'_>) -> Self;
+}
+
+impl Wire for u32 {
+    const SIZE: usize = 4;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        from.u32()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CallKey {
+    pub(super) thread: u32,
+    pub(super) call: u16,
+    pub(super) error: u16,
+}
+
+impl Wire for CallKey {
+    const SIZE: usize = 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { thread: from.u32(), call: from.u16(), error: from.u16() }
+    }
+}
+
+pub(super) struct CallStats {
+    pub(super) wall_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) bytes: u64,
+    pub(super) image: u32,
+    pub(super) in_flight: u32,
+    pub(super) returns: [u32; SLOTS],
+    pub(super) plain: [u32; PLAIN_SLOTS],
+}
+
+impl Wire for CallStats {
+    const SIZE: usize = 32 + 4 * (SLOTS + PLAIN_SLOTS + 1);
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            wall_ns: from.u64(),
+            max_ns: from.u64(),
+            bytes: from.u64(),
+            image: from.u32(),
+            in_flight: from.u32(),
+            returns: std::array::from_fn(|_| from.u32()),
+            plain: std::array::from_fn(|_| from.u32()),
+        }
+    }
+}
+
+pub(super) struct WaitStats {
+    pub(super) wall_ns: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) runnable_ns: u64,
+    pub(super) image: u32,
+    pub(super) wall: [u32; SLOTS],
+    pub(super) on_cpu: [u32; SLOTS],
+    pub(super) blocked: [u32; SLOTS],
+}
+
+impl Wire for WaitStats {
+    const SIZE: usize = 24 + 4 + 3 * 4 * SLOTS;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            wall_ns: from.u64(),
+            blocked_ns: from.u64(),
+            runnable_ns: from.u64(),
+            image: from.u32(),
+            wall: std::array::from_fn(|_| from.u32()),
+            on_cpu: std::array::from_fn(|_| from.u32()),
+            blocked: std::array::from_fn(|_| from.u32()),
+        }
+    }
+}
+
+pub(super) struct ErrorCount {
+    pub(super) count: u64,
+    pub(super) image: u32,
+}
+
+impl Wire for ErrorCount {
+    const SIZE: usize = 16;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { count: from.u64(), image: from.u32() }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Image {
+    pub(super) pid: u32,
+    pub(super) ppid: u32,
+    pub(super) origin: u32,
+    pub(super) threads: u32,
+    pub(super) live: u32,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) thread_ns: u64,
+    pub(super) user_ns: u64,
+    pub(super) calls_on_cpu_ns: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) runnable_ns: u64,
+    pub(super) utime_ns: u64,
+    pub(super) stime_ns: u64,
+    pub(super) runtime_ns: u64,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    pub(super) voluntary_switches: u64,
+    pub(super) involuntary_switches: u64,
+    pub(super) max_rss_pages: u64,
+}
+
+impl Wire for Image {
+    const SIZE: usize = 24 + 15 * 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let mut small = || from.u32();
+        let (pid, ppid, origin, threads, live) = (small(), small(), small(), small(), small());
+        let _pad = small();
+        Self {
+            pid,
+            ppid,
+            origin,
+            threads,
+            live,
+            start_ns: from.u64(),
+            end_ns: from.u64(),
+            thread_ns: from.u64(),
+            user_ns: from.u64(),
+            calls_on_cpu_ns: from.u64(),
+            blocked_ns: from.u64(),
+            runnable_ns: from.u64(),
+            utime_ns: from.u64(),
+            stime_ns: from.u64(),
+            runtime_ns: from.u64(),
+            minor_faults: from.u64(),
+            major_faults: from.u64(),
+            voluntary_switches: from.u64(),
+            involuntary_switches: from.u64(),
+            max_rss_pages: from.u64(),
+        }
+    }
+}
+
+/// What an image runs: the file it was made from and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) exec: String,
+    pub(super) argv: Vec<String>,
+}
+
+const EXEC_LEN: usize = 128;
+const ARGV_LEN: usize = 1024;
+
+impl Wire for Program {
+    const SIZE: usize = 8 + EXEC_LEN + ARGV_LEN;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let argv_bytes = from.u32() as usize;
+        let _pad = from.u32();
+        let exec = text(from.bytes(EXEC_LEN));
+        let argv = from.bytes(ARGV_LEN);
+        let kept = argv.get(..argv_bytes).unwrap_or(argv);
+        let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
+        let mut argv: Vec<String> =
+            kept.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+        if argv_bytes > ARGV_LEN {
+            argv.push(String::from("…"));
+        }
+        if argv_bytes == 0 {
+            argv.clear();
+        }
+        Self { exec: super::super::basename(&exec).to_owned(), argv }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FileKey {
+    pub(super) dentry: u64,
+    pub(super) inode: u64,
+    pub(super) device: u32,
+    pub(super) thread: u32,
+}
+
+impl Wire for FileKey {
+    const SIZE: usize = 24;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { dentry: from.u64(), inode: from.u64(), device: from.u32(), thread: from.u32() }
+    }
+}
+
+pub(super) struct FileStats {
+    pub(super) read_calls: u64,
+    pub(super) read_bytes: u64,
+    pub(super) write_calls: u64,
+    pub(super) write_bytes: u64,
+    pub(super) image: u32,
+}
+
+impl Wire for FileStats {
+    const SIZE: usize = 40;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            read_calls: from.u64(),
+            read_bytes: from.u64(),
+            write_calls: from.u64(),
+            write_bytes: from.u64(),
+            image: from.u32(),
+        }
+    }
+}
+
+/// What a file is, and its path's components, leaf first.
+#[derive(Debug, Clone)]
+pub(super) struct FileName {
+    pub(super) magic: u64,
+    pub(super) mode: u32,
+    pub(super) whole: bool,
+    pub(super) components: Vec<String>,
+}
+
+const PATH_LEN: usize = 1024;
+
+impl Wire for FileName {
+    const SIZE: usize = 24 + PATH_LEN;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let (magic, mode, length, whole) = (from.u64(), from.u32(), from.u32(), from.u32() != 0);
+        let _pad = from.u32();
+        let path = from.bytes(PATH_LEN);
+        let used = path.get(..length as usize).unwrap_or(path);
+        let components = used
+            .split_inclusive(|b| *b == 0)
+            .map(|c| String::from_utf8_lossy(c.strip_suffix(b"\0").unwrap_or(c)).into_owned())
+            .collect();
+        Self { magic, mode, whole, components }
+    }
+}
+
+/// A thread that ended, and whose rows are complete.
+pub(super) struct Death {
+    pub(super) thread: u32,
+}
+
+impl Wire for Death {
+    const SIZE: usize = 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { thread: from.u32() }
+    }
+}
+
+/// The counters of the kernel side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    pub(super) lost_events: u64,
+    pub(super) incomplete_calls: u64,
+    pub(super) live_threads: u32,
+}
+
+impl Wire for Counters {
+    const SIZE: usize = 32;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { lost_events: from.u64(), incomplete_calls: from.u64(), live_threads: from.u32() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_split_at_their_nul_bytes() {
+        let mut wire = vec![0; Program::SIZE];
+        wire[..4].copy_from_slice(&9u32.to_ne_bytes());
+        wire[8..15].copy_from_slice(b"/bin/dd");
+        wire[8 + EXEC_LEN..][..9].copy_from_slice(b"dd\0if=f\0\0");
+        let program = Program::read(&mut Fields(&wire));
+        assert_eq!(program.exec, "dd");
+        assert_eq!(program.argv, ["dd", "if=f", ""]);
+    }
+
+    #[test]
+    fn a_short_buffer_reads_as_zeroes_instead_of_panicking() {
+        assert_eq!(CallStats::read(&mut Fields(&[1, 2, 3])).wall_ns, 0);
+        assert!(FileName::read(&mut Fields(&[])).components.is_empty());
+    }
+}

@@ -1,0 +1,334 @@
+//! The loaded BPF object: its knobs, its links, its maps as typed rows.
+//!
+//! Programs, maps and links belong to descriptors of this process, pinned nowhere: whatever ends
+//! the process, SIGKILL included, takes them away.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+
+use libbpf_rs::{
+    ErrorKind, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
+    RingBuffer, RingBufferBuilder,
+};
+
+use super::layout::{
+    CallKey, CallStats, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats, Image,
+    Program, WaitStats, Wire,
+};
+
+/// Eight-byte aligned, as an ELF reader wants it.
+#[repr(C, align(8))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
+
+/// What is decided before loading.
+#[derive(Debug, Clone)]
+pub(super) struct Knobs {
+    pub(super) by_file: bool,
+    pub(super) whole_machine: bool,
+    /// A bit a call to count, of the 64-bit and of the 32-bit calls; `None` for all.
+    pub(super) wanted: Option<[[u64; 8]; 2]>,
+    /// How the arguments of a call name descriptors, by ABI and number.
+    pub(super) transfers: [[u8; 512]; 2],
+    /// Most rows a table keeps.
+    pub(super) rows: u32,
+}
+
+/// Which tasks the next run of `adopt` begins to watch.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Adoption {
+    /// A child held in front of its exec.
+    Launcher(u32),
+    /// All threads of a process.
+    Process(u32),
+    /// One thread.
+    Thread(u32),
+    /// Every process but this one.
+    Machine,
+}
+
+/// What becomes of a row that was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stays, and may change.
+    Kept,
+    /// It has been taken over: the kernel need not keep it.
+    Freed,
+}
+
+/// The object, loaded and perhaps attached.
+pub(super) struct Session {
+    object: Object,
+    links: Vec<(String, Link)>,
+    ring: RingBuffer<'static>,
+    doorbell: OwnedFd,
+}
+
+thread_local! {
+    /// Threads that ended since last asked for.
+    static DEAD: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What libbpf said last: the reason of a refusal, which its error codes lack.
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Session {
+    /// Loads the object; nothing is watched yet.
+    ///
+    /// # Errors
+    /// What was refused and what the kernel said, in a line.
+    pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+            if let Ok(mut log) = LOG.lock() {
+                log.push(text.trim_end().to_owned());
+            }
+        })));
+        let mut open = ObjectBuilder::default()
+            .name("iotomy")
+            .and_then(|builder| builder.open_memory(&OBJECT.0))
+            .map_err(|error| refusal("open the BPF object", &error))?;
+        prepare(&mut open, knobs).map_err(|error| refusal("set up the BPF maps", &error))?;
+        let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
+        let mut builder = RingBufferBuilder::new();
+        let deaths = map(&object, "deaths");
+        let ring = builder
+            .add(&deaths, |bytes| {
+                let death = Death::read(&mut Fields(bytes));
+                DEAD.with_borrow_mut(|dead| dead.push(death.thread));
+                0
+            })
+            .map(|_| ())
+            .and_then(|()| builder.build())
+            .map_err(|error| refusal("map the BPF ring buffer", &error))?;
+        let doorbell = deaths.as_fd().try_clone_to_owned();
+        let doorbell = doorbell.map_err(|e| format!("cannot keep the BPF ring buffer: {e}"))?;
+        let session = Self { object, links: Vec::new(), ring, doorbell };
+        session.assert_sizes();
+        Ok(session)
+    }
+
+    /// Both sides must agree on the wire structs; a mismatch is a defect of this program.
+    fn assert_sizes(&self) {
+        let check = |name, key, value| {
+            let map = map(&self.object, name);
+            assert_eq!(
+                (map.key_size() as usize, map.value_size() as usize),
+                (key, value),
+                "{name}"
+            );
+        };
+        check("calls", CallKey::SIZE, CallStats::SIZE);
+        check("waits", CallKey::SIZE, WaitStats::SIZE);
+        check("errors", CallKey::SIZE, ErrorCount::SIZE);
+        check("carries", CallKey::SIZE, ErrorCount::SIZE);
+        check("images", 4, Image::SIZE);
+        check("programs", 4, Program::SIZE);
+        check("files", FileKey::SIZE, FileStats::SIZE);
+        check("file_names", FileKey::SIZE, FileName::SIZE);
+        check(".bss", 4, Counters::SIZE);
+    }
+
+    /// Attaches every tracepoint program; nothing is watched until something is adopted.
+    ///
+    /// # Errors
+    /// Which program could not be attached and what the kernel said.
+    pub(super) fn attach(&mut self) -> Result<(), String> {
+        for program in self.object.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            if ITERATORS.contains(&name.as_str()) {
+                continue;
+            }
+            let link = program.attach();
+            let link = link.map_err(|error| refusal(&format!("attach {name}"), &error))?;
+            self.links.push((name, link));
+        }
+        Ok(())
+    }
+
+    /// Begins to watch what `whom` names; threads made from now on by watched ones follow.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn adopt(&self, whom: Adoption) -> Result<(), String> {
+        let (tgid, tid, launcher) = match whom {
+            Adoption::Launcher(pid) => (pid, 0, 1),
+            Adoption::Process(pid) => (pid, 0, 0),
+            Adoption::Thread(tid) => (0, tid, 0),
+            Adoption::Machine => (0, 0, 0u32),
+        };
+        let request = [tgid, tid, launcher].map(u32::to_ne_bytes).concat();
+        map(&self.object, ".data.adoption")
+            .update(&0u32.to_ne_bytes(), &request, MapFlags::ANY)
+            .map_err(|error| refusal("ask for tasks to watch", &error))?;
+        self.iterate("adopt")
+    }
+
+    /// Ends the watch and books what threads that are still alive did until then.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        let ended = map(&self.object, ".data.ended");
+        let set = |at: u64| {
+            ended
+                .update(&0u32.to_ne_bytes(), &at.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| refusal("end the watch", &error))
+        };
+        // First the counting ends, then that moment is named: nothing may be counted beyond it.
+        set(1)?;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        set(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())?;
+        // A thread that ends before it is settled is booked by its last switch.
+        self.links.retain(|(name, _)| name == "sched_switch");
+        let settled = self.iterate("settle");
+        self.links.clear();
+        settled
+    }
+
+    fn iterate(&self, name: &'static str) -> Result<(), String> {
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
+        let run = || -> Result<(), libbpf_rs::Error> {
+            let link = program.attach()?;
+            // The programs print nothing: reading to the end is what runs them.
+            let mut nothing = [0; 16];
+            let mut iterator = Iter::new(&link)?;
+            while iterator.read(&mut nothing)? > 0 {}
+            Ok(())
+        };
+        run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
+    }
+
+    /// The counters of the kernel side, now.
+    pub(super) fn counters(&self) -> Counters {
+        let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
+    }
+
+    /// Events that programs did not run for, since they ran already on that CPU. Wake-ups are not
+    /// among them: an interrupt in the middle of one makes another, of whatever task; where that
+    /// was a watched one, its wait for a CPU is taken for sleep.
+    pub(super) fn missed_events(&self) -> u64 {
+        let counting = |name: &OsStr| !name.to_string_lossy().starts_with("sched_wakeup");
+        let programs = self.object.progs_mut().filter(|program| counting(program.name()));
+        let missed = programs.filter_map(|program| {
+            let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
+            let info = std::fs::read_to_string(name).ok()?;
+            let line = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
+            line.trim().parse::<u64>().ok()
+        });
+        missed.sum()
+    }
+
+    /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
+    pub(super) fn visit<Key: Wire, Row: Wire>(
+        &self,
+        table: &str,
+        mut visit: impl FnMut(Key, Row) -> Fate,
+    ) {
+        let table = map(&self.object, table);
+        let mut keys = table.keys().peekable();
+        while let Some(key) = keys.next() {
+            // The next key is found from this one, so before this one may go.
+            keys.peek();
+            let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
+            let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
+            if fate == Fate::Freed {
+                // The row is there: only this side deletes.
+                let _ = table.delete(&key);
+            }
+        }
+    }
+
+    /// A descriptor that is readable when many threads have ended, or the last one has.
+    pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    /// The threads that ended since last asked.
+    pub(super) fn dead_threads(&self) -> Vec<u32> {
+        self.ring.consume_raw();
+        DEAD.take()
+    }
+}
+
+const ITERATORS: [&str; 2] = ["adopt", "settle"];
+
+fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+    object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
+}
+
+/// libbpf puts the object's name in front of `.bss`.
+fn is_called(name: &OsStr, wanted: &str) -> bool {
+    let name = name.to_string_lossy();
+    name == wanted || (wanted == ".bss" && name.ends_with(".bss"))
+}
+
+/// Tables whose size the user may set.
+const TABLES: [&str; 9] = [
+    "calls",
+    "waits",
+    "errors",
+    "carries",
+    "images",
+    "programs",
+    "attached_images",
+    "files",
+    "file_names",
+];
+
+fn prepare(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libbpf_rs::Error> {
+    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+    let cpus = cpus.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if TABLES.contains(&name.as_str()) {
+            map.set_max_entries(knobs.rows.max(1))?;
+        } else if name == "scratches" {
+            map.set_max_entries(cpus.map_or(4096, |last: u32| last + 1))?;
+        } else if name == ".rodata.knobs" {
+            let wire = knobs.wire();
+            let initial = map.initial_value_mut().expect("a data section has a value");
+            assert_eq!(initial.len(), wire.len(), "struct knobs");
+            initial.copy_from_slice(&wire);
+        }
+    }
+    Ok(())
+}
+
+impl Knobs {
+    /// As `struct knobs` of `trace.h`.
+    fn wire(&self) -> Vec<u8> {
+        let mut wire = std::process::id().to_ne_bytes().to_vec();
+        let filtered = u8::from(self.wanted.is_some());
+        wire.extend([u8::from(self.by_file), filtered, u8::from(self.whole_machine), 0]);
+        for word in self.wanted.unwrap_or_default().into_iter().flatten() {
+            wire.extend(word.to_ne_bytes());
+        }
+        wire.extend(self.transfers.iter().flatten());
+        wire
+    }
+}
+
+/// One line: what was attempted, what the kernel said, and, where a program was refused, the
+/// verifier's last word: an error number alone would not tell what it disliked.
+fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
+    let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
+    let lines = || log.iter().flat_map(|text| text.lines());
+    let verdict = lines()
+        .zip(lines().skip(1))
+        .find(|(_, next)| next.starts_with("processed ") || next.starts_with("-- END"))
+        .map(|(line, _)| line.trim());
+    match verdict {
+        Some(verdict) => format!("cannot {attempt}: {verdict}"),
+        None if error.kind() == ErrorKind::PermissionDenied => format!("cannot {attempt}: EPERM"),
+        None => {
+            let said = lines().last().unwrap_or_default().trim_start_matches("libbpf: ");
+            format!("cannot {attempt}: {error} ({said})")
+        }
+    }
+}

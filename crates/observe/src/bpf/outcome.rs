@@ -1,0 +1,202 @@
+//! Books to record types: names for numbers, rows in order.
+
+use std::collections::{BTreeMap, HashMap};
+
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Running};
+use iotomy_sys::syscalls::{self, Abi};
+
+use super::books::{Books, CallBook, FileBook};
+use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image};
+use crate::naming::{call_name, error_name, plain_name, sort_calls};
+use crate::request::Request;
+
+/// The parts of an observation that come from the books.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) processes: Vec<Process>,
+    pub(super) calls: Vec<Call>,
+    pub(super) files: Vec<FileUse>,
+    pub(super) ledger: Vec<LedgerRow>,
+    pub(super) still_running: Vec<Running>,
+}
+
+/// Puts the books into the record's terms. The calibration's own image is left out.
+pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
+    let own = std::process::id();
+    let mut images: Vec<(u32, Image)> =
+        books.images.iter().filter(|(_, i)| i.pid != own).map(|(id, i)| (*id, i.clone())).collect();
+    images.sort_by_key(|(id, image)| (image.start_ns, *id));
+    let mut outcome = Outcome::default();
+    for (id, image) in images {
+        let exec = exec(&books, id);
+        outcome.processes.push(process(&books, id, &image, &exec));
+        outcome.ledger.push(ledger(&image, &exec));
+        if image.live > 0 {
+            outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
+        }
+        let of_image = books.calls.remove(&id).unwrap_or_default();
+        outcome.calls.extend(calls(of_image, image.pid, &exec, request));
+        let of_image = books.files.remove(&id).unwrap_or_default();
+        outcome.files.extend(files(&books, &of_image, image.pid, &exec));
+    }
+    outcome
+}
+
+fn exec(books: &Books, image: u32) -> String {
+    books.program(image).map_or_else(|| String::from("?"), |program| program.exec.clone())
+}
+
+fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
+    let (user_ns, system_ns) = split_runtime(image);
+    Process {
+        pid: image.pid,
+        ppid: image.ppid,
+        exec: exec.to_owned(),
+        argv: books.program(id).map(|program| program.argv.clone()).unwrap_or_default(),
+        threads: image.threads,
+        user_ns,
+        system_ns,
+        minor_faults: image.minor_faults,
+        major_faults: image.major_faults,
+        voluntary_switches: image.voluntary_switches,
+        involuntary_switches: image.involuntary_switches,
+        max_rss_bytes: image.max_rss_pages.saturating_mul(rustix::param::page_size() as u64),
+    }
+}
+
+/// The kernel counts user and system time in ticks and the run time exactly; like the kernel's own
+/// accounting, the exact sum is split in the ticks' proportion.
+fn split_runtime(image: &Image) -> (u64, u64) {
+    let ticks = u128::from(image.utime_ns) + u128::from(image.stime_ns);
+    let run = u128::from(image.runtime_ns);
+    let system = (run * u128::from(image.stime_ns)).checked_div(ticks).unwrap_or(0) as u64;
+    (image.runtime_ns - system, system)
+}
+
+fn calls(of_image: BTreeMap<u16, CallBook>, pid: u32, exec: &str, request: &Request) -> Vec<Call> {
+    let mut rows: Vec<Call> = of_image
+        .into_iter()
+        .map(|(call, book)| call_row(pid, exec, call, book))
+        .filter(|row| request.wants(&row.syscall) && (row.calls > 0 || row.in_flight > 0))
+        .collect();
+    sort_calls(&mut rows);
+    rows
+}
+
+fn call_row(pid: u32, exec: &str, call: u16, book: CallBook) -> Call {
+    let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
+    let syscall = call_name(abi, u32::from(call & CALL_NUMBER));
+    let errors = book.errors.iter();
+    let error_kinds: BTreeMap<String, u64> =
+        errors.map(|(number, count)| (error_name(u32::from(*number)), *count)).collect();
+    let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
+    Call {
+        pid,
+        exec: exec.to_owned(),
+        calls: book.wall.total(),
+        errors: error_kinds.values().sum(),
+        error_kinds,
+        bytes: if returns_bytes { book.bytes } else { 0 },
+        wall_ns: book.wall_ns,
+        on_cpu_ns: Some(book.on_cpu_ns()),
+        blocked_ns: Some(book.blocked_ns),
+        runnable_ns: Some(book.runnable_ns),
+        max_ns: book.max_ns,
+        in_flight: book.in_flight,
+        return_log2: book.returns,
+        wall_log2: book.wall,
+        on_cpu_log2: Some(book.on_cpu),
+        blocked_log2: Some(book.blocked),
+        syscall,
+    }
+}
+
+fn ledger(image: &Image, exec: &str) -> LedgerRow {
+    let booked = [image.user_ns, image.calls_on_cpu_ns, image.blocked_ns, image.runnable_ns];
+    let booked: i128 = booked.into_iter().map(i128::from).sum();
+    let residual = i128::from(image.thread_ns) - booked;
+    LedgerRow {
+        pid: image.pid,
+        exec: exec.to_owned(),
+        thread_ns: image.thread_ns,
+        user_ns: image.user_ns,
+        calls_on_cpu_ns: image.calls_on_cpu_ns,
+        blocked_ns: image.blocked_ns,
+        runnable_ns: image.runnable_ns,
+        residual_ns: i64::try_from(residual).unwrap_or(if residual < 0 {
+            i64::MIN
+        } else {
+            i64::MAX
+        }),
+    }
+}
+
+fn files(
+    books: &Books,
+    of_image: &HashMap<FileKey, FileBook>,
+    pid: u32,
+    exec: &str,
+) -> Vec<FileUse> {
+    let mut merged: BTreeMap<(String, FileKind), FileUse> = BTreeMap::new();
+    for (file, book) in of_image {
+        let name = books.file_names.get(file);
+        let (kind, path) = name.map_or((FileKind::Other, String::from("?")), |name| {
+            (kind(name), path(name, file.inode))
+        });
+        // One inode can have had two directory entries in the kernel's cache: one path, one row.
+        let row = merged.entry((path.clone(), kind)).or_insert_with(|| FileUse {
+            pid,
+            exec: exec.to_owned(),
+            kind,
+            path,
+            read_calls: 0,
+            read_bytes: 0,
+            write_calls: 0,
+            write_bytes: 0,
+        });
+        row.read_calls += book.read_calls;
+        row.read_bytes += book.read_bytes;
+        row.write_calls += book.write_calls;
+        row.write_bytes += book.write_bytes;
+    }
+    let mut rows: Vec<FileUse> =
+        merged.into_values().filter(|row| row.read_calls + row.write_calls > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.read_bytes.saturating_add(row.write_bytes)));
+    rows
+}
+
+const ANON_INODE_FS: u64 = 0x0904_1934;
+const SOCKFS: u64 = 0x534F_434B;
+const PIPEFS: u64 = 0x5049_5045;
+
+fn kind(name: &FileName) -> FileKind {
+    match (name.mode & 0o170_000, name.magic) {
+        (_, ANON_INODE_FS) if name.components.first().is_some_and(|c| c == "[eventfd]") => {
+            FileKind::Eventfd
+        }
+        (_, ANON_INODE_FS) => FileKind::Anon,
+        (0o100_000, _) => FileKind::File,
+        (0o040_000, _) => FileKind::Directory,
+        (0o010_000, _) => FileKind::Pipe,
+        (0o140_000, _) => FileKind::Socket,
+        (0o020_000, _) => FileKind::Char,
+        (0o060_000, _) => FileKind::Block,
+        _ => FileKind::Other,
+    }
+}
+
+fn path(name: &FileName, inode: u64) -> String {
+    let leaf = name.components.first().map_or("", String::as_str);
+    match name.magic {
+        ANON_INODE_FS => return format!("anon_inode:{leaf}"),
+        SOCKFS => return format!("socket:[{inode}]"),
+        PIPEFS => return format!("pipe:[{inode}]"),
+        _ => {}
+    }
+    let mut path = String::from(if name.whole { "" } else { "…" });
+    for component in name.components.iter().rev().filter(|c| *c != "/") {
+        path.push('/');
+        path.push_str(component);
+    }
+    if path.is_empty() { String::from("/") } else { path }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* Rows of the tables: how they come into being, and what is added to them. */
+
+/* Brings a row into being; a lost race to do so is no loss. */
+static __always_inline void *row(void *map, const void *key, const void *zero)
+{
+	void *found = bpf_map_lookup_elem(map, key);
+
+	if (found)
+		return found;
+	bpf_map_update_elem(map, key, zero, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(map, key);
+	if (!found)
+		lose();
+	return found;
+}
+
+static __always_inline struct call_stats *call_row(const struct call_key *key, u32 image)
+{
+	struct call_stats *c = bpf_map_lookup_elem(&calls, key);
+
+	if (c)
+		return c;
+	c = row(&calls, key, &no_calls);
+	if (c)
+		c->image = image;
+	return c;
+}
+
+/* A row by call and number: of an error, or of a counter that overflowed. */
+static __noinline struct error_count *numbered_row(void *map, struct call_key *key, u32 image,
+						   u32 number)
+{
+	struct error_count none = {}, *e;
+	struct call_key of = *key;
+
+	of.error = number;
+	e = row(map, &of, &none);
+	if (e)
+		e->image = image;
+	return e;
+}
+
+static __noinline void carry(struct call_key *key, u32 image, u32 number)
+{
+	struct error_count *e = numbered_row(&carries, key, image, number);
+
+	if (e)
+		e->count += 1ULL << 32;
+}
+
+/* Counts one in a short counter. */
+static __always_inline void tick(u32 *counter, struct call_key *key, u32 image, u32 number)
+{
+	if (!++*counter)
+		carry(key, image, number);
+}
+
+/*
+ * Gives a call that proves frequent a row at hand. Where that row will go in the end is made now: a
+ * thread ends in its last switch, where an allocation may fail.
+ */
+static __noinline void warm(struct thread *t, u16 call)
+{
+	struct call_key key = {.thread = t->id, .call = call, .error = HOT_ROW};
+
+	if (!bpf_map_update_elem(&calls, &key, &no_calls, BPF_NOEXIST))
+		t->hot_call[call & (HOT - 1)] = call + 1;
+}
+
+/* Puts the thread's hot rows into the table, beside those they went on from. */
+static __always_inline void cool(struct thread *t)
+{
+	struct call_key key = {.thread = t->id, .error = HOT_ROW};
+	struct call_stats *to;
+
+	for (int h = 0; h < HOT; h++) {
+		if (!t->hot_call[h])
+			continue;
+		key.call = t->hot_call[h] - 1;
+		t->hot_call[h] = 0;
+		t->hot[h].image = t->image;
+		to = bpf_map_lookup_elem(&calls, &key);
+		if (to)
+			*to = t->hot[h];
+		else
+			lose();
+		t->hot[h] = no_calls;
+	}
+}

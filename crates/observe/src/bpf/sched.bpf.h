@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* Leaving the CPU and coming back, and the end of a thread. */
+
+/* The time, but not beyond the watch, nor before what the thread was last seen to do. */
+static __always_inline u64 end_or_now(const struct thread *t)
+{
+	u64 now = ended_ns;
+
+	if (now <= 1)
+		return bpf_ktime_get_ns();
+	if (now < t->last_ns)
+		now = t->last_ns;
+	if (now < t->start_ns)
+		now = t->start_ns;
+	return now < t->out_ns ? t->out_ns : now;
+}
+
+/* Closes the books of a thread that has ended, or outlives the watch. */
+static __always_inline void close_books(struct thread *t, struct task_struct *task, u64 now)
+{
+	if (__sync_lock_test_and_set(&t->closed, 1))
+		return; /* it ended while `settle` looked at it */
+	if (t->in_call)
+		abandon_call(t, now);
+	else
+		close_span(t, now);
+	cool(t);
+	settle_thread(t, task, now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct thread *t;
+	u64 now;
+
+	t = watched(prev);
+	if (t) {
+		now = end_or_now(t);
+		if (t->out_ns && ended_ns)
+			come_back(t, now);
+		else if (t->out_ns)
+			come_back_unseen(t, prev, now);
+		if (prev_state & TASK_DEAD) {
+			close_books(t, prev, now);
+			__sync_fetch_and_sub(&counters.live_threads, 1);
+			leave_image(t->image);
+			announce(t->id);
+		} else if (!ended_ns) {
+			t->out_ns = now;
+			t->runtime_out_ns = prev->se.sum_exec_runtime;
+			t->slept = !preempt && prev_state;
+		}
+	}
+	t = watched(next);
+	if (t && t->out_ns && !ended_ns)
+		come_back(t, bpf_ktime_get_ns());
+	return 0;
+}
+
+static __always_inline int wake(struct task_struct *task)
+{
+	struct thread *t = watched(task);
+
+	if (t && t->out_ns && !ended_ns)
+		t->woken_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(sched_wakeup, struct task_struct *task)
+{
+	return wake(task);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *task)
+{
+	return wake(task);
+}
+
+/*
+ * Run once the watch has ended: what still lives is booked until that moment. A thread that ends
+ * meanwhile is booked by its last switch, whichever comes first.
+ */
+SEC("iter/task")
+int settle(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+	u64 now;
+
+	if (!task)
+		return 0;
+	t = watched(task);
+	if (!t || !t->image || t->closed)
+		return 0;
+	now = end_or_now(t);
+	if (t->out_ns)
+		come_back(t, now);
+	note_resident(t, task);
+	close_books(t, task, now);
+	return 0;
+}

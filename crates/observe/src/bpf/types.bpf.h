@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * The few kernel types the programs read, by name only: the loader finds each
+ * field's place in the running kernel's BTF, so a layout that differs between
+ * kernels is no matter, and a field that is gone is a clear refusal to load.
+ */
+#ifndef IOTOMY_TYPES_BPF_H
+#define IOTOMY_TYPES_BPF_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long bp, bx, cx, dx, si, di, orig_ax;
+};
+
+struct thread_info {
+	u32 status;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned short i_mode;
+	u32 i_rdev;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct percpu_counter {
+	s64 count;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+	unsigned long hiwater_rss;
+	struct file *exe_file;
+	struct percpu_counter rss_stat[4];
+};
+
+/* Before Linux 6.2 the counters were plain. */
+struct mm_rss_stat___before_6_2 {
+	struct {
+		s64 counter;
+	} count[4];
+};
+
+struct mm_struct___before_6_2 {
+	struct mm_rss_stat___before_6_2 rss_stat;
+};
+
+struct signal_struct {
+	unsigned long maxrss;
+};
+
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+
+struct sigpending {
+	sigset_t signal;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* as many as levels, and one */
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct sigpending pending;
+	struct sched_entity se;
+	u64 utime;
+	u64 stime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,200 @@
+//! Waiting for the end of what is watched, asleep: this process must not take the CPU its subject
+//! needs.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use iotomy_record::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+
+use super::books::Books;
+use super::layout::Image;
+use super::object::{Fate, Session};
+use crate::ObserveError;
+use crate::interrupts::Interrupts;
+use crate::request::Request;
+
+/// Whose end ends the watch.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subject {
+    /// The command, a child of this process.
+    Child(u32),
+    /// A process of somebody else's.
+    Other(u32),
+    /// Nobody's: the user ends it.
+    Machine,
+}
+
+/// A watch being waited for.
+pub(super) struct Vigil<'a> {
+    subject: Subject,
+    pidfd: Option<OwnedFd>,
+    interrupts: &'a Interrupts,
+    duration: Option<Duration>,
+    wait_for_all: bool,
+}
+
+/// Rows of ended threads are collected when this many have ended.
+const MANY_DEAD: usize = 256;
+
+impl<'a> Vigil<'a> {
+    /// # Errors
+    /// When there is no such process.
+    pub(super) fn begin(
+        subject: Subject,
+        interrupts: &'a Interrupts,
+        request: &Request,
+    ) -> Result<Self, ObserveError> {
+        let pidfd = match subject {
+            Subject::Child(pid) | Subject::Other(pid) => Some(open(pid)?),
+            Subject::Machine => None,
+        };
+        Ok(Self {
+            subject,
+            pidfd,
+            interrupts,
+            duration: request.duration,
+            wait_for_all: request.wait,
+        })
+    }
+
+    /// Waits until the watch is to end; collects what ended threads leave meanwhile. Returns how
+    /// the command ended, if it did.
+    ///
+    /// # Errors
+    /// When waiting itself fails.
+    pub(super) fn keep(
+        &self,
+        session: &Session,
+        books: &mut Books,
+    ) -> Result<Option<Exit>, ObserveError> {
+        // A moment beyond the clock's end is never reached.
+        let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
+        let mut exit = None;
+        let mut dead = HashSet::new();
+        loop {
+            let woken = self.sleep(exit.is_none(), Some(session), deadline)?;
+            while let Some(interrupt) = self.interrupts.next() {
+                match self.subject {
+                    Subject::Child(pid) if exit.is_none() => interrupt.pass_on(pid),
+                    _ if interrupt.ends_a_watch() => return Ok(exit),
+                    _ => {}
+                }
+            }
+            dead.extend(session.dead_threads());
+            if dead.len() >= MANY_DEAD {
+                books.take_dead(session, &dead);
+                dead.clear();
+            }
+            if woken.ended && exit.is_none() {
+                let Subject::Child(pid) = self.subject else { return Ok(None) };
+                exit = Some(reap(pid));
+                if !self.wait_for_all {
+                    return Ok(exit);
+                }
+            }
+            if woken.late || (exit.is_some() && session.counters().live_threads == 0) {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Waits for the command after the watch has ended before it.
+    ///
+    /// # Errors
+    /// When waiting itself fails.
+    pub(super) fn wait_unwatched(&self, pid: u32) -> Result<Exit, ObserveError> {
+        while !self.sleep(true, None, None)?.ended {
+            while let Some(interrupt) = self.interrupts.next() {
+                interrupt.pass_on(pid);
+            }
+        }
+        Ok(reap(pid))
+    }
+
+    /// A thread is reported dead shortly before its last switch closes its books. Waits for those
+    /// that are on the way, at most a moment.
+    pub(super) fn let_the_dead_settle(&self, session: &Session) {
+        let until = Instant::now() + Duration::from_millis(100);
+        while session.counters().live_threads > 0 && Instant::now() < until {
+            let mut on_the_way = false;
+            session.visit("images", |_: u32, image: Image| {
+                on_the_way |= image.live > 0 && is_gone(image.pid);
+                Fate::Kept
+            });
+            if !on_the_way {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn sleep(
+        &self,
+        for_end: bool,
+        session: Option<&Session>,
+        deadline: Option<Instant>,
+    ) -> Result<Woken, ObserveError> {
+        let mut waited = vec![PollFd::new(self.interrupts, PollFlags::IN)];
+        let doorbell = session.map(Session::doorbell);
+        if let Some(doorbell) = &doorbell {
+            waited.push(PollFd::new(doorbell, PollFlags::IN));
+        }
+        let end: Option<BorrowedFd<'_>> = self.pidfd.as_ref().filter(|_| for_end).map(AsFd::as_fd);
+        if let Some(end) = &end {
+            waited.push(PollFd::new(end, PollFlags::IN));
+        }
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut waited, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(ObserveError::system("wait for the command")(error)),
+        }
+        let ended = end.is_some() && waited.last().is_some_and(|fd| !fd.revents().is_empty());
+        Ok(Woken { ended, late: deadline.is_some_and(|at| Instant::now() >= at) })
+    }
+}
+
+struct Woken {
+    ended: bool,
+    late: bool,
+}
+
+fn open(pid: u32) -> Result<OwnedFd, ObserveError> {
+    Pid::from_raw(pid.cast_signed())
+        .ok_or(rustix::io::Errno::SRCH)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
+        .map_err(|error| ObserveError::Attach { pid, source: error.into() })
+}
+
+/// Whether the process has ended, reaped or not.
+fn is_gone(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X' | 'x'))
+}
+
+/// Waits for an own child's end.
+pub(super) fn reap(pid: u32) -> Exit {
+    let pid = Pid::from_raw(pid.cast_signed());
+    loop {
+        match waitpid(pid, WaitOptions::empty()) {
+            Ok(Some((_, status))) => {
+                if let Some(code) = status.exit_status() {
+                    return Exit::Code(code);
+                }
+                if let Some(signal) = status.terminating_signal() {
+                    return Exit::Signal(signal);
+                }
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            // Somebody else took it; its status is lost.
+            Err(_) => return Exit::Code(127),
+        }
+    }
+}

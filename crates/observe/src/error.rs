@@ -1,0 +1,70 @@
+//! Why a watch could not be made.
+
+use std::io;
+
+use iotomy_sys::launch::LaunchError;
+
+/// Why a watch could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The command could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The observer does not work here.
+    #[error("cannot watch by {observer}: {reason}; {remedy}")]
+    Unsupported {
+        /// Its name.
+        observer: &'static str,
+        /// What was tried and what the kernel said.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// There is no process to attach to.
+    #[error("cannot attach to process {pid}: {source}; {}", attach_remedy(source))]
+    Attach {
+        /// The process asked for.
+        pid: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The observer cannot watch this kind of target.
+    #[error("{observer} cannot watch {what}; {remedy}")]
+    Target {
+        /// Its name.
+        observer: &'static str,
+        /// The target.
+        what: &'static str,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// A call the watch depends on failed.
+    #[error("cannot {operation}: {source}")]
+    System {
+        /// What was attempted, on what.
+        operation: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl ObserveError {
+    /// For `map_err`: a failed operation.
+    pub(crate) fn system<E: Into<io::Error>>(
+        operation: impl Into<String>,
+    ) -> impl FnOnce(E) -> Self {
+        let operation = operation.into();
+        move |source| Self::System { operation, source: source.into() }
+    }
+}
+
+fn attach_remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it is another user's, watched by a debugger already, or kernel.yama.ptrace_scope \
+             forbids it: try as root"
+        }
+        io::ErrorKind::Unsupported => "watch the whole machine with -a",
+        _ => "see `ps -e` for the processes there are",
+    }
+}

@@ -1,0 +1,102 @@
+//! Signals sent to iotomy while it watches: taken from a descriptor instead of by handlers, so
+//! that a watch is never cut short without its report.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+
+/// The signals that are held back: those a user or a supervisor ends or steers a command with.
+const HELD: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
+/// Signals held back for as long as this lives.
+pub(crate) struct Interrupts {
+    original: SigSet,
+    descriptor: SignalFd,
+    /// A bit a signal that whoever started this process had it ignore, as `nohup` does.
+    ignored: u64,
+}
+
+/// One signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interrupt {
+    signal: Signal,
+    /// Sent by a terminal's key to the whole foreground group, the command included.
+    from_terminal: bool,
+    /// This process would have ignored it.
+    ignored: bool,
+}
+
+impl Interrupts {
+    /// Holds signals back from now on.
+    pub(crate) fn hold() -> io::Result<Self> {
+        iotomy_sys::startup::hear_of_children();
+        let held: SigSet = HELD.into_iter().collect();
+        let mut original = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut original))?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let descriptor = SignalFd::with_flags(&held, flags)?;
+        Ok(Self { original, descriptor, ignored: ignored() })
+    }
+
+    /// The mask this process had before, which a command shall have.
+    pub(crate) fn original_mask(&self) -> &SigSet {
+        &self.original
+    }
+
+    /// The next signal that came, if one has.
+    pub(crate) fn next(&self) -> Option<Interrupt> {
+        let info = self.descriptor.read_signal().ok()??;
+        let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
+        let ignored = self.ignored & 1 << (info.ssi_signo - 1) != 0;
+        Some(Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored })
+    }
+}
+
+/// The signals this process ignores; held back, they come all the same.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// `si_code` of a signal the kernel made, as a terminal's driver does.
+const SI_KERNEL: i32 = 0x80;
+
+impl Interrupt {
+    /// Passes the signal on to process `pid`, which has it already when it came from a terminal.
+    pub(crate) fn pass_on(self, pid: u32) {
+        if !self.from_terminal {
+            // A process that has just ended needs no signal.
+            let _ = nix::sys::signal::kill(Pid::from_raw(pid.cast_signed()), self.signal);
+        }
+    }
+
+    /// Whether the signal asks for an end, where there is no command to pass it on to.
+    pub(crate) fn ends_a_watch(self) -> bool {
+        !self.ignored && !matches!(self.signal, Signal::SIGUSR1 | Signal::SIGUSR2)
+    }
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        // What came too late to be read is not delivered a second time.
+        while self.next().is_some() {}
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.original), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! The observer for who may not use BPF: the kernel stops every thread of the tree at the entry and
+//! the return of every call, and iotomy looks on.
+//!
+//! It owns the tracing of a tree and nothing of what the numbers mean; counting is [`crate::tally`]'s.
+//! Its parts: [`tracer`] is the two threads of a watch, [`session`] the tracer's loop, [`stops`] what
+//! each stop means, [`tracees`] who runs what, [`procfs`] what `/proc` says, [`calibrate`] its price.
+//!
+//! The one invariant: the command is a child of the thread that asked for the watch and is traced by
+//! another, which ends with the watch. So whatever becomes of the watch, the command goes on, and is
+//! still there to be waited for.
+
+mod calibrate;
+mod procfs;
+mod session;
+mod stops;
+mod tracees;
+mod tracer;
+
+use std::io;
+use std::time::Instant;
+
+use iotomy_record::{Exit, ObserverUse};
+use iotomy_sys::launch::{self, Command, Held, LaunchError};
+use iotomy_sys::thread_wake::ThreadWake;
+
+use crate::attach;
+use crate::interrupts::Interrupts;
+use crate::{Declaration, Observation, ObserveError, Observer, Probe, Request, Target};
+use session::{Flags, Seen, Session};
+use tracer::Guide;
+
+/// The observer by `ptrace(2)`.
+#[derive(Debug)]
+pub(crate) struct Ptrace;
+
+static DECLARATION: Declaration = Declaration {
+    name: "ptrace",
+    summary: "stops every call at both ends; needs no privilege, and costs thousands of ns a call",
+    description: "Every thread of the tree is seized with PTRACE_SEIZE and stopped at the entry and \
+        the return of every system call, where PTRACE_GET_SYSCALL_INFO tells which it is. Counts, \
+        errors, bytes and returned values are exact. Times are those of a program that is stopped \
+        twice a call and are inflated accordingly; on-CPU, blocked and runnable time cannot be told \
+        apart, so there is no ledger.\n\
+        A set-user-id program that is run by a user other than root runs without the privilege its \
+        file would give it, as under any debugger. A process that is traced already, or that refuses \
+        to be (prctl PR_SET_DUMPABLE), cannot be attached to. Attaching to a running process \
+        interrupts the calls its threads are in: most are made again unnoticed, a few (epoll_wait, \
+        semop, reads from inotify) return EINTR. A task made with CLONE_UNTRACED is not followed.",
+    privilege: "none for commands and processes of the same user, where kernel.yama.ptrace_scope \
+        and seccomp allow it; CAP_SYS_PTRACE for others'",
+    times_inflated: true,
+    splits_time: false,
+};
+
+impl Observer for Ptrace {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        match ThreadWake::set_up().and_then(|wake| calibrate::works(&wake)) {
+            Ok(()) => Probe::Ready,
+            Err(error) => {
+                let (reason, remedy) = unsupported(&error);
+                Probe::Unsupported { reason, remedy }
+            }
+        }
+    }
+
+    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+        match &request.target {
+            Target::Command(command) => watch_command(request, command),
+            Target::Process(pid) => watch_process(request, *pid),
+            Target::Machine => Err(ObserveError::Target {
+                observer: DECLARATION.name,
+                what: "the whole machine",
+                remedy: "use --observer bpf as root, or watch one process with -p",
+            }),
+        }
+    }
+}
+
+fn unsupported(error: &io::Error) -> (String, String) {
+    (
+        format!("tracing a child of its own: {error}"),
+        "in a container, allow ptrace (--cap-add SYS_PTRACE, or a seccomp profile that permits \
+         ptrace); PTRACE_GET_SYSCALL_INFO needs Linux 5.3"
+            .to_owned(),
+    )
+}
+
+fn cost(wake: &ThreadWake) -> Result<f64, ObserveError> {
+    calibrate::cost_ns_per_call(wake).map_err(|error| {
+        let (reason, remedy) = unsupported(&error);
+        ObserveError::Unsupported { observer: DECLARATION.name, reason, remedy }
+    })
+}
+
+/// A command that was started: dropped, it is waited for, so that none is left behind.
+struct Launched {
+    pid: u32,
+    held: Option<Held>,
+    /// How it ended, once that is known: its id is not its own any more then.
+    exit: Option<Exit>,
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        // One that is still held leaves upon this.
+        self.held = None;
+        if self.exit.is_none() {
+            iotomy_sys::ptrace::reap(self.pid);
+        }
+    }
+}
+
+/// What an attempt at tracing a command came to.
+enum Attempt {
+    Seen { seen: Box<Seen>, began: Instant },
+    Launch(LaunchError),
+    Refused(io::Error),
+}
+
+fn watch_command(request: &Request, command: &Command) -> Result<Observation, ObserveError> {
+    let called = Instant::now();
+    let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
+    // Before signals are set up: the command shall have the dispositions iotomy was given.
+    let held = launch::hold(command, interrupts.original_mask().as_ref())?;
+    let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
+    let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
+    let cost_ns_per_call = cost(&wake)?;
+    let guide = Guide {
+        wake: &wake,
+        interrupts: Some(&interrupts),
+        command: Some(command.pid),
+        duration: request.duration,
+    };
+    let attempt = tracer::on_tracer_thread(guide, |flags| trace(&command, request, flags))
+        .map_err(ObserveError::system("start a thread"))?;
+    let (seen, began) = match attempt {
+        Attempt::Seen { seen, began } => (*seen, began),
+        Attempt::Launch(error) => return Err(error.into()),
+        Attempt::Refused(error) => return Err(refusal(&mut command, error)),
+    };
+    command.exit = seen.exit;
+    if command.exit.is_none() {
+        command.exit = tracer::outlive(command.pid, &interrupts);
+    }
+    // Says why the program was not executed, if it was not. One that was killed before it could be,
+    // by a signal passed on to it, has nothing to say.
+    if let Some(held) = command.held.take_if(|_| command.exit.is_some()) {
+        held.outcome()?;
+    }
+    let startup_ns = tracees::nanoseconds(called, began);
+    let price = Price { cost_ns_per_call, startup_ns };
+    Ok(observation(request, seen, began, command.exit, price))
+}
+
+/// The tracer thread of a command.
+fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
+    let session = match Session::launcher(command.pid, request.wait, request.files) {
+        Ok(session) => session,
+        Err(error) => return Attempt::Refused(error),
+    };
+    let began = Instant::now();
+    if let Some(Err(error)) = command.held.as_ref().map(Held::let_go) {
+        return Attempt::Launch(error);
+    }
+    let seen = Box::new(session.run(flags));
+    Attempt::Seen { seen, began }
+}
+
+/// Why a held child could not be seized: because it had left already, for a reason of its own, or
+/// because it may not be traced.
+fn refusal(command: &mut Launched, source: io::Error) -> ObserveError {
+    let pid = command.pid;
+    match command.held.take().map(Held::outcome) {
+        Some(Err(error)) => error.into(),
+        _ => ObserveError::Attach { pid, source },
+    }
+}
+
+fn watch_process(request: &Request, pid: u32) -> Result<Observation, ObserveError> {
+    let called = Instant::now();
+    let process = attach::process(pid)?;
+    let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
+    let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
+    let cost_ns_per_call = cost(&wake)?;
+    let guide = Guide {
+        wake: &wake,
+        interrupts: Some(&interrupts),
+        command: None,
+        duration: request.duration,
+    };
+    let attempt = tracer::on_tracer_thread(guide, |flags| {
+        let session = Session::running(process, request.wait, request.files)?;
+        let began = Instant::now();
+        Ok((session.run(flags), began))
+    });
+    let (seen, began) = attempt
+        .map_err(ObserveError::system("start a thread"))?
+        .map_err(|source| ObserveError::Attach { pid, source })?;
+    let startup_ns = tracees::nanoseconds(called, began);
+    Ok(observation(request, seen, began, None, Price { cost_ns_per_call, startup_ns }))
+}
+
+/// What watching costs.
+struct Price {
+    cost_ns_per_call: f64,
+    startup_ns: u64,
+}
+
+fn observation(
+    request: &Request,
+    seen: Seen,
+    began: Instant,
+    exit: Option<Exit>,
+    price: Price,
+) -> Observation {
+    let rows = seen.tally.into_rows(request);
+    Observation {
+        wall_ns: tracees::nanoseconds(began, seen.ended),
+        exit,
+        observer: ObserverUse {
+            name: DECLARATION.name.to_owned(),
+            cost_ns_per_call: price.cost_ns_per_call,
+            lost_events: 0,
+            incomplete_calls: rows.incomplete_calls,
+            times_inflated: DECLARATION.times_inflated,
+            startup_ns: price.startup_ns,
+        },
+        processes: rows.processes,
+        calls: rows.calls,
+        files: rows.files,
+        ledger: Vec::new(),
+        still_running: seen.still_running,
+    }
+}

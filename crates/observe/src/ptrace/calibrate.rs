@@ -1,0 +1,83 @@
+//! The observer tried out on a child that makes a known number of cheap calls: whether it works
+//! here, and what it adds to a call.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use iotomy_sys::caller::{self, Caller};
+use iotomy_sys::thread_wake::ThreadWake;
+
+use super::session::Session;
+use super::tracer::{self, Guide};
+use crate::Request;
+use crate::Target;
+
+/// Calls of a calibration, unless they take too long.
+const CALLS: u32 = 2000;
+/// How long a calibration may take at most.
+const LIMIT: Duration = Duration::from_millis(80);
+
+/// What watching adds to one call on this machine, now.
+///
+/// # Errors
+/// When the child cannot be made or traced.
+pub(super) fn cost_ns_per_call(wake: &ThreadWake) -> io::Result<f64> {
+    let began = Instant::now();
+    caller::make_calls(CALLS);
+    let bare_ns = began.elapsed().as_nanos() as f64 / f64::from(CALLS);
+    let trial = trial(wake, CALLS)?;
+    if trial.calls == 0 {
+        return Err(io::Error::other("no call of a child was seen"));
+    }
+    Ok((trial.took.as_nanos() as f64 / trial.calls as f64 - bare_ns).max(0.0))
+}
+
+/// Whether one call of a child is seen as one call.
+///
+/// # Errors
+/// What kept it from being seen.
+pub(super) fn works(wake: &ThreadWake) -> io::Result<()> {
+    match trial(wake, 1)?.calls {
+        1 => Ok(()),
+        seen => Err(io::Error::other(format!("1 call of a child was seen as {seen}"))),
+    }
+}
+
+struct Trial {
+    calls: u64,
+    took: Duration,
+}
+
+fn trial(wake: &ThreadWake, calls: u32) -> io::Result<Trial> {
+    let child = Caller::hold(calls)?;
+    let pid = child.pid();
+    // Signals that come meanwhile are left to the watch this is for.
+    let guide = Guide { wake, interrupts: None, command: None, duration: Some(LIMIT) };
+    let seen = tracer::on_tracer_thread(guide, |flags| {
+        let session = Session::running(pid, false, false)?;
+        child.start();
+        let began = Instant::now();
+        Ok((began, session.run(flags)))
+    });
+    let (began, seen) = match seen.and_then(|seen: io::Result<_>| seen) {
+        Ok(seen) => seen,
+        Err(error) => {
+            child.end();
+            return Err(error);
+        }
+    };
+    if seen.exit.is_none() {
+        child.end();
+    }
+    let took = seen.ended.duration_since(began);
+    let request = Request {
+        target: Target::Process(pid),
+        wait: false,
+        duration: None,
+        files: false,
+        calls: Some(["getppid".to_owned()].into()),
+        rows: 1,
+    };
+    let calls = seen.tally.into_rows(&request).calls.iter().map(|call| call.calls).sum();
+    Ok(Trial { calls, took })
+}

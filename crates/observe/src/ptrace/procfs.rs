@@ -1,0 +1,256 @@
+//! What `/proc` says of a task: who it is, what it runs, what it used, where its descriptors lead.
+//!
+//! Every answer is an `Option` or a default: a task can vanish between any two reads.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
+
+use iotomy_record::{FileKind, Process};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::tally::{FileRef, Usage};
+
+/// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
+const TICK_NS: u64 = 10_000_000;
+
+/// A task's place in the tree.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Family {
+    /// Its process: the task itself when it is the first thread.
+    pub(super) process: u32,
+    /// That process's parent.
+    pub(super) parent: u32,
+}
+
+pub(super) fn family(tid: u32) -> Option<Family> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    Some(Family {
+        process: field(&status, "Tgid:")?.try_into().ok()?,
+        parent: field(&status, "PPid:")?.try_into().ok()?,
+    })
+}
+
+/// The number behind `name` in the text of a `status` file.
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A process with one thread, as it is now, with nothing counted yet.
+pub(super) fn process(pid: u32) -> Process {
+    Process {
+        pid,
+        ppid: family(pid).map_or(0, |family| family.parent),
+        exec: program(pid, None),
+        argv: arguments(pid),
+        threads: 1,
+        ..Process::default()
+    }
+}
+
+/// Whether there is such a task, ended or not, that has not been waited for.
+pub(super) fn exists(tid: u32) -> bool {
+    let task = i32::try_from(tid).ok().and_then(Pid::from_raw);
+    // Not by /proc, which may be mounted so as to hide others' processes.
+    task.is_some_and(|task| test_kill_process(task) != Err(Errno::SRCH))
+}
+
+/// The tasks of a process that exist now.
+pub(super) fn threads(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether a task exists and has not ended.
+pub(super) fn is_alive(tid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{tid}/stat")) else { return false };
+    let state = after_name(&stat).and_then(|fields| fields.split_whitespace().next());
+    !matches!(state, None | Some("Z" | "X"))
+}
+
+/// The fields of a `stat` line from the state on: the name before it may hold blanks and brackets.
+fn after_name(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')').map(|(_, fields)| fields)
+}
+
+/// What the kernel has accounted to one thread so far.
+pub(super) fn usage(pid: u32, tid: u32) -> Option<Usage> {
+    let folder = format!("/proc/{pid}/task/{tid}");
+    let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
+    let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+    let run_ns = fs::read_to_string(format!("{folder}/schedstat"))
+        .ok()
+        .and_then(|line| line.split_whitespace().next()?.parse().ok());
+    // Fields 3 (state), 10 (minor faults), 12 (major), 14 and 15 (user, system) of proc(5).
+    let fields: Vec<&str> = after_name(&stat)?.split_whitespace().collect();
+    let number = |at: usize| fields.get(at - 3).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let (user_ns, system_ns) = split_time(number(14), number(15), run_ns);
+    Some(Usage {
+        user_ns,
+        system_ns,
+        minor_faults: number(10),
+        major_faults: number(12),
+        voluntary_switches: field(&status, "voluntary_ctxt_switches:").unwrap_or(0),
+        involuntary_switches: field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+    })
+}
+
+/// User and system time, from both in ticks and the exact time on a CPU. Where no tick came, all of
+/// it is user time: the kernel's own rule (`cputime_adjust`).
+fn split_time(user: u64, system: u64, run_ns: Option<u64>) -> (u64, u64) {
+    let Some(run_ns) = run_ns else {
+        return (user.saturating_mul(TICK_NS), system.saturating_mul(TICK_NS));
+    };
+    let ticks = u128::from(user) + u128::from(system);
+    let system_ns = (u128::from(run_ns) * u128::from(system)).checked_div(ticks).unwrap_or(0);
+    let system_ns = u64::try_from(system_ns).unwrap_or(run_ns);
+    (run_ns - system_ns, system_ns)
+}
+
+/// The largest resident set the process's address space has had.
+pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    field(&status, "VmHWM:").unwrap_or(0) * 1024
+}
+
+/// A process's arguments.
+pub(super) fn arguments(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = line.strip_suffix(&[0]).unwrap_or(&line);
+    if line.is_empty() {
+        return Vec::new();
+    }
+    line.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+}
+
+/// The name of the program a process runs, which was executed as `path` where that is known.
+///
+/// The path executed comes first: for a script it is the script, and for a link (`sh`) the link,
+/// as the kernel names processes. Paths that name no program (`/proc/self/exe`) are looked through.
+pub(super) fn program(pid: u32, path: Option<&str>) -> String {
+    if let Some(path) = path
+        && !path.starts_with("/proc/")
+        && !path.starts_with("/dev/fd/")
+        && let Some(name) = base_name(path)
+    {
+        return name;
+    }
+    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let file = file.and_then(|file| base_name(&file.to_string_lossy()));
+    let known = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let known = known.trim_end();
+    // The kernel's own name is cut to 15 bytes: a script is recognised among the arguments by it.
+    let is_it = |name: &String| !known.is_empty() && name.starts_with(known);
+    let script = || arguments(pid).iter().take(3).filter_map(|text| base_name(text)).find(is_it);
+    match file {
+        Some(file) if is_it(&file) => file,
+        Some(file) => script().unwrap_or(file),
+        None => known.to_owned(),
+    }
+}
+
+fn base_name(path: &str) -> Option<String> {
+    Some(Path::new(path).file_name()?.to_string_lossy().into_owned())
+}
+
+/// The path at `address` in a stopped task's memory, which ends with a zero.
+pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
+    const PAGE: usize = 4096;
+    const LONGEST: usize = 4096;
+    let memory = fs::File::open(format!("/proc/{tid}/mem")).ok()?;
+    let mut path = Vec::new();
+    while path.len() < LONGEST {
+        // Up to the end of the page: the next one may not be mapped.
+        let from = address.checked_add(path.len() as u64)?;
+        let mut piece = [0u8; PAGE];
+        let room = PAGE - (from % PAGE as u64) as usize;
+        let got = memory.read_at(&mut piece[..room], from).ok()?;
+        let piece = piece.get(..got).filter(|piece| !piece.is_empty())?;
+        if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+            path.extend_from_slice(&piece[..end]);
+            return Some(String::from_utf8_lossy(&path).into_owned());
+        }
+        path.extend_from_slice(piece);
+    }
+    None
+}
+
+/// What descriptor `fd` of a task leads to. Asked anew each time: programs reuse descriptors.
+pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
+    let link = format!("/proc/{tid}/fd/{fd}");
+    let path = fs::read_link(&link).ok()?.to_string_lossy().into_owned();
+    let kind = match path.strip_prefix("anon_inode:") {
+        Some("[eventfd]") => FileKind::Eventfd,
+        Some(_) => FileKind::Anon,
+        None => fs::metadata(&link).map_or(FileKind::Other, |found| kind(found.file_type())),
+    };
+    Some(FileRef { kind, path })
+}
+
+fn kind(of: fs::FileType) -> FileKind {
+    match of {
+        of if of.is_file() => FileKind::File,
+        of if of.is_dir() => FileKind::Directory,
+        of if of.is_fifo() => FileKind::Pipe,
+        of if of.is_socket() => FileKind::Socket,
+        of if of.is_char_device() => FileKind::Char,
+        of if of.is_block_device() => FileKind::Block,
+        _ => FileKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn time_on_a_cpu_is_split_as_the_ticks_are() {
+        assert_eq!(split_time(3, 1, Some(1000)), (750, 250));
+        assert_eq!(split_time(0, 0, Some(1000)), (1000, 0));
+        assert_eq!(split_time(0, 7, Some(u64::MAX)), (0, u64::MAX));
+        assert_eq!(split_time(1, 2, None), (10_000_000, 20_000_000));
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_shift_the_fields() {
+        assert_eq!(after_name("12 (a) b) S 1 2"), Some(" S 1 2"));
+    }
+
+    #[test]
+    fn this_process_is_described() {
+        let me = std::process::id();
+        assert_eq!(family(me).unwrap().process, me);
+        assert!(threads(me).contains(&me) && is_alive(me) && exists(me));
+        assert!(!exists(u32::MAX >> 2) && !exists(u32::MAX) && !is_alive(u32::MAX >> 2));
+        assert!(usage(me, me).unwrap().minor_faults > 0);
+        assert!(peak_resident_bytes(me) > 0);
+        assert_eq!(arguments(me)[0], std::env::args().next().unwrap());
+        let exe = std::env::current_exe().unwrap();
+        assert_eq!(program(me, None), base_name(&exe.to_string_lossy()).unwrap());
+        assert_eq!(program(me, Some("/tmp/run.sh")), "run.sh");
+    }
+
+    #[test]
+    fn strings_are_read_from_memory_and_bad_addresses_are_none() {
+        let me = std::process::id();
+        let text = c"/usr/bin/true";
+        assert_eq!(path_at(me, text.as_ptr() as u64).unwrap(), "/usr/bin/true");
+        assert_eq!(path_at(me, 8), None);
+        assert_eq!(path_at(me, u64::MAX), None);
+    }
+
+    #[test]
+    fn descriptors_are_told_apart() {
+        let me = std::process::id();
+        let null = fs::File::open("/dev/null").unwrap();
+        let found = file(me, null.as_raw_fd()).unwrap();
+        assert_eq!((found.kind, &*found.path), (FileKind::Char, "/dev/null"));
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let found = file(me, reader.as_raw_fd()).unwrap();
+        assert!(found.kind == FileKind::Pipe && found.path.starts_with("pipe:["));
+        assert_eq!(file(me, -1), None);
+    }
+}

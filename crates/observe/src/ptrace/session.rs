@@ -1,0 +1,163 @@
+//! The tracer thread: from the first task it seizes to the end of its watch.
+//!
+//! A session runs on a thread made for it, and nothing is ever detached by a request: when the
+//! thread ends, the kernel lets go of all its tracees at once, as it would if iotomy were killed.
+//! Detaching by hand would have to interrupt each tracee first, and some calls (`epoll_wait`,
+//! `semop`…) fail with `EINTR` when they are.
+//!
+//! The one invariant: seizing, waiting and resuming all happen on that one thread, and it sleeps in
+//! `waitpid` only, so that a tracee that stops hands it the CPU. Signals and deadlines are watched
+//! by the thread that asked for the watch: see [`super::tracer`].
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use iotomy_record::{Exit, Running};
+use iotomy_sys::ptrace::{self, Waited};
+
+use super::procfs;
+use super::stops::ExecCalls;
+use super::tracees::Tracees;
+use crate::tally::Tally;
+
+/// A watch on a tracer thread.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// The process the watch is about.
+    pub(super) root: u32,
+    /// Whether to go on without it until no tracee is left.
+    wait: bool,
+    /// Whether to count by file.
+    pub(super) files: bool,
+    pub(super) tracees: Tracees,
+    pub(super) tally: Tally,
+    pub(super) exec_calls: ExecCalls,
+    /// How and when the root ended.
+    pub(super) end: Option<(Exit, Instant)>,
+}
+
+/// What the thread that asked for a watch and the tracer thread tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Flags {
+    /// The watch is to end. Whoever sets it also has to wake the tracer thread.
+    pub(super) stop: AtomicBool,
+    /// The root has ended, and its id may be another's.
+    pub(super) root_ended: AtomicBool,
+}
+
+/// What a watch came to.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) tally: Tally,
+    /// How the root ended, if it did; it has been waited for then.
+    pub(super) exit: Option<Exit>,
+    /// When the root or, if that lived on, the watch ended.
+    pub(super) ended: Instant,
+    pub(super) still_running: Vec<Running>,
+}
+
+impl Session {
+    fn new(root: u32, wait: bool, files: bool) -> Self {
+        Self {
+            root,
+            wait,
+            files,
+            tracees: Tracees::default(),
+            tally: Tally::default(),
+            exec_calls: ExecCalls::new(),
+            end: None,
+        }
+    }
+
+    /// Seizes a child of this process that has yet to execute its program.
+    pub(super) fn launcher(pid: u32, wait: bool, files: bool) -> io::Result<Self> {
+        let mut session = Self::new(pid, wait, files);
+        ptrace::seize(pid)?;
+        session.tracees.add_launcher(pid);
+        // Its calls are seen from the next stop on, which comes before it executes anything.
+        ptrace::interrupt(pid)?;
+        Ok(session)
+    }
+
+    /// Seizes a process with all its threads.
+    pub(super) fn running(pid: u32, wait: bool, files: bool) -> io::Result<Self> {
+        let mut session = Self::new(pid, wait, files);
+        session.seize_thread(pid)?;
+        let mut tried = vec![pid];
+        loop {
+            let mut new = procfs::threads(pid);
+            new.retain(|tid| !tried.contains(tid));
+            if new.is_empty() {
+                return Ok(session);
+            }
+            for tid in new {
+                // It may have ended, or been made by a thread that is traced and so is, too.
+                let _ = session.seize_thread(tid);
+                tried.push(tid);
+            }
+        }
+    }
+
+    fn seize_thread(&mut self, tid: u32) -> io::Result<()> {
+        ptrace::seize(tid)?;
+        self.tracees.add_running(self.root, tid, &mut self.tally);
+        let _ = ptrace::interrupt(tid);
+        Ok(())
+    }
+
+    /// Watches until it is over or told to stop.
+    pub(super) fn run(mut self, flags: &Flags) -> Seen {
+        // An error of `waitpid` ends the watch, never the command.
+        while !self.is_over()
+            && !flags.stop.load(Ordering::Relaxed)
+            && let Ok(waited) = self.next()
+        {
+            match waited {
+                Waited::Task(tid, status) => self.note(tid, status),
+                Waited::Nothing => {}
+                Waited::Nobody => break,
+            }
+            if self.end.is_some() {
+                flags.root_ended.store(true, Ordering::Relaxed);
+            }
+        }
+        self.finish()
+    }
+
+    fn next(&mut self) -> io::Result<Waited> {
+        let Some(began) = self.tracees.early_since() else { return ptrace::next_of_thread(true) };
+        // A task waits for its maker to tell of it, which takes microseconds unless it was killed.
+        let waited = ptrace::next_of_thread(false)?;
+        if waited == Waited::Nothing {
+            self.adopt_overdue();
+            if began.elapsed() < Duration::from_millis(1) {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(waited)
+    }
+
+    /// The root has ended and nothing else is waited for.
+    fn is_over(&self) -> bool {
+        self.tracees.len() == 0 || (self.end.is_some() && !self.wait)
+    }
+
+    /// Counts what has happened by now, and closes every account.
+    fn finish(mut self) -> Seen {
+        // News there are already, of each tracee once: more come as long as they are answered.
+        for _ in 0..self.tracees.len() {
+            let Ok(Waited::Task(tid, status)) = ptrace::next_of_thread(false) else { break };
+            self.note(tid, status);
+        }
+        let now = Instant::now();
+        let still_running = self.tracees.close_all(now, &mut self.tally);
+        let (exit, ended) = match self.end {
+            Some((exit, at)) => (Some(exit), at),
+            None => (None, now),
+        };
+        Seen { tally: self.tally, exit, ended, still_running }
+    }
+}

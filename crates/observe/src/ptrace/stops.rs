@@ -1,0 +1,180 @@
+//! What each stop of a tracee means, and how the tracee goes on from it.
+//!
+//! The one invariant: every stop is answered once, by a resumption or by being kept, or the tracee
+//! stands still for ever. A tracee that was killed meanwhile refuses every request with `ESRCH`;
+//! that is no error, its end is reported by itself.
+
+use std::time::Instant;
+
+use iotomy_record::Exit;
+use iotomy_sys::ptrace::{self, CallStop, Origin, Status, Stop};
+use iotomy_sys::syscalls::{self, Abi};
+
+use super::procfs;
+use super::session::Session;
+use super::tracees::{self, Entered, nanoseconds};
+use crate::tally::CallNumber;
+
+/// The calls that execute a program, and the argument that is its path.
+#[derive(Debug)]
+pub(super) struct ExecCalls(Vec<(CallNumber, usize)>);
+
+impl ExecCalls {
+    pub(super) fn new() -> Self {
+        let calls = [("execve", 0), ("execveat", 1)];
+        let abis = [Abi::X86_64, Abi::I386];
+        let known = abis.into_iter().flat_map(|abi| {
+            calls
+                .into_iter()
+                .filter_map(move |(name, path)| Some(((abi, syscalls::number(abi, name)?), path)))
+        });
+        Self(known.collect())
+    }
+
+    fn path_argument(&self, call: CallNumber) -> Option<usize> {
+        self.0.iter().find(|(known, _)| *known == call).map(|(_, path)| *path)
+    }
+}
+
+impl Session {
+    /// Takes note of what `waitpid` said of a task.
+    pub(super) fn note(&mut self, tid: u32, status: Status) {
+        let now = Instant::now();
+        match status {
+            Status::Stopped(stop) => self.stopped(tid, stop, now),
+            Status::Exited(code) => self.ended(tid, Exit::Code(code), now),
+            Status::Killed(signal) => self.ended(tid, Exit::Signal(signal), now),
+        }
+    }
+
+    fn stopped(&mut self, tid: u32, stop: Stop, now: Instant) {
+        if self.tracees.get(tid).is_none() && stop != Stop::Exec {
+            self.tracees.keep_early(tid, stop, now);
+            return;
+        }
+        let mut deliver = 0;
+        match stop {
+            Stop::Syscall => self.at_call(tid, now),
+            Stop::Signal(signal) => {
+                self.repeats_no_more(tid);
+                deliver = signal;
+            }
+            Stop::NewTask => self.made(tid, now),
+            Stop::Exec => self.executed(tid),
+            Stop::Exiting => self.tracees.close(tid, now, &mut self.tally),
+            Stop::Group(_) => {
+                let _ = ptrace::listen(tid);
+                return;
+            }
+            Stop::Trap => self.trapped(tid),
+            Stop::Other => {}
+        }
+        let _ = ptrace::resume(tid, deliver);
+    }
+
+    fn at_call(&mut self, tid: u32, now: Instant) {
+        match ptrace::call_stop(tid) {
+            Ok(CallStop::Entry { abi, number, args }) => self.enters(tid, (abi, number), &args),
+            Ok(CallStop::Exit(value)) => self.returns(tid, value, now),
+            Ok(CallStop::Neither) | Err(_) => {}
+        }
+    }
+
+    fn enters(&mut self, tid: u32, call: CallNumber, args: &[u64; 6]) {
+        let image = self.tracees.image_of(tid);
+        let path = self.exec_calls.path_argument(call).and_then(|at| {
+            // The last chance: the program executed has an address space of its own.
+            if let Some(image) = image {
+                self.tally.resident(image, procfs::peak_resident_bytes(tid));
+            }
+            procfs::path_at(tid, args[at])
+        });
+        let transfer =
+            if self.files { syscalls::transfer(&syscalls::name(call.0, call.1)) } else { None };
+        let files = transfer.map_or_else(Vec::new, |transfer| tracees::files(tid, transfer, args));
+        let Some(tracee) = self.tracees.get(tid) else { return };
+        tracee.unseen = false;
+        if tracee.repeating {
+            return;
+        }
+        // The clock is read last: what was asked above is not the call's time.
+        let at = Instant::now();
+        let before = tracee.entered.replace(Entered { call, image, files, path, at });
+        // No kernel is known to leave out a return; if one does, it shows.
+        if let Some(Entered { call, image: Some(image), at: entered, .. }) = before {
+            self.tally.unfinished(image, call, nanoseconds(entered, at));
+        }
+    }
+
+    fn returns(&mut self, tid: u32, value: Result<u64, u32>, now: Instant) {
+        let Some(tracee) = self.tracees.get(tid) else { return };
+        let Some(entered) = tracee.entered.take() else {
+            // The other return without an entry is a new task's from the call that made it, which
+            // is its maker's call.
+            if std::mem::take(&mut tracee.unseen) || std::mem::take(&mut tracee.repeating) {
+                tracee.repeating = false;
+                self.tally.headless();
+            }
+            return;
+        };
+        let Some(image) = entered.image else { return };
+        self.tally.returned(image, entered.call, value, nanoseconds(entered.at, now));
+        for (file, way) in entered.files {
+            self.tally.moved(image, file, way, value.unwrap_or(0));
+        }
+    }
+
+    /// A new task's first stop, one asked for by attaching, or the end of a group's stop.
+    fn trapped(&mut self, tid: u32) {
+        let Some(tracee) = self.tracees.get(tid) else { return };
+        if !std::mem::take(&mut tracee.unseen) {
+            return;
+        }
+        match ptrace::origin(tid) {
+            Ok(Origin::InterruptedCall) => tracee.repeating = true,
+            // It returned while attaching: only its return was in the watch.
+            Ok(Origin::Call) => self.tally.headless(),
+            Ok(Origin::Program) | Err(_) => {}
+        }
+    }
+
+    /// A signal comes before the call that attaching interrupted was made again: what is made next
+    /// may be its handler's.
+    fn repeats_no_more(&mut self, tid: u32) {
+        if let Some(tracee) = self.tracees.get(tid)
+            && std::mem::take(&mut tracee.repeating)
+        {
+            self.tally.headless();
+        }
+    }
+
+    fn made(&mut self, maker: u32, now: Instant) {
+        let Ok(new) = ptrace::event_message(maker) else { return };
+        if let Some(stop) = self.tracees.add_made(new, Some(maker), &mut self.tally) {
+            self.stopped(new, stop, now);
+        }
+    }
+
+    fn executed(&mut self, pid: u32) {
+        let former = ptrace::event_message(pid).unwrap_or(pid);
+        self.tracees.executed(pid, former, &mut self.tally);
+    }
+
+    fn ended(&mut self, tid: u32, exit: Exit, now: Instant) {
+        self.tracees.close(tid, now, &mut self.tally);
+        self.tracees.remove(tid);
+        if tid == self.root {
+            self.end = Some((exit, now));
+        }
+    }
+
+    /// Lets go on what has waited long enough for a maker that must have been killed.
+    pub(super) fn adopt_overdue(&mut self) {
+        let now = Instant::now();
+        for tid in self.tracees.overdue(now) {
+            if let Some(stop) = self.tracees.add_made(tid, None, &mut self.tally) {
+                self.stopped(tid, stop, now);
+            }
+        }
+    }
+}

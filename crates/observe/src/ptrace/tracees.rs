@@ -1,0 +1,301 @@
+//! The tasks being traced and the processes they belong to: who runs which program image, which
+//! call each thread is in, and what it had used when its image began.
+//!
+//! The one tricky invariant: a task becomes known once. Its own first stop and its maker's event
+//! come in either order; a stop that comes first is kept until the event says whose image the new
+//! process shares. A maker that was killed never tells, so patience ends, and a maker may tell of a
+//! task that has lived and died by then.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use iotomy_record::{Process, Running};
+use iotomy_sys::ptrace::Stop;
+use iotomy_sys::syscalls::Transfer;
+
+use super::procfs;
+use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
+
+/// A call a thread is in.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub(super) call: CallNumber,
+    /// The image that made it; `None` for the launcher's, whose `execve` is the first call of the
+    /// image it makes.
+    pub(super) image: Option<ImageId>,
+    /// When the thread was let into it.
+    pub(super) at: Instant,
+    /// What its descriptors led to.
+    pub(super) files: Vec<(FileRef, Direction)>,
+    /// The path it executes, if it is an `execve`.
+    pub(super) path: Option<String>,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct Tracee {
+    /// Its process.
+    pub(super) process: u32,
+    /// The call it is in.
+    pub(super) entered: Option<Entered>,
+    /// Whether it was there before the watch and has not shown yet what it was doing: a return is
+    /// one of a call entered before.
+    pub(super) unseen: bool,
+    /// Whether attaching took it out of a call, which it makes again: not a new one.
+    pub(super) repeating: bool,
+    /// What it had used when its image began.
+    base: Usage,
+    /// Whether it has passed its last stop.
+    pub(super) ending: bool,
+}
+
+/// Every task being traced.
+#[derive(Debug, Default)]
+pub(super) struct Tracees {
+    threads: HashMap<u32, Tracee>,
+    /// The image each process runs; `None` for a launcher before its `execve`.
+    processes: HashMap<u32, Option<ImageId>>,
+    /// Tasks that stopped before anything was known of them.
+    early: Vec<Early>,
+}
+
+/// A task whose maker has not told of it.
+#[derive(Debug)]
+struct Early {
+    tid: u32,
+    stop: Stop,
+    since: Instant,
+}
+
+/// How long a task waits for its maker, which has nothing else to do than to tell of it.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl Tracees {
+    pub(super) fn get(&mut self, tid: u32) -> Option<&mut Tracee> {
+        self.threads.get_mut(&tid)
+    }
+
+    /// How many tasks there are.
+    pub(super) fn len(&self) -> usize {
+        self.threads.len() + self.early.len()
+    }
+
+    /// The image the process of thread `tid` runs.
+    pub(super) fn image_of(&self, tid: u32) -> Option<ImageId> {
+        let process = self.threads.get(&tid)?.process;
+        self.processes.get(&process).copied().flatten()
+    }
+
+    /// A child that has not executed its program yet: its calls are nobody's.
+    pub(super) fn add_launcher(&mut self, pid: u32) {
+        self.processes.insert(pid, None);
+        self.threads.insert(pid, Tracee::new(pid, Usage::default()));
+    }
+
+    /// A thread that was there before the watch.
+    pub(super) fn add_running(&mut self, pid: u32, tid: u32, tally: &mut Tally) {
+        let image = self
+            .processes
+            .get(&pid)
+            .copied()
+            .flatten()
+            .unwrap_or_else(|| tally.begin(Process { threads: 0, ..procfs::process(pid) }));
+        self.processes.insert(pid, Some(image));
+        tally.add_thread(image);
+        let mut tracee = Tracee::new(pid, procfs::usage(pid, tid).unwrap_or_default());
+        tracee.unseen = true;
+        self.threads.insert(tid, tracee);
+    }
+
+    /// Task `tid` was made by thread `maker`, or by one that will never tell. Returns the stop it
+    /// waits at already, if it does.
+    pub(super) fn add_made(
+        &mut self,
+        tid: u32,
+        maker: Option<u32>,
+        tally: &mut Tally,
+    ) -> Option<Stop> {
+        let stop = self.forget_early(tid);
+        if self.threads.contains_key(&tid) {
+            return stop;
+        }
+        if !procfs::exists(tid) {
+            return None;
+        }
+        let maker = maker.and_then(|maker| self.threads.get(&maker)).map(|maker| maker.process);
+        let family = procfs::family(tid)
+            .unwrap_or(procfs::Family { process: tid, parent: maker.unwrap_or(0) });
+        if family.process == tid {
+            let maker = maker.unwrap_or(family.parent);
+            let Process { exec, argv, .. } = match self.processes.get(&maker).copied().flatten() {
+                Some(image) => tally.process(image).clone(),
+                None => procfs::process(tid),
+            };
+            let ppid = family.parent;
+            let process = Process { pid: tid, ppid, exec, argv, threads: 1, ..Process::default() };
+            self.processes.insert(tid, Some(tally.begin(process)));
+        } else if let Some(Some(image)) = self.processes.get(&family.process) {
+            tally.add_thread(*image);
+        }
+        self.threads.insert(tid, Tracee::new(family.process, Usage::default()));
+        stop
+    }
+
+    /// An unknown task stopped: it waits for its maker's event.
+    pub(super) fn keep_early(&mut self, tid: u32, stop: Stop, since: Instant) {
+        self.forget_early(tid);
+        self.early.push(Early { tid, stop, since });
+    }
+
+    /// Since when the first of the tasks that wait for their makers has.
+    pub(super) fn early_since(&self) -> Option<Instant> {
+        self.early.iter().map(|early| early.since).min()
+    }
+
+    /// The tasks that have waited long enough.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<u32> {
+        let overdue = self.early.iter().filter(|early| early.since + PATIENCE <= now);
+        overdue.map(|early| early.tid).collect()
+    }
+
+    fn forget_early(&mut self, tid: u32) -> Option<Stop> {
+        let at = self.early.iter().position(|early| early.tid == tid)?;
+        Some(self.early.swap_remove(at).stop)
+    }
+
+    /// Process `pid` executed a program by its thread that was `former` before: that thread is the
+    /// only one left, and has taken the process's id.
+    pub(super) fn executed(&mut self, pid: u32, former: u32, tally: &mut Tally) {
+        let before = self.processes.get(&pid).copied().flatten();
+        let mut tracee = if former == pid { None } else { self.threads.remove(&former) }
+            .or_else(|| self.threads.remove(&pid))
+            .unwrap_or_else(|| Tracee::new(pid, Usage::default()));
+        let now = procfs::usage(pid, pid).unwrap_or(tracee.base);
+        if let Some(before) = before {
+            tally.used(before, now.since(tracee.base));
+        }
+        let path = tracee.entered.as_ref().and_then(|entered| entered.path.as_deref());
+        let exec = procfs::program(pid, path);
+        let image = tally.begin(Process { exec, ..procfs::process(pid) });
+        if let Some(entered) = &mut tracee.entered {
+            entered.image.get_or_insert(image);
+        }
+        tracee.process = pid;
+        tracee.base = now;
+        tracee.ending = false;
+        self.processes.insert(pid, Some(image));
+        self.threads.insert(pid, tracee);
+    }
+
+    /// Closes the account of thread `tid`, which ends or is watched no longer.
+    pub(super) fn close(&mut self, tid: u32, now: Instant, tally: &mut Tally) {
+        let image = self.image_of(tid);
+        let Some(tracee) = self.threads.get_mut(&tid).filter(|tracee| !tracee.ending) else {
+            return;
+        };
+        tracee.ending = true;
+        if let Some(Entered { call, image: Some(image), at, .. }) = tracee.entered.take() {
+            tally.unfinished(image, call, nanoseconds(at, now));
+        }
+        if let Some(image) = image {
+            if let Some(usage) = procfs::usage(tracee.process, tid) {
+                tally.used(image, usage.since(tracee.base));
+            }
+            tally.resident(image, procfs::peak_resident_bytes(tracee.process));
+        }
+    }
+
+    /// Task `tid` is no more.
+    pub(super) fn remove(&mut self, tid: u32) {
+        self.forget_early(tid);
+        self.threads.remove(&tid);
+        self.processes.remove(&tid);
+    }
+
+    /// Ends every account, at the end of a watch. Returns the processes that are alive.
+    pub(super) fn close_all(&mut self, now: Instant, tally: &mut Tally) -> Vec<Running> {
+        let mut alive: Vec<Running> = Vec::new();
+        let tids: Vec<u32> = self.threads.keys().copied().collect();
+        for tid in tids {
+            let Some(tracee) = self.threads.get(&tid) else { continue };
+            let (pid, image) = (tracee.process, self.image_of(tid));
+            if let Some(image) = image
+                && !tracee.ending
+                && procfs::is_alive(tid)
+                && alive.iter().all(|running| running.pid != pid)
+            {
+                alive.push(Running { pid, exec: tally.process(image).exec.clone() });
+            }
+            self.close(tid, now, tally);
+        }
+        alive.sort_by_key(|running| running.pid);
+        alive
+    }
+}
+
+impl Tracee {
+    fn new(process: u32, base: Usage) -> Self {
+        let (unseen, repeating, ending) = (false, false, false);
+        Self { process, entered: None, unseen, repeating, base, ending }
+    }
+}
+
+/// The files call `transfer` moves bytes between, by its arguments.
+pub(super) fn files(tid: u32, transfer: Transfer, args: &[u64; 6]) -> Vec<(FileRef, Direction)> {
+    let at = |argument: Option<u8>, way: Direction| {
+        // A descriptor is the lower half of its argument's register.
+        let fd = *args.get(usize::from(argument?))? as i32;
+        Some((procfs::file(tid, fd)?, way))
+    };
+    [at(transfer.from, Direction::Read), at(transfer.to, Direction::Write)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// From one moment to a later one.
+pub(super) fn nanoseconds(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_that_comes_before_its_maker_s_event_is_kept_and_answered_once() {
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        let (me, now) = (std::process::id(), Instant::now());
+        tracees.keep_early(me, Stop::Trap, now);
+        assert_eq!((tracees.len(), tracees.early_since()), (1, Some(now)));
+        assert_eq!(tracees.overdue(now), [0; 0]);
+        assert_eq!(tracees.overdue(now + PATIENCE), [me]);
+        assert_eq!(tracees.add_made(me, None, &mut tally), Some(Stop::Trap));
+        assert_eq!(tracees.add_made(me, None, &mut tally), None);
+        assert_eq!((tracees.len(), tracees.early_since()), (1, None));
+        let image = tracees.image_of(me).unwrap();
+        assert_eq!((tally.process(image).pid, tally.process(image).threads), (me, 1));
+    }
+
+    #[test]
+    fn a_task_that_was_gone_before_its_maker_told_of_it_is_no_second_process() {
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        assert_eq!(tracees.add_made(u32::MAX >> 2, None, &mut tally), None);
+        assert_eq!(tracees.len(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_executed_takes_the_first_one_s_place() {
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        let me = std::process::id();
+        tracees.add_running(me, me, &mut tally);
+        tracees.add_running(me, me + 1, &mut tally);
+        let before = tracees.image_of(me).unwrap();
+        assert_eq!(tally.process(before).threads, 2);
+        tracees.executed(me, me + 1, &mut tally);
+        let after = tracees.image_of(me).unwrap();
+        assert_ne!(before, after);
+        assert_eq!((tracees.len(), tally.process(after).threads), (1, 1));
+        assert!(tracees.get(me + 1).is_none());
+    }
+}

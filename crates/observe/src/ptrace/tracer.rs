@@ -1,0 +1,124 @@
+//! The two threads of a watch: the tracer, which sleeps for its tracees, and the one that asked for
+//! the watch, which sleeps for signals, the deadline, and the tracer's end.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use iotomy_record::Exit;
+use iotomy_sys::ptrace::{Status, Waited, news_of};
+use iotomy_sys::thread_wake::ThreadWake;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::session::Flags;
+use crate::interrupts::Interrupts;
+
+/// How a watch treats signals, and when it ends.
+#[derive(Clone, Copy)]
+pub(super) struct Guide<'a> {
+    pub(super) wake: &'a ThreadWake,
+    /// Signals to heed; `None` to leave them for later.
+    pub(super) interrupts: Option<&'a Interrupts>,
+    /// The command signals are passed on to while it runs. Without one, they end the watch.
+    pub(super) command: Option<u32>,
+    pub(super) duration: Option<Duration>,
+}
+
+/// Runs `body` on a thread of its own, whose end lets go of all it traces; tells it to stop when it
+/// is time.
+pub(super) fn on_tracer_thread<T: Send>(
+    guide: Guide<'_>,
+    body: impl FnOnce(&Flags) -> T + Send,
+) -> io::Result<T> {
+    let flags = Flags::default();
+    let tid = AtomicU32::new(0);
+    let (ended, running) = std::io::pipe()?;
+    std::thread::scope(|scope| {
+        let work = || {
+            // Closed when this returns, or panics: what the other thread waits for.
+            let _running = running;
+            tid.store(guide.wake.enter(), Ordering::Relaxed);
+            body(&flags)
+        };
+        let thread = std::thread::Builder::new().name("tracer".into()).spawn_scoped(scope, work)?;
+        guide.until_stop(&flags, ended.as_fd());
+        flags.stop.store(true, Ordering::Relaxed);
+        while !is_ready(ended.as_fd(), Duration::from_millis(1)) {
+            guide.wake.wake(tid.load(Ordering::Relaxed));
+        }
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+impl Guide<'_> {
+    /// Returns when the watch is to end or has ended.
+    fn until_stop(&self, flags: &Flags, ended: BorrowedFd<'_>) {
+        let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
+        // When not even waiting works, the watch ends: the command does not.
+        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline) {
+            let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if has_ended || is_past || self.ends_it(flags) {
+                return;
+            }
+        }
+    }
+
+    /// Passes signals on to the command; returns whether one ends the watch.
+    fn ends_it(&self, flags: &Flags) -> bool {
+        while let Some(interrupt) = self.interrupts.and_then(Interrupts::next) {
+            match self.command {
+                Some(pid) if !flags.root_ended.load(Ordering::Relaxed) => interrupt.pass_on(pid),
+                _ if interrupt.ends_a_watch() => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// Waits for a command that is not watched any more, passing signals on to it.
+pub(super) fn outlive(pid: u32, interrupts: &Interrupts) -> Option<Exit> {
+    let process = Pid::from_raw(pid.cast_signed())?;
+    let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
+    loop {
+        let ended = sleep(process.as_fd(), Some(interrupts), None).ok()?;
+        while let Some(interrupt) = interrupts.next() {
+            interrupt.pass_on(pid);
+        }
+        match news_of(pid).ok()? {
+            Waited::Task(_, Status::Exited(code)) => return Some(Exit::Code(code)),
+            Waited::Task(_, Status::Killed(signal)) => return Some(Exit::Signal(signal)),
+            Waited::Nobody => return None,
+            // A last stop for a tracer that is just ending, or threads that are not quite gone.
+            Waited::Task(_, Status::Stopped(_)) | Waited::Nothing if ended => {
+                std::thread::yield_now();
+            }
+            Waited::Task(_, Status::Stopped(_)) | Waited::Nothing => {}
+        }
+    }
+}
+
+/// Sleeps until there is something on `fd`, a signal, or `until`; returns whether it was `fd`.
+fn sleep(
+    fd: BorrowedFd<'_>,
+    interrupts: Option<&Interrupts>,
+    until: Option<Instant>,
+) -> io::Result<bool> {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    // A length of centuries, which the kernel's clock cannot hold, is for ever.
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    let mut waits = vec![PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    waits.extend(interrupts.map(|held| PollFd::from_borrowed_fd(held.as_fd(), PollFlags::IN)));
+    match rustix::event::poll(&mut waits, left.as_ref()) {
+        Ok(_) => Ok(!waits[0].revents().is_empty()),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_ready(fd: BorrowedFd<'_>, within: Duration) -> bool {
+    // A failure to wait is no reason to go on for ever: joining waits, too.
+    sleep(fd, None, Some(Instant::now() + within)).unwrap_or(true)
+}

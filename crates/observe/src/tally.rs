@@ -1,0 +1,308 @@
+//! Program images and what was counted of each, in the record's own terms, whoever counted it.
+//!
+//! An image is a (process, program): an `execve` or a fork begins a new one. This knows nothing of
+//! how calls are seen, and asks the kernel nothing.
+//!
+//! The one invariant: a call is counted in one of two ways, never in both. Either it returned, and
+//! has its place in `calls` and in every distribution, or it did not, and is `in_flight` only.
+
+use std::collections::{BTreeMap, HashMap};
+
+use iotomy_record::{Call, FileKind, FileUse, Process};
+use iotomy_sys::syscalls::{self, Abi};
+
+use crate::Request;
+use crate::naming::{call_name, error_name, plain_name, sort_calls};
+
+/// An image's place in a [`Tally`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageId(usize);
+
+/// A system call as the kernel knows it.
+pub(crate) type CallNumber = (Abi, u32);
+
+/// What a call's descriptor leads to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileRef {
+    pub(crate) kind: FileKind,
+    pub(crate) path: String,
+}
+
+/// Whether bytes come from a file or go to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// What the kernel accounts to a thread. Differences of two readings are added to an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+}
+
+/// Everything counted in one watch.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    images: Vec<Image>,
+    headless_calls: u64,
+}
+
+#[derive(Debug)]
+struct Image {
+    process: Process,
+    calls: HashMap<CallNumber, Counted>,
+    files: BTreeMap<FileRef, FileUse>,
+}
+
+/// A call's row, with what its name says of it looked up once.
+#[derive(Debug)]
+struct Counted {
+    row: Call,
+    returns_bytes: bool,
+    never_returns: bool,
+}
+
+/// The rows of a record that a tally ends in.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) processes: Vec<Process>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) files: Vec<FileUse>,
+    pub(crate) incomplete_calls: u64,
+}
+
+impl Tally {
+    /// Begins an image, described as a record's process with nothing counted yet.
+    pub(crate) fn begin(&mut self, process: Process) -> ImageId {
+        self.images.push(Image { process, calls: HashMap::new(), files: BTreeMap::new() });
+        ImageId(self.images.len() - 1)
+    }
+
+    /// What is known of an image so far.
+    pub(crate) fn process(&self, image: ImageId) -> &Process {
+        &self.images[image.0].process
+    }
+
+    /// One more thread lives in the image.
+    pub(crate) fn add_thread(&mut self, image: ImageId) {
+        self.images[image.0].process.threads += 1;
+    }
+
+    /// A call returned a value, or an error number, `wall_ns` after it was entered.
+    pub(crate) fn returned(
+        &mut self,
+        image: ImageId,
+        call: CallNumber,
+        value: Result<u64, u32>,
+        wall_ns: u64,
+    ) {
+        let Counted { row, returns_bytes, .. } = self.images[image.0].row(call);
+        row.calls += 1;
+        row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+        row.max_ns = row.max_ns.max(wall_ns);
+        row.wall_log2.add(wall_ns);
+        match value {
+            Ok(value) => {
+                row.return_log2.add(value);
+                if *returns_bytes {
+                    row.bytes = row.bytes.saturating_add(value);
+                }
+            }
+            Err(number) => {
+                row.errors += 1;
+                *row.error_kinds.entry(error_name(number)).or_default() += 1;
+            }
+        }
+    }
+
+    /// A call was entered and had not returned `wall_ns` later, when its thread or the watch ended.
+    pub(crate) fn unfinished(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
+        let Counted { row, .. } = self.images[image.0].row(call);
+        row.in_flight += 1;
+        row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+        row.max_ns = row.max_ns.max(wall_ns);
+    }
+
+    /// A call returned whose entry was not seen.
+    pub(crate) fn headless(&mut self) {
+        self.headless_calls += 1;
+    }
+
+    /// A call that returned moved bytes from or to a file.
+    pub(crate) fn moved(&mut self, image: ImageId, file: FileRef, way: Direction, bytes: u64) {
+        let Image { process, files, .. } = &mut self.images[image.0];
+        let row = files.entry(file).or_insert_with_key(|file| FileUse {
+            pid: process.pid,
+            exec: process.exec.clone(),
+            kind: file.kind,
+            path: file.path.clone(),
+            read_calls: 0,
+            read_bytes: 0,
+            write_calls: 0,
+            write_bytes: 0,
+        });
+        let (calls, sum) = match way {
+            Direction::Read => (&mut row.read_calls, &mut row.read_bytes),
+            Direction::Write => (&mut row.write_calls, &mut row.write_bytes),
+        };
+        *calls += 1;
+        *sum = sum.saturating_add(bytes);
+    }
+
+    /// A thread of the image used this much.
+    pub(crate) fn used(&mut self, image: ImageId, usage: Usage) {
+        let process = &mut self.images[image.0].process;
+        process.user_ns += usage.user_ns;
+        process.system_ns += usage.system_ns;
+        process.minor_faults += usage.minor_faults;
+        process.major_faults += usage.major_faults;
+        process.voluntary_switches += usage.voluntary_switches;
+        process.involuntary_switches += usage.involuntary_switches;
+    }
+
+    /// The image's resident set has been this large.
+    pub(crate) fn resident(&mut self, image: ImageId, bytes: u64) {
+        let process = &mut self.images[image.0].process;
+        process.max_rss_bytes = process.max_rss_bytes.max(bytes);
+    }
+
+    /// The record's rows: images in the order they began, their calls by time, largest first.
+    pub(crate) fn into_rows(self, request: &Request) -> Rows {
+        let mut rows = Rows {
+            processes: Vec::with_capacity(self.images.len()),
+            calls: Vec::new(),
+            files: Vec::new(),
+            incomplete_calls: self.headless_calls,
+        };
+        for image in self.images {
+            let mut counted: Vec<Counted> = image.calls.into_values().collect();
+            counted.retain(|call| request.wants(&call.row.syscall));
+            let open = counted.iter().filter(|call| !call.never_returns);
+            rows.incomplete_calls += open.map(|call| call.row.in_flight).sum::<u64>();
+            let mut calls: Vec<Call> = counted.into_iter().map(|call| call.row).collect();
+            sort_calls(&mut calls);
+            rows.processes.push(image.process);
+            rows.calls.extend(calls);
+            rows.files.extend(image.files.into_values());
+        }
+        rows
+    }
+}
+
+impl Image {
+    fn row(&mut self, call: CallNumber) -> &mut Counted {
+        let process = &self.process;
+        self.calls.entry(call).or_insert_with(|| {
+            let (abi, number) = call;
+            let syscall = call_name(abi, number);
+            let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
+            let never_returns = syscalls::never_returns(plain_name(&syscall));
+            let (pid, exec) = (process.pid, process.exec.clone());
+            let row = Call { pid, exec, syscall, ..Call::default() };
+            Counted { row, returns_bytes, never_returns }
+        })
+    }
+}
+
+impl Usage {
+    /// What was used between the reading `earlier` and this one.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Target;
+
+    fn everything() -> Request {
+        Request {
+            target: Target::Machine,
+            wait: false,
+            duration: None,
+            files: true,
+            calls: None,
+            rows: 64,
+        }
+    }
+
+    fn tally() -> (Tally, ImageId) {
+        let mut tally = Tally::default();
+        let process = Process { pid: 5, exec: "dd".into(), threads: 1, ..Process::default() };
+        let image = tally.begin(process);
+        (tally, image)
+    }
+
+    const READ: CallNumber = (Abi::X86_64, 0);
+    const EXIT_GROUP: CallNumber = (Abi::X86_64, 231);
+
+    #[test]
+    fn a_call_that_returned_is_in_every_column_and_distribution() {
+        let (mut tally, image) = tally();
+        tally.returned(image, READ, Ok(8192), 1000);
+        tally.returned(image, READ, Ok(0), 10);
+        tally.returned(image, READ, Err(9), 30);
+        tally.returned(image, READ, Err(4000), 30);
+        let rows = tally.into_rows(&everything());
+        let call = &rows.calls[0];
+        assert_eq!((call.pid, &*call.exec, &*call.syscall), (5, "dd", "read"));
+        assert_eq!((call.calls, call.errors, call.bytes, call.in_flight), (4, 2, 8192, 0));
+        assert_eq!((call.wall_ns, call.max_ns, call.wall_log2.total()), (1070, 1000, 4));
+        assert_eq!((call.return_log2.zero, call.return_log2.buckets[13]), (1, 1));
+        assert_eq!(call.error_kinds["EBADF"], 1);
+        assert_eq!(call.error_kinds["errno_4000"], 1);
+    }
+
+    #[test]
+    fn a_call_that_did_not_return_is_in_flight_and_in_no_distribution() {
+        let (mut tally, image) = tally();
+        tally.unfinished(image, READ, 500);
+        tally.unfinished(image, EXIT_GROUP, 1);
+        tally.headless();
+        let rows = tally.into_rows(&everything());
+        assert_eq!(rows.incomplete_calls, 2, "exit_group is not incomplete");
+        for call in &rows.calls {
+            assert_eq!((call.calls, call.in_flight, call.wall_log2.total()), (0, 1, 0));
+        }
+    }
+
+    #[test]
+    fn only_calls_asked_for_are_reported_and_the_longest_come_first() {
+        let (mut tally, image) = tally();
+        tally.returned(image, READ, Ok(1), 1);
+        tally.returned(image, (Abi::X86_64, 1), Ok(1), 5);
+        tally.returned(image, (Abi::I386, 20), Ok(1), 3);
+        tally.returned(image, (Abi::X86_64, 39), Ok(1), 9);
+        let mut request = everything();
+        request.calls = Some(["read", "write", "getpid"].map(String::from).into());
+        let names = |rows: Rows| rows.calls.into_iter().map(|c| c.syscall).collect::<Vec<_>>();
+        assert_eq!(names(tally.into_rows(&request)), ["getpid", "write", "getpid(i386)", "read"]);
+    }
+
+    #[test]
+    fn files_are_counted_by_what_they_are() {
+        let (mut tally, image) = tally();
+        let zero = FileRef { kind: FileKind::Char, path: "/dev/zero".into() };
+        tally.moved(image, zero.clone(), Direction::Read, 10);
+        tally.moved(image, zero.clone(), Direction::Read, 5);
+        tally.moved(image, zero, Direction::Write, 0);
+        let file = &tally.into_rows(&everything()).files[0];
+        assert_eq!((file.read_calls, file.read_bytes, file.write_calls), (2, 15, 1));
+    }
+}

@@ -1,0 +1,210 @@
+//! Random records, for property tests here and in the crates that read records.
+//!
+//! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
+//! and other scripts: what a hostile record would hold and the loader would still accept.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::*;
+
+/// A record that [`crate::store::parse_trace`] accepts.
+pub fn trace() -> impl Strategy<Value = Trace> {
+    let run = (vec(text(), 0..4), number(), option::of(exit()), machine(), observer());
+    let tables =
+        (vec(process(), 0..6), vec(call(), 0..24), vec(file_use(), 0..8), vec(ledger_row(), 0..6));
+    let rest = (vec(finding(), 0..4), vec(running(), 0..4), view());
+    (run, tables, rest).prop_map(|(run, tables, rest)| Trace {
+        schema: Trace::SCHEMA.to_string(),
+        started: "2025-03-01T10:20:30.5Z".to_string(),
+        command: run.0,
+        wall_ns: run.1,
+        exit: run.2,
+        machine: run.3,
+        observer: run.4,
+        processes: tables.0,
+        calls: tables.1,
+        files: tables.2,
+        ledger: tables.3,
+        findings: rest.0,
+        still_running: rest.1,
+        view: rest.2,
+    })
+}
+
+/// A number of the whole range, small ones and the extremes often.
+pub fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => 0u64..100,
+        3 => 0u64..10_000_000_000,
+        1 => any::<u64>(),
+        1 => Just(u64::MAX),
+    ]
+}
+
+/// A text, now and then an unpleasant one.
+pub fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z_/.]{0,12}",
+        1 => "\\PC{0,80}",
+        1 => any::<String>(),
+        1 => Just("\u{1b}[2J\r\n\u{202e}\u{9b}31m\u{7}".to_string()),
+    ]
+}
+
+fn exit() -> impl Strategy<Value = Exit> {
+    prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    (text(), text(), any::<u32>(), number(), text()).prop_map(
+        |(kernel, cpu, cpus, memory_bytes, clock)| Machine {
+            kernel,
+            cpu,
+            cpus,
+            memory_bytes,
+            clock,
+            ..Machine::default()
+        },
+    )
+}
+
+fn observer() -> impl Strategy<Value = ObserverUse> {
+    let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
+    (text(), cost, number(), number(), any::<bool>(), number()).prop_map(
+        |(name, cost_ns_per_call, lost_events, incomplete_calls, times_inflated, startup_ns)| {
+            ObserverUse {
+                name,
+                cost_ns_per_call,
+                lost_events,
+                incomplete_calls,
+                times_inflated,
+                startup_ns,
+            }
+        },
+    )
+}
+
+/// Few enough that rows of different tables meet.
+fn image() -> impl Strategy<Value = (u32, String)> {
+    (prop_oneof![1u32..4, any::<u32>()], prop_oneof![4 => "sh|dd|cat", 1 => text()])
+}
+
+fn process() -> impl Strategy<Value = Process> {
+    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), [(); 7].map(|()| number())).prop_map(
+        |((pid, exec), ppid, argv, threads, n)| Process {
+            pid,
+            ppid,
+            exec,
+            argv,
+            threads,
+            user_ns: n[0],
+            system_ns: n[1],
+            minor_faults: n[2],
+            major_faults: n[3],
+            voluntary_switches: n[4],
+            involuntary_switches: n[5],
+            max_rss_bytes: n[6],
+        },
+    )
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let name = prop_oneof![4 => "read|write|openat|close|exit_group|io_uring_enter", 1 => text()];
+    let kinds = prop::collection::btree_map(prop_oneof!["E[A-Z]{2,8}", text()], number(), 0..4);
+    let parts = [(); 3].map(|()| option::of(number()));
+    let spread = (histogram(), histogram(), option::of(histogram()), option::of(histogram()));
+    (image(), name, [(); 6].map(|()| number()), kinds, parts, spread).prop_map(
+        |((pid, exec), syscall, n, error_kinds, parts, spread)| Call {
+            pid,
+            exec,
+            syscall,
+            calls: n[0],
+            errors: n[1],
+            error_kinds,
+            bytes: n[2],
+            wall_ns: n[3],
+            on_cpu_ns: parts[0],
+            blocked_ns: parts[1],
+            runnable_ns: parts[2],
+            max_ns: n[4],
+            in_flight: n[5],
+            return_log2: spread.0,
+            wall_log2: spread.1,
+            on_cpu_log2: spread.2,
+            blocked_log2: spread.3,
+        },
+    )
+}
+
+/// A distribution with a few buckets filled.
+pub fn histogram() -> impl Strategy<Value = Histogram> {
+    (number(), vec((0..BUCKETS, number()), 0..6)).prop_map(|(zero, filled)| {
+        let mut histogram = Histogram { zero, ..Histogram::default() };
+        for (bucket, count) in filled {
+            histogram.buckets[bucket] = count;
+        }
+        histogram
+    })
+}
+
+fn file_use() -> impl Strategy<Value = FileUse> {
+    use FileKind::*;
+    let kind = select(vec![File, Directory, Pipe, Socket, Char, Block, Eventfd, Anon, Other]);
+    (image(), kind, text(), [(); 4].map(|()| number())).prop_map(|((pid, exec), kind, path, n)| {
+        FileUse {
+            pid,
+            exec,
+            kind,
+            path,
+            read_calls: n[0],
+            read_bytes: n[1],
+            write_calls: n[2],
+            write_bytes: n[3],
+        }
+    })
+}
+
+fn ledger_row() -> impl Strategy<Value = LedgerRow> {
+    let residual = prop_oneof![-1_000i64..1_000, any::<i64>(), Just(i64::MIN)];
+    (image(), [(); 5].map(|()| number()), residual).prop_map(|((pid, exec), n, residual_ns)| {
+        LedgerRow {
+            pid,
+            exec,
+            thread_ns: n[0],
+            user_ns: n[1],
+            calls_on_cpu_ns: n[2],
+            blocked_ns: n[3],
+            runnable_ns: n[4],
+            residual_ns,
+        }
+    })
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    use Verdict::*;
+    let verdict = select(vec![Impossible, Suspect, Advice, Note]);
+    let evidence: BTreeMap<_, _> =
+        [("rate".to_string(), serde_json::json!({"bytes": 1, "per": [2.5, null, "s"]}))].into();
+    (text(), verdict, text(), option::of(text())).prop_map(move |(id, verdict, text, advice)| {
+        Finding { id, verdict, text, evidence: evidence.clone(), advice }
+    })
+}
+
+fn running() -> impl Strategy<Value = Running> {
+    image().prop_map(|(pid, exec)| Running { pid, exec })
+}
+
+fn view() -> impl Strategy<Value = View> {
+    use SortKey::*;
+    let sort = select(vec![Wall, OnCpu, Blocked, Calls, Errors, Bytes, Name]);
+    let quantity =
+        select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
+    let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
+    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<bool>())
+        .prop_map(|(sort, top, quantize, calls, files)| View { sort, top, quantize, calls, files })
+}

@@ -1,0 +1,21 @@
+//! What a run *is*: the records iotomy writes and reads, versioned, without any way to make one.
+//!
+//! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
+//! I/O but [`store`]; it knows no screen and no observer.
+
+#[cfg(any(test, feature = "test-support"))]
+pub mod arbitrary;
+pub mod calls;
+mod histogram;
+mod machine;
+mod printable;
+pub mod store;
+mod trace;
+
+pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use machine::Machine;
+pub use printable::printable;
+pub use trace::{
+    Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
+    SortKey, Trace, Verdict, View,
+};

@@ -1,0 +1,22 @@
+//! The machine a record was made on.
+
+use serde::{Deserialize, Serialize};
+
+/// What a reader needs to know of a machine before comparing its numbers with another's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Machine {
+    /// Kernel name, release and architecture.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Logical processors online.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The hypervisor or container engine, or `none`.
+    pub virtualization: String,
+    /// The processor's weaknesses the kernel works around, each with what it does.
+    pub mitigations: String,
+    /// The kernel's current clock source.
+    pub clock: String,
+}

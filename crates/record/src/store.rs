@@ -1,0 +1,111 @@
+//! Loading records, and writing output files so that nothing is ever half-written.
+//!
+//! Owns what stands between a file and a record: the size bound, the JSON, the schema, and the
+//! checks that types alone cannot make. A record is a stranger's text: whatever it holds, loading
+//! gives a [`Trace`] or an error that names the place, and never a panic. Fields this version
+//! does not know are accepted, since formats grow by adding; a version it does not know is not.
+
+mod error;
+mod output;
+mod parse;
+mod unique;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub use error::{RecordError, StoreError};
+pub use output::{OutputFile, same_output};
+pub use parse::{parse_trace, write_trace};
+pub(crate) use unique::unique_keys;
+
+use crate::{Trace, printable};
+
+/// The largest record that is read, in bytes: above any that a run can make, and below what would
+/// exhaust a small machine.
+pub const MAX_RECORD_BYTES: u64 = 1 << 30;
+
+/// Reads a trace record from `path`, or from standard input where `path` is `-`.
+///
+/// # Errors
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
+/// `iotomy.trace/1`.
+pub fn load_trace(path: impl AsRef<Path>) -> Result<Trace, StoreError> {
+    let path = path.as_ref();
+    let name = shown(path, "standard input");
+    let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
+        path: name.clone(),
+        hint: error::read_hint(&source),
+        source,
+    })?;
+    let Some(bytes) = bytes else {
+        return Err(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 });
+    };
+    parse_trace(&bytes).map_err(|source| StoreError::Record { path: name, source })
+}
+
+/// Writes a trace as a JSON record to `path`, as [`OutputFile::write`] writes.
+///
+/// # Errors
+/// When the trace holds what no record may, or the output cannot be written whole.
+pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+    parse::check(trace)
+        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
+    OutputFile::write_with(path, base_dir, |to| write_trace(trace, to))
+}
+
+/// The trace as the bytes of a JSON record, ending in a newline.
+///
+/// # Errors
+/// When the trace holds what no record may, such as an observer's cost that is not a number.
+pub fn trace_bytes(trace: &Trace) -> Result<Vec<u8>, RecordError> {
+    let mut bytes = Vec::new();
+    parse::check(trace)?;
+    // Writing to memory cannot fail, and a checked trace has nothing JSON cannot hold.
+    write_trace(trace, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
+    Ok(bytes)
+}
+
+/// The whole content, or `None` when there are more than `limit` bytes of it.
+fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit + 1).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    }
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
+/// A path as messages show it, with `dash` for `-`.
+fn shown(path: &Path, dash: &str) -> String {
+    if path == Path::new("-") { dash.to_string() } else { printable(&path.to_string_lossy(), true) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_above_the_bound_is_not_read_whole() {
+        assert!(read_bounded(Path::new("/dev/zero"), 1000).unwrap().is_none());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("exact");
+        std::fs::write(&path, [b' '; 10]).unwrap();
+        assert_eq!(read_bounded(&path, 10).unwrap().unwrap().len(), 10);
+        assert!(read_bounded(&path, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let absent = load_trace("/nope/x.json").unwrap_err().to_string();
+        assert!(
+            absent.starts_with("cannot read the record /nope/x.json: No such file"),
+            "{absent}"
+        );
+        let folder = load_trace("/").unwrap_err().to_string();
+        assert!(folder.contains("Is a directory"), "{folder}");
+        let empty = load_trace("/dev/null").unwrap_err().to_string();
+        assert!(empty.starts_with("/dev/null: the record is empty"), "{empty}");
+    }
+}

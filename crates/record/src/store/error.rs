@@ -1,0 +1,147 @@
+//! What can go wrong between a file and a record, and what each case says to try.
+
+use std::io::{self, ErrorKind};
+
+/// Why a record could not be loaded or an output not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file could not be opened or read.
+    #[error("cannot read the record {path}: {source}{hint}")]
+    Read {
+        /// The file, as given.
+        path: String,
+        /// What to try, with its separator; may be empty.
+        hint: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is larger than any record.
+    #[error("cannot read the record {path}: it is above {limit_mib} MiB; is it a record at all?")]
+    TooLarge {
+        /// The file, as given.
+        path: String,
+        /// The bound.
+        limit_mib: u64,
+    },
+    /// The file was read, and is not a record this version understands.
+    #[error("{path}: {source}")]
+    Record {
+        /// The file, as given.
+        path: String,
+        /// What is wrong with its content.
+        source: RecordError,
+    },
+    /// An output could not be written; a file that was there before is as it was.
+    #[error("cannot {operation} {path}: {source}{hint}")]
+    Write {
+        /// What was attempted.
+        operation: &'static str,
+        /// The output, resolved against the folder it is relative to.
+        path: String,
+        /// What to try, with its separator; may be empty.
+        hint: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with the content of a record.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// There is nothing in it.
+    #[error("the record is empty; was the run that should have written it cut short?")]
+    Empty,
+    /// It ends before its last bracket.
+    #[error("the record ends too early, at line {line}, column {column}; copy or make it again")]
+    Cut {
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+    },
+    /// It is not JSON.
+    #[error("not a record: no JSON at line {line}, column {column}: {what}")]
+    Syntax {
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What the parser said.
+        what: String,
+    },
+    /// It is JSON and not an iotomy record.
+    #[error("not a record of iotomy: it is JSON and has no \"schema\"")]
+    NoSchema,
+    /// It is a record of another kind.
+    #[error("it is {article} record ({found}), not a trace; `iotomy trace --json` makes one")]
+    OtherKind {
+        /// The kind, with its article: `a race`.
+        article: String,
+        /// The whole schema.
+        found: String,
+    },
+    /// It is a trace of another version.
+    #[error(
+        "it is an {found} and this iotomy reads {known}; use the iotomy that wrote it, or a newer one"
+    )]
+    OtherVersion {
+        /// The record's schema.
+        found: String,
+        /// The schema this version reads.
+        known: &'static str,
+    },
+    /// A field is missing or of another type.
+    #[error("at {path} (line {line}, column {column}): {what}")]
+    Field {
+        /// The way to it: `calls[3].bytes`.
+        path: String,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// A field has a value that cannot be.
+    #[error("at {path}: {what}")]
+    Value {
+        /// The way to it.
+        path: &'static str,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// The trace could not be put into JSON.
+    #[error("cannot write the record: {what}")]
+    Unwritable {
+        /// What the writer said.
+        what: String,
+    },
+}
+
+/// What to try when a record could not be read.
+pub(super) fn read_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "; check the name, which is relative to the current folder",
+        ErrorKind::PermissionDenied => "; a record made as root may belong to root",
+        ErrorKind::IsADirectory => "; name the file in it",
+        _ => "",
+    }
+}
+
+/// What to try when an output could not be written.
+pub(super) fn write_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; make room, or write to another place"
+        }
+        ErrorKind::NotFound => "; make its folder first",
+        ErrorKind::NotADirectory => "; what should be its folder is a file",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "; write to another place, or to - for standard output"
+        }
+        ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
+}

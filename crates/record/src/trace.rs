@@ -1,0 +1,414 @@
+//! `iotomy.trace/1`: what a command's process tree asked of the kernel.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Histogram, Machine};
+
+/// One watched run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Always [`Trace::SCHEMA`].
+    pub schema: String,
+    /// When the watch began, RFC 3339.
+    pub started: String,
+    /// The command and its arguments; empty when a running process or the machine was watched.
+    pub command: Vec<String>,
+    /// From the command's `execve` to its end, or the length of the watch.
+    pub wall_ns: u64,
+    /// How the command ended; `null` when none was started or it was still running.
+    pub exit: Option<Exit>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What watched it, and at what price.
+    pub observer: ObserverUse,
+    /// One entry a (process, program image).
+    pub processes: Vec<Process>,
+    /// One entry a (process, program image, system call).
+    pub calls: Vec<Call>,
+    /// One entry a (process, program image, file); empty unless files were asked for.
+    pub files: Vec<FileUse>,
+    /// One entry a (process, program image). Empty when the observer cannot tell the parts apart.
+    pub ledger: Vec<LedgerRow>,
+    /// What the numbers mean.
+    pub findings: Vec<Finding>,
+    /// Processes that outlived the watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_running: Vec<Running>,
+    /// What the run was asked to show, so that the saved record shows the same.
+    #[serde(default)]
+    pub view: View,
+}
+
+impl Trace {
+    /// The schema this type reads and writes.
+    pub const SCHEMA: &'static str = "iotomy.trace/1";
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// It exited with this status.
+    Code(i32),
+    /// A signal of this number ended it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The status a shell reports: the code, or 128 + the signal.
+    pub fn status(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => signal.saturating_add(128),
+        }
+    }
+}
+
+/// The observer of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObserverUse {
+    /// Its registered name.
+    pub name: String,
+    /// What watching added to one system call, measured on this machine at start.
+    pub cost_ns_per_call: f64,
+    /// Events that could not be counted because a bounded map was full or an update failed.
+    pub lost_events: u64,
+    /// Calls of which only one end was seen: entered before the watch, or never returned because
+    /// the thread died in them or the watch ended. `exit` and `exit_group`, which never return,
+    /// are not among them.
+    pub incomplete_calls: u64,
+    /// Whether watching slowed the calls so much that times cannot be taken at face value.
+    #[serde(default)]
+    pub times_inflated: bool,
+    /// How long attaching and calibrating took, before the command was let go.
+    #[serde(default)]
+    pub startup_ns: u64,
+}
+
+/// One program image of one process. Times and counts are of the image, not of the whole process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Process {
+    /// Process (thread group) id.
+    pub pid: u32,
+    /// Parent's process id when the image began.
+    pub ppid: u32,
+    /// The program's file name without its folders.
+    pub exec: String,
+    /// The arguments the image was started with; a forked child has its parent's.
+    pub argv: Vec<String>,
+    /// Threads that lived in the image, the first included.
+    pub threads: u32,
+    /// User time as the kernel accounts it.
+    pub user_ns: u64,
+    /// System time as the kernel accounts it.
+    pub system_ns: u64,
+    /// Page faults served without I/O.
+    pub minor_faults: u64,
+    /// Page faults that waited for I/O.
+    pub major_faults: u64,
+    /// Times a thread gave up the CPU to wait.
+    pub voluntary_switches: u64,
+    /// Times a thread was made to give up the CPU.
+    pub involuntary_switches: u64,
+    /// Largest resident set of the process until the image ended.
+    pub max_rss_bytes: u64,
+}
+
+/// One system call of one program image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Call {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// The call's name. A call by the 32-bit entry has `(i386)` behind its name.
+    pub syscall: String,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of those, the ones that returned an error.
+    pub errors: u64,
+    /// Errors by name.
+    #[serde(deserialize_with = "crate::store::unique_keys")]
+    pub error_kinds: BTreeMap<String, u64>,
+    /// Sum of the non-negative returns, when the call returns a count of bytes; else 0.
+    pub bytes: u64,
+    /// From entry to return, summed over calls (those that never returned included, until the
+    /// thread or the watch ended).
+    pub wall_ns: u64,
+    /// Of that, on a CPU. Absent when the observer cannot know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu_ns: Option<u64>,
+    /// Of that, asleep until woken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_ns: Option<u64>,
+    /// Of that, ready to run and waiting for a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runnable_ns: Option<u64>,
+    /// The longest single call, those that never returned included.
+    #[serde(default)]
+    pub max_ns: u64,
+    /// Calls that were entered and did not return while watched.
+    pub in_flight: u64,
+    /// Non-negative returns.
+    pub return_log2: Histogram,
+    /// Time from entry to return, of the calls that returned.
+    pub wall_log2: Histogram,
+    /// On-CPU time, of the calls that returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu_log2: Option<Histogram>,
+    /// Blocked time, of the calls that returned and did block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_log2: Option<Histogram>,
+}
+
+/// What a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character device.
+    Char,
+    /// A block device.
+    Block,
+    /// An eventfd.
+    Eventfd,
+    /// Another anonymous inode: epoll, timerfd, signalfd, pidfd…
+    Anon,
+    /// Anything else.
+    Other,
+}
+
+impl FileKind {
+    /// The word the record and the reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Pipe => "pipe",
+            Self::Socket => "socket",
+            Self::Char => "char",
+            Self::Block => "block",
+            Self::Eventfd => "eventfd",
+            Self::Anon => "anon",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One file of one program image. "Reads" are all calls that take bytes from a descriptor,
+/// "writes" all that give bytes to one; a call that does both counts for both files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileUse {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
+    pub path: String,
+    /// Calls that read from it.
+    pub read_calls: u64,
+    /// Bytes they returned.
+    pub read_bytes: u64,
+    /// Calls that wrote to it.
+    pub write_calls: u64,
+    /// Bytes they returned.
+    pub write_bytes: u64,
+}
+
+/// Where the threads of one program image spent their time:
+/// thread = user + calls on CPU + blocked + runnable + residual.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct LedgerRow {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// Lifetimes of the image's threads while watched, summed.
+    pub thread_ns: u64,
+    /// On a CPU outside system calls; page faults and interrupts taken there are part of it.
+    pub user_ns: u64,
+    /// On a CPU inside system calls.
+    pub calls_on_cpu_ns: u64,
+    /// Asleep until woken, inside calls or in a page fault.
+    pub blocked_ns: u64,
+    /// Ready to run and waiting for a CPU.
+    pub runnable_ns: u64,
+    /// What the five above leave of `thread_ns`; negative when they overlap.
+    pub residual_ns: i64,
+}
+
+/// A judgement on the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Registered id.
+    pub id: String,
+    /// How it is meant.
+    pub verdict: Verdict,
+    /// The finding in one sentence.
+    pub text: String,
+    /// The numbers it rests on.
+    #[serde(deserialize_with = "crate::store::unique_keys")]
+    pub evidence: BTreeMap<String, serde_json::Value>,
+    /// What to try, where there is something.
+    #[serde(rename = "try")]
+    pub advice: Option<String>,
+}
+
+/// How a [`Finding`] is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The number cannot be true.
+    Impossible,
+    /// The number deserves doubt.
+    Suspect,
+    /// There is a better way.
+    Advice,
+    /// Worth knowing.
+    Note,
+}
+
+/// A process that was alive when the watch ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+}
+
+/// What to show of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct View {
+    /// What rows are sorted by.
+    pub sort: SortKey,
+    /// Rows of a table; `None` for the usual number, 0 for all.
+    pub top: Option<usize>,
+    /// Distributions to show; empty for those that matter.
+    pub quantize: Vec<Quantity>,
+    /// The calls and groups (`%file`) the run was restricted to; empty for all.
+    pub calls: Vec<String>,
+    /// Whether files were asked for.
+    pub files: bool,
+}
+
+/// What rows are sorted by; the largest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum SortKey {
+    /// Time from entry to return.
+    #[default]
+    Wall,
+    /// Time on a CPU.
+    OnCpu,
+    /// Time asleep.
+    Blocked,
+    /// Number of calls.
+    Calls,
+    /// Number of errors.
+    Errors,
+    /// Bytes moved.
+    Bytes,
+    /// Name, alphabetically.
+    Name,
+}
+
+impl SortKey {
+    /// Every key, in the order the help lists them.
+    pub const ALL: [Self; 7] = [
+        Self::Wall,
+        Self::OnCpu,
+        Self::Blocked,
+        Self::Calls,
+        Self::Errors,
+        Self::Bytes,
+        Self::Name,
+    ];
+
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::OnCpu => "on-cpu",
+            Self::Blocked => "blocked",
+            Self::Calls => "calls",
+            Self::Errors => "errors",
+            Self::Bytes => "bytes",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// What a distribution is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// The value returned.
+    Return,
+    /// Time from entry to return.
+    Wall,
+    /// Time on a CPU.
+    OnCpu,
+    /// Time asleep.
+    Blocked,
+}
+
+impl Quantity {
+    /// Every quantity, in the order the help lists them.
+    pub const ALL: [Self; 4] = [Self::Return, Self::Wall, Self::OnCpu, Self::Blocked];
+
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Return => "return",
+            Self::Wall => "wall",
+            Self::OnCpu => "on-cpu",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// The distribution of this quantity in `call`, where the observer knew it.
+    pub fn of(self, call: &Call) -> Option<&Histogram> {
+        match self {
+            Self::Return => Some(&call.return_log2),
+            Self::Wall => Some(&call.wall_log2),
+            Self::OnCpu => call.on_cpu_log2.as_ref(),
+            Self::Blocked => call.blocked_log2.as_ref(),
+        }
+    }
+
+    /// The unit of its values.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Return => "value",
+            Self::Wall | Self::OnCpu | Self::Blocked => "ns",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_the_record_writes() {
+        for key in SortKey::ALL {
+            assert_eq!(serde_json::to_value(key).unwrap(), key.name());
+        }
+        for quantity in Quantity::ALL {
+            assert_eq!(serde_json::to_value(quantity).unwrap(), quantity.name());
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Records to text.
+//!
+//! Sees records only, never an engine: a saved record renders the same for ever. The invariants
+//! of everything printed here: no line is wider than asked, no byte of a record reaches the
+//! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
+//! colour repeats what a word or a position already says.
+
+mod numbers;
+mod page;
+mod quantize;
+mod signals;
+mod table;
+mod trace;
+
+pub use trace::trace;
+
+/// How text is to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to use ANSI colours.
+    pub color: bool,
+    /// Whether characters outside ASCII may be used; without, names that hold some are escaped.
+    pub unicode: bool,
+    /// Columns a line may take; below 20 it is taken for 20.
+    pub width: usize,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { color: false, unicode: true, width: 100 }
+    }
+}

@@ -1,0 +1,262 @@
+//! Lines of text within a width, with or without colour, in Unicode or ASCII.
+//!
+//! The one way out for every line: [`Page::line`] puts our own signs into ASCII where asked and
+//! cuts what is too wide. Widths are columns of a terminal, not characters or bytes.
+
+use iotomy_record::printable;
+use unicode_width::UnicodeWidthChar;
+
+use crate::Style;
+
+/// What a piece of text is to look like where there is colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Ink {
+    /// As it is.
+    #[default]
+    Plain,
+    /// The subject of what follows.
+    Bold,
+    /// Heads, hints.
+    Dim,
+    /// What is wrong.
+    Red,
+    /// What deserves doubt.
+    Yellow,
+    /// What helps.
+    Green,
+}
+
+impl Ink {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "\x1b[1m",
+            Self::Dim => "\x1b[2m",
+            Self::Red => "\x1b[1;31m",
+            Self::Yellow => "\x1b[33m",
+            Self::Green => "\x1b[32m",
+        }
+    }
+}
+
+/// Text being laid out.
+pub(crate) struct Page<'a> {
+    style: &'a Style,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn new(style: &'a Style) -> Self {
+        Self { style, text: String::new() }
+    }
+
+    /// Columns a line may take.
+    pub(crate) fn width(&self) -> usize {
+        self.style.width.max(20)
+    }
+
+    /// The sign for something left out.
+    pub(crate) fn ellipsis(&self) -> &'static str {
+        if self.style.unicode { "…" } else { "..." }
+    }
+
+    pub(crate) fn unicode(&self) -> bool {
+        self.style.unicode
+    }
+
+    /// A text of the record, safe to print, its middle left out where it is above `width`.
+    pub(crate) fn name(&self, text: &str, width: usize) -> String {
+        // Four characters of input give at least one column; the rest cannot be seen anyway.
+        let few = 4 * (width + 1);
+        let safe = if text.len() > 16 * few {
+            let head: String = text.chars().take(few).collect();
+            let tail: Vec<char> = text.chars().rev().take(few).collect();
+            printable(&(head + &tail.iter().rev().collect::<String>()), self.style.unicode)
+        } else {
+            printable(text, self.style.unicode)
+        };
+        elide(&safe, width, self.ellipsis())
+    }
+
+    pub(crate) fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    /// One line of pieces, cut where it would be too wide.
+    pub(crate) fn line(&mut self, pieces: &[(Ink, &str)]) {
+        let mut room = self.width();
+        let mut line = String::new();
+        for (ink, piece) in pieces {
+            let piece = if self.style.unicode { piece.to_string() } else { ascii(piece) };
+            let cut =
+                if columns(&piece) > room { cut(&piece, room, self.ellipsis()) } else { piece };
+            room -= columns(&cut);
+            let shown = cut.trim_end();
+            if self.style.color && *ink != Ink::Plain && !shown.is_empty() {
+                line += ink.code();
+                line += shown;
+                line += "\x1b[0m";
+                line += &cut[shown.len()..];
+            } else {
+                line += &cut;
+            }
+        }
+        self.text += line.trim_end();
+        self.text.push('\n');
+    }
+
+    /// A text in as many lines as it needs: the first behind `lead`, the others indented alike.
+    pub(crate) fn wrapped(&mut self, lead: &[(Ink, &str)], ink: Ink, text: &str) {
+        let indent: usize = lead.iter().map(|(_, text)| columns(text)).sum();
+        // A lead that leaves no room gets lines of text under it instead.
+        let hang = indent.min(self.width() / 2);
+        let lines = wrap(text, self.width().saturating_sub(indent), self.width() - hang);
+        let space = " ".repeat(hang);
+        for (i, line) in lines.iter().enumerate() {
+            if i == 0 {
+                let mut pieces = lead.to_vec();
+                pieces.push((ink, line));
+                self.line(&pieces);
+            } else {
+                self.line(&[(Ink::Plain, &space), (ink, line)]);
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// Columns `text` takes on a terminal.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// Our own signs in ASCII; what comes from a record has been put into ASCII before.
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '·' => out.push('|'),
+            '—' | '−' => out.push('-'),
+            'µ' => out.push('u'),
+            '…' => out.push_str("..."),
+            c if c.is_ascii() => out.push(c),
+            _ => out.push('?'),
+        }
+    }
+    out
+}
+
+/// The start of `text` that takes at most `width` columns.
+fn head(text: &str, width: usize) -> &str {
+    let mut room = width;
+    for (at, c) in text.char_indices() {
+        match room.checked_sub(c.width().unwrap_or(0)) {
+            Some(left) => room = left,
+            None => return &text[..at],
+        }
+    }
+    text
+}
+
+/// The end of `text` that takes at most `width` columns.
+fn tail(text: &str, width: usize) -> &str {
+    let mut room = width;
+    for (at, c) in text.char_indices().rev() {
+        match room.checked_sub(c.width().unwrap_or(0)) {
+            Some(left) => room = left,
+            None => return &text[at + c.len_utf8()..],
+        }
+    }
+    text
+}
+
+fn cut(text: &str, width: usize, ellipsis: &str) -> String {
+    match width.checked_sub(columns(ellipsis)) {
+        Some(room) => format!("{}{ellipsis}", head(text, room)),
+        None => head(text, width).to_string(),
+    }
+}
+
+/// `text` with its middle left out where it is too wide; of a path the end says more, so that
+/// keeps the larger part.
+pub(crate) fn elide(text: &str, width: usize, ellipsis: &str) -> String {
+    if columns(text) <= width {
+        return text.to_string();
+    }
+    match width.checked_sub(columns(ellipsis) + 2) {
+        Some(room) => {
+            let (front, back) = (1 + room / 3, 1 + room - room / 3);
+            format!("{}{ellipsis}{}", head(text, front), tail(text, back))
+        }
+        None => head(text, width).to_string(),
+    }
+}
+
+/// Breaks a text between words into lines of at most `first` and then `rest` columns; a word wider
+/// than a line is broken itself.
+pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let rest = rest.max(2);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut room = first;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word;
+        let gap = usize::from(!line.is_empty());
+        if columns(word) + gap > room {
+            lines.push(std::mem::take(&mut line));
+            room = rest;
+        } else if gap == 1 {
+            line.push(' ');
+            room -= 1;
+        }
+        while columns(word) > room {
+            // `room` is at least 2 here, which any character fits.
+            let part = head(word, room);
+            lines.push(part.to_string());
+            word = &word[part.len()..];
+            room = rest;
+        }
+        line += word;
+        room -= columns(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_middle_of_a_path_is_left_out() {
+        assert_eq!(elide("/usr/lib/x86_64-linux-gnu/libc.so.6", 20, "…"), "/usr/l…gnu/libc.so.6");
+        assert_eq!(elide("short", 5, "…"), "short");
+        assert_eq!(elide("文文文文文文", 7, "…"), "文…文文");
+    }
+
+    #[test]
+    fn words_are_kept_whole_where_they_fit() {
+        assert_eq!(wrap("one two three", 7, 7), ["one two", "three"]);
+        assert_eq!(wrap("a lengthy one", 4, 4), ["a", "leng", "thy", "one"]);
+        assert_eq!(wrap("", 4, 4), [""]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_wider_than_asked(text in "\\PC{0,60}", width in 2usize..40, color: bool) {
+            prop_assert!(columns(&elide(&text, width, "…")) <= width);
+            for line in wrap(&text, width, width) {
+                prop_assert!(columns(&line) <= width, "{line:?}");
+            }
+            let style = Style { color, unicode: true, width: 20 + width };
+            let mut page = Page::new(&style);
+            page.line(&[(Ink::Bold, &text), (Ink::Plain, &text)]);
+            let out = page.finish().replace("\x1b[1m", "").replace("\x1b[0m", "");
+            prop_assert!(columns(out.trim_end_matches('\n')) <= style.width);
+        }
+    }
+}

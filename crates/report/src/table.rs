@@ -1,0 +1,256 @@
+//! Tables of right-aligned figures that fit a width.
+//!
+//! What gives way when a table is too wide, in this order: long text of the first column, the gap
+//! between columns, the place of remarks, whole columns from the least important on. A column in which
+//! no row has anything is not shown at all.
+
+use crate::page::{Ink, Page, columns, elide, wrap};
+
+/// Columns the first column may shrink to so that the gaps stay wide, and when nothing else helps.
+const FIRST_USUAL: usize = 30;
+const FIRST_AT_LEAST: usize = 14;
+
+/// Remarks up to this width get room behind their row if narrow gaps give it.
+const SHORT_REMARKS: usize = 26;
+
+/// Space before a remark.
+const REMARK_GAP: usize = 3;
+
+/// Space before every row.
+const INDENT: usize = 2;
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    head: &'static str,
+    unit: &'static str,
+    left: bool,
+    /// The lowest gives way first; the first column never does.
+    worth: u8,
+}
+
+impl Column {
+    /// A column of text.
+    pub(crate) const fn text(head: &'static str, worth: u8) -> Self {
+        Self { head, unit: "", left: true, worth }
+    }
+
+    /// A column of numbers in one unit, which stands under the head.
+    pub(crate) const fn number(head: &'static str, unit: &'static str, worth: u8) -> Self {
+        Self { head, unit, left: false, worth }
+    }
+}
+
+/// A row: its cells, and remarks that stand behind it or, where there is no room, under it.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) cells: Vec<String>,
+    pub(crate) remarks: Vec<String>,
+    pub(crate) ink: Ink,
+}
+
+/// Rows under heads.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row, which has a cell a column; there is at least one column.
+    pub(crate) fn push(&mut self, row: Row) {
+        debug_assert_eq!(row.cells.len(), self.columns.len());
+        self.rows.push(row);
+    }
+
+    /// Prints the table.
+    pub(crate) fn print(mut self, page: &mut Page<'_>) {
+        let layout = self.layout(page.width());
+        let ellipsis = page.ellipsis();
+        for row in &mut self.rows {
+            row.cells[0] = elide(&row.cells[0], layout.widths[0], ellipsis);
+        }
+        let heads: Vec<_> = self.columns.iter().map(|c| c.head).collect();
+        let units: Vec<_> = self.columns.iter().map(|c| c.unit).collect();
+        for line in [heads, units] {
+            let line = self.line(&layout, &line);
+            if !line.trim().is_empty() {
+                page.line(&[(Ink::Dim, &line)]);
+            }
+        }
+        for row in &self.rows {
+            let cells: Vec<_> = row.cells.iter().map(String::as_str).collect();
+            let line = self.line(&layout, &cells);
+            print_row(page, row, &line);
+        }
+        if !layout.given_up.is_empty() {
+            let text = format!("too narrow to show: {}", layout.given_up.join(", "));
+            page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
+        }
+    }
+
+    /// Which columns are shown, and how wide.
+    fn layout(&self, width: usize) -> Layout {
+        let (mut widths, mut shown) = self.natural();
+        let remarks = self.short_remarks();
+        let mut given_up = Vec::new();
+        loop {
+            let others: Vec<usize> = (1..widths.len()).filter(|i| shown[*i]).collect();
+            let taken =
+                |gap: usize| INDENT + others.iter().map(|i| widths[*i] + gap).sum::<usize>();
+            let first = widths[0];
+            let (usual, least) = (first.min(FIRST_USUAL), first.min(FIRST_AT_LEAST));
+            let tries = [
+                (2, first, remarks),
+                (2, usual, remarks),
+                (1, usual, remarks),
+                (2, usual, 0),
+                (1, usual, 0),
+                (1, least, 0),
+            ];
+            let fits = tries.iter().find(|(gap, first, more)| taken(*gap) + first + more <= width);
+            if let Some((gap, _, remarks)) = fits {
+                // What the first column need not give up it keeps.
+                widths[0] = first.min(width - taken(*gap) - remarks);
+                return Layout { widths, shown, gap: *gap, given_up };
+            }
+            // Of equals the one on the right goes.
+            let worth = |i: &usize| (self.columns[*i].worth, widths.len() - i);
+            let Some(worst) = others.iter().copied().min_by_key(worth) else {
+                widths[0] = width.saturating_sub(INDENT);
+                return Layout { widths, shown, gap: 1, given_up };
+            };
+            shown[worst] = false;
+            given_up.extend(Some(self.columns[worst].head).filter(|head| !head.is_empty()));
+        }
+    }
+
+    /// What each column would take, and which have anything to show.
+    fn natural(&self) -> (Vec<usize>, Vec<bool>) {
+        let heads = self.columns.iter().map(|c| columns(c.head).max(columns(c.unit)));
+        let mut widths: Vec<usize> = heads.collect();
+        let mut shown = vec![false; widths.len()];
+        shown[0] = true;
+        for row in &self.rows {
+            for (i, cell) in row.cells.iter().enumerate() {
+                widths[i] = widths[i].max(columns(cell));
+                shown[i] |= !cell.is_empty();
+            }
+        }
+        (widths, shown)
+    }
+
+    /// Columns the remarks take that are short enough to stand behind their rows.
+    fn short_remarks(&self) -> usize {
+        let widths = self.rows.iter().map(|row| columns(&row.remarks.join(", ")));
+        widths
+            .filter(|width| (1..=SHORT_REMARKS).contains(width))
+            .max()
+            .map_or(0, |w| w + REMARK_GAP)
+    }
+
+    fn line(&self, layout: &Layout, cells: &[&str]) -> String {
+        let mut line = " ".repeat(INDENT);
+        for (i, cell) in cells.iter().enumerate().filter(|(i, _)| layout.shown[*i]) {
+            if i > 0 {
+                line += &" ".repeat(layout.gap);
+            }
+            let space = " ".repeat(layout.widths[i].saturating_sub(columns(cell)));
+            if self.columns[i].left {
+                line += cell;
+                line += &space;
+            } else {
+                line += &space;
+                line += cell;
+            }
+        }
+        line
+    }
+}
+
+struct Layout {
+    widths: Vec<usize>,
+    shown: Vec<bool>,
+    gap: usize,
+    /// Heads of the columns there is no room for.
+    given_up: Vec<&'static str>,
+}
+
+fn print_row(page: &mut Page<'_>, row: &Row, line: &str) {
+    let remarks = row.remarks.join(", ");
+    if remarks.is_empty() {
+        page.line(&[(row.ink, line)]);
+        return;
+    }
+    let room = page.width().saturating_sub(columns(line) + REMARK_GAP);
+    if columns(&remarks) <= room {
+        page.line(&[(row.ink, line), (Ink::Plain, "   "), (Ink::Dim, &remarks)]);
+        return;
+    }
+    page.line(&[(row.ink, line)]);
+    let space = " ".repeat(INDENT + 4);
+    let room = page.width() - space.len();
+    for part in wrap(&remarks, room, room) {
+        page.line(&[(Ink::Plain, &space), (Ink::Dim, &part)]);
+    }
+}
+
+/// A bar of at most `cells` columns for `part` of `whole`, in eighths of a block or in `#`.
+pub(crate) fn bar(part: i128, whole: u128, cells: usize, unicode: bool) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if part <= 0 || whole == 0 {
+        return String::new();
+    }
+    let length = (part as f64 / whole as f64).min(1.0) * cells as f64;
+    if !unicode {
+        return "#".repeat(length.round() as usize);
+    }
+    let eighths = (length * 8.0).round() as usize;
+    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Style;
+
+    fn printed(width: usize) -> String {
+        let mut table = Table::new(&[
+            Column::text("call", 9),
+            Column::number("calls", "", 8),
+            Column::number("wall", "ms", 7),
+            Column::number("never", "", 6),
+            Column::number("max", "µs", 1),
+        ]);
+        for (name, remark) in [("read", ""), ("a_rather_long_name", "ENOENT 2 and some more")] {
+            table.push(Row {
+                cells: vec![name.into(), "8,192".into(), "98.2".into(), "".into(), "1,204".into()],
+                remarks: Some(remark.to_string()).filter(|r| !r.is_empty()).into_iter().collect(),
+                ink: Ink::Plain,
+            });
+        }
+        let style = Style { width, ..Style::default() };
+        let mut page = Page::new(&style);
+        table.print(&mut page);
+        page.finish()
+    }
+
+    #[test]
+    fn a_table_gives_way_in_order() {
+        insta::assert_snapshot!([72, 42, 32, 24].map(printed).join("--\n"));
+    }
+
+    #[test]
+    fn bars_are_in_proportion() {
+        assert_eq!(bar(1, 2, 4, true), "██");
+        assert_eq!(bar(9, 16, 4, true), "██▎");
+        assert_eq!(bar(5, 2, 4, true), "████");
+        assert_eq!(bar(-1, 2, 4, true), "");
+        assert_eq!(bar(1, 0, 4, true), "");
+        assert_eq!(bar(1, 2, 4, false), "##");
+    }
+}

@@ -1,0 +1,78 @@
+//! A [`Trace`] as text: the answer in one line, where the time went, the calls, what to do.
+
+mod calls;
+mod distributions;
+mod files;
+mod findings;
+mod headline;
+mod images;
+mod ledger;
+mod processes;
+
+use iotomy_record::Trace;
+
+use crate::Style;
+use crate::page::{Ink, Page};
+use images::Image;
+
+/// Rows of a table of calls or files unless the run asked for another number.
+const USUAL_ROWS: usize = 10;
+
+/// Program images that are shown one by one unless the run asked for another number.
+const USUAL_IMAGES: usize = 4;
+
+/// Unless the run asked for a number of rows, a row of less than one part in this many of the whole
+/// time is left out, and an image of less than one in [`SMALL_IMAGE`]; but never the first five.
+const SMALL_ROW: u128 = 1_000;
+const SMALL_IMAGE: u128 = 50;
+const ALWAYS: usize = 5;
+
+/// The record as the text a terminal shows, ending in a line break.
+///
+/// What is shown follows the record's `view`: the order of the rows (`sort`), how many there are
+/// (`top`; 0 for all), which distributions (`quantize`) and whether files are (`files`).
+/// Any record renders, a hostile one included.
+pub fn trace(record: &Trace, style: &Style) -> String {
+    let mut page = Page::new(style);
+    let images = images::of(record);
+    headline::print(&mut page, record, &images);
+    ledger::print(&mut page, record, &images);
+    processes::print(&mut page, record, &images);
+    calls::print(&mut page, record, &images);
+    distributions::print(&mut page, record, &images);
+    files::print(&mut page, record, &images);
+    findings::print(&mut page, record);
+    page.finish()
+}
+
+/// The images that tables are printed for, most time first.
+fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'r>] {
+    let most = rows(record, USUAL_IMAGES).min(images.len());
+    if record.view.top.is_some() {
+        return &images[..most];
+    }
+    let whole: u128 = images.iter().map(Image::time).fold(0, u128::saturating_add);
+    let large = |image: &&Image<'_>| image.time().saturating_mul(SMALL_IMAGE) >= whole;
+    let large = images[..most].iter().take_while(large).count();
+    &images[..large.max(1).min(most)]
+}
+
+/// Rows a table may have.
+fn rows(record: &Trace, usual: usize) -> usize {
+    match record.view.top {
+        None => usual,
+        Some(0) => usize::MAX,
+        Some(rows) => rows,
+    }
+}
+
+/// Says how many rows of `all` a table leaves out, what they are, and how to see them.
+fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
+    if shown < all {
+        let text = format!("  … {} more{what} (--top {all})", all - shown);
+        page.line(&[(Ink::Dim, &text)]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

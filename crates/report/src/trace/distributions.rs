@@ -1,0 +1,94 @@
+//! Which distributions are shown, and under what title.
+//!
+//! Where the run asked for quantities, each of them for every call in a table. Else the returns of
+//! the calls that move bytes and matter: made 16 times or more, or 5 % of the time of all calls.
+//! Of these the four that took most time.
+
+use iotomy_record::{Call, Histogram, Quantity, Trace};
+
+use super::images::{CallSum, Image};
+use super::{USUAL_ROWS, rows, shown_images};
+use crate::page::{Ink, Page};
+use crate::quantize;
+
+/// Distributions shown unasked, at most.
+const USUAL: usize = 4;
+
+/// Calls from which on a distribution says more than a list.
+const OFTEN: u128 = 16;
+
+pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
+    if record.view.quantize.is_empty() {
+        for (image, name) in that_matter(record, images) {
+            print_one(page, image, name, Quantity::Return);
+        }
+        return;
+    }
+    let mut quantities = record.view.quantize.clone();
+    quantities.sort();
+    quantities.dedup();
+    let mut absent = quantities.clone();
+    for image in shown_images(record, images) {
+        let sums = CallSum::by_name(image.calls.iter().copied(), record.view.sort);
+        for sum in sums.iter().take(rows(record, USUAL_ROWS)) {
+            for quantity in &quantities {
+                if print_one(page, image, sum.name, *quantity) {
+                    absent.retain(|other| other != quantity);
+                }
+            }
+        }
+    }
+    for quantity in absent {
+        page.blank();
+        let observer = page.name(&record.observer.name, 20);
+        let text = format!("no distribution of {}: observer {observer} saw none", what(quantity));
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
+    }
+}
+
+fn that_matter<'a, 'r>(
+    record: &'r Trace,
+    images: &'a [Image<'r>],
+) -> Vec<(&'a Image<'r>, &'r str)> {
+    let all = CallSum::total("", &record.calls).wall;
+    let mut found: Vec<(u128, &Image<'_>, &str)> = Vec::new();
+    for image in shown_images(record, images) {
+        for sum in CallSum::by_name(image.calls.iter().copied(), record.view.sort) {
+            let matters = sum.calls >= OFTEN || sum.wall > 0 && sum.wall * 20 >= all;
+            if sum.bytes > 0 && matters {
+                found.push((sum.wall, image, sum.name));
+            }
+        }
+    }
+    found.sort_by_key(|(wall, ..)| std::cmp::Reverse(*wall));
+    found.into_iter().take(USUAL).map(|(_, image, name)| (image, name)).collect()
+}
+
+/// Says whether there was anything to print.
+fn print_one(page: &mut Page<'_>, image: &Image<'_>, name: &str, quantity: Quantity) -> bool {
+    let histogram = merged(image.calls.iter().filter(|call| call.syscall == name), quantity);
+    if histogram.total() == 0 {
+        return false;
+    }
+    let name = format!("{} {}", page.name(name, 28), what(quantity));
+    let of = format!(" — {}", image.label(page));
+    page.blank();
+    page.line(&[(Ink::Plain, "  "), (Ink::Bold, &name), (Ink::Plain, &of)]);
+    quantize::print(page, &histogram, quantity.unit());
+    true
+}
+
+fn what(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Return => "returns",
+        Quantity::Wall => "wall time",
+        Quantity::OnCpu => "on-CPU time",
+        Quantity::Blocked => "blocked time",
+    }
+}
+
+fn merged<'a>(calls: impl Iterator<Item = &'a &'a Call>, quantity: Quantity) -> Histogram {
+    let mut histogram = Histogram::default();
+    calls.filter_map(|call| quantity.of(call)).for_each(|one| histogram.merge(one));
+    histogram
+}

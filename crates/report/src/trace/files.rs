@@ -1,0 +1,98 @@
+//! The files that bytes went through, summed over the images that used them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iotomy_record::{FileKind, FileUse, Trace};
+
+use super::images::{Image, label};
+use super::{USUAL_ROWS, print_hidden, rows};
+use crate::numbers::{bytes, counted, thousands};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table};
+
+const COLUMNS: [Column; 7] = [
+    Column::text("file", 9),
+    Column::text("kind", 4),
+    Column::number("reads", "", 6),
+    Column::number("bytes", "", 8),
+    Column::number("writes", "", 5),
+    Column::number("bytes", "", 7),
+    Column::text("by", 1),
+];
+
+/// Columns a path may take on the widest line.
+const PATH: usize = 60;
+
+#[derive(Default)]
+struct Use<'r> {
+    read_calls: u128,
+    read_bytes: u128,
+    write_calls: u128,
+    write_bytes: u128,
+    by: BTreeSet<(u32, &'r str)>,
+}
+
+impl<'r> Use<'r> {
+    fn add(&mut self, file: &'r FileUse) {
+        self.read_calls += u128::from(file.read_calls);
+        self.read_bytes += u128::from(file.read_bytes);
+        self.write_calls += u128::from(file.write_calls);
+        self.write_bytes += u128::from(file.write_bytes);
+        self.by.insert((file.pid, &file.exec));
+    }
+}
+
+pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
+    if record.files.is_empty() {
+        if record.view.files {
+            page.blank();
+            page.line(&[(Ink::Dim, "  no file was read or written")]);
+        }
+        return;
+    }
+    let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
+    let mut total = Use::default();
+    for file in &record.files {
+        by_file.entry((&file.path, file.kind)).or_default().add(file);
+        total.add(file);
+    }
+    let mut files: Vec<_> = by_file.into_iter().collect();
+    // Stable: equals stay in the order of their paths.
+    files.sort_by_key(|(_, used)| std::cmp::Reverse(used.read_bytes + used.write_bytes));
+    let shown = rows(record, USUAL_ROWS).min(files.len());
+    let mut table = Table::new(&COLUMNS);
+    for ((path, kind), used) in &files[..shown] {
+        let by = if images.len() > 1 { users(page, used) } else { String::new() };
+        // A path keeps both ends: the widest the page may show, the table takes off the rest.
+        let path = page.name(path, PATH.min(page.width()));
+        table.push(Row { cells: cells(path, kind.name(), used, by), ..Row::default() });
+    }
+    if files.len() > 1 {
+        let cells = cells("all".into(), "", &total, String::new());
+        table.push(Row { cells, ink: Ink::Bold, ..Row::default() });
+    }
+    page.blank();
+    table.print(page);
+    print_hidden(page, shown, files.len(), "");
+}
+
+fn users(page: &Page<'_>, used: &Use<'_>) -> String {
+    match used.by.first() {
+        Some((pid, exec)) if used.by.len() == 1 => label(page, exec, *pid),
+        _ => counted(used.by.len() as u128, "process", "processes"),
+    }
+}
+
+fn cells(path: String, kind: &str, used: &Use<'_>, by: String) -> Vec<String> {
+    let calls = |n: u128| if n > 0 { thousands(n) } else { String::new() };
+    let moved = |calls: u128, n: u128| if calls > 0 || n > 0 { bytes(n) } else { String::new() };
+    vec![
+        path,
+        kind.into(),
+        calls(used.read_calls),
+        moved(used.read_calls, used.read_bytes),
+        calls(used.write_calls),
+        moved(used.write_calls, used.write_bytes),
+        by,
+    ]
+}

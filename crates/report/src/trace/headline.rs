@@ -1,0 +1,155 @@
+//! The first line: what ran, how it ended, how long it took, what it asked for, what watching
+//! cost. Under it, only when there is something to say, what the numbers lack.
+
+use std::collections::BTreeSet;
+
+use iotomy_record::{Exit, Trace};
+
+use super::images::{CallSum, Image, label};
+use crate::numbers::{bytes, counted, duration, share, thousands};
+use crate::page::{Ink, Page, columns};
+use crate::signals;
+
+pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
+    let total = CallSum::total("", &record.calls);
+    let subject = subject(page, record, images);
+    let mut parts = Vec::new();
+    if let Some(ended) = ended(record) {
+        parts.push(ended);
+    }
+    let wall = duration(record.wall_ns as f64);
+    parts.push(match record.command.is_empty() {
+        true => format!("watched for {wall}"),
+        false => format!("wall {wall}"),
+    });
+    let mut asked = counted(total.calls, "call", "calls");
+    if total.bytes > 0 {
+        asked = format!("{asked}, {}", bytes(total.bytes));
+    }
+    parts.push(asked);
+    parts.push(price(page, record, total.calls));
+    print_parts(page, &subject, &parts);
+    print_warnings(page, record);
+}
+
+/// Parts on one line, or under each other where they do not fit.
+fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
+    let mut line = String::new();
+    let mut lead = format!("{subject}  ");
+    for part in parts {
+        let joint = if line.is_empty() { "" } else { " · " };
+        if !line.is_empty() && columns(&lead) + columns(&line) + 3 + columns(part) > page.width() {
+            page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+            lead = "  ".into();
+            line = part.clone();
+        } else {
+            line = format!("{line}{joint}{part}");
+        }
+    }
+    page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
+}
+
+/// What the record is of.
+fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> String {
+    let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
+    let Some(command) = record.command.first() else {
+        return match images {
+            [one] => one.label(page),
+            _ => counted(pids.len() as u128, "process", "processes"),
+        };
+    };
+    let name = command.rsplit('/').find(|part| !part.is_empty()).unwrap_or(command);
+    // The command is the process whose parent is not among those watched.
+    let known: BTreeSet<u32> = record.processes.iter().map(|p| p.pid).collect();
+    let root = record.processes.iter().find(|p| !known.contains(&p.ppid));
+    let pid = root.or(record.processes.first()).map(|p| p.pid).or(images.first().map(|i| i.pid));
+    let mut subject = match pid {
+        Some(pid) => label(page, name, pid),
+        None => page.name(name, 24),
+    };
+    if pids.len() > 1 {
+        let others = counted(pids.len() as u128 - 1, "more process", "more processes");
+        subject = format!("{subject} and {others}");
+    }
+    subject
+}
+
+fn ended(record: &Trace) -> Option<String> {
+    match record.exit {
+        Some(Exit::Code(code)) => Some(format!("exit {code}")),
+        Some(Exit::Signal(signal)) => Some(format!("killed by {}", signals::name(signal))),
+        None if record.command.is_empty() => None,
+        None => Some("still running".into()),
+    }
+}
+
+fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
+    let cost = record.observer.cost_ns_per_call;
+    let all = cost * calls as f64;
+    let mut price = format!(
+        "observer {}: {} a call, {} in all",
+        page.name(&record.observer.name, 20),
+        duration(cost),
+        duration(all)
+    );
+    if record.wall_ns > 0 {
+        let share = match share(all as i128, record.wall_ns.into()).as_str() {
+            "0.0 %" if all > 0.0 => "under 0.1 %".to_string(),
+            share => share.to_string(),
+        };
+        price += &format!(" ({share})");
+    }
+    price
+}
+
+/// What the numbers lack, and what goes on without being watched.
+fn print_warnings(page: &mut Page<'_>, record: &Trace) {
+    let observer = &record.observer;
+    if observer.times_inflated {
+        let text = "watching slowed every call: compare the times only among themselves";
+        warn(page, Ink::Yellow, "inflated", text);
+    }
+    if observer.lost_events > 0 {
+        let lost = counted(observer.lost_events.into(), "event", "events");
+        let text = format!(
+            "{lost} could not be counted, because a bounded table was full: any figure below may be \
+             too low"
+        );
+        warn(page, Ink::Red, "lost", &text);
+    }
+    if observer.incomplete_calls > 0 {
+        let text = format!(
+            "of {} only one end was seen: the other lay outside the watch, or the thread died in \
+             between",
+            counted(observer.incomplete_calls.into(), "call", "calls")
+        );
+        warn(page, Ink::Yellow, "incomplete", &text);
+    }
+    if !record.view.calls.is_empty() {
+        let calls = some_of(&record.view.calls, |call| page.name(call, 40));
+        let text = format!("only {calls} watched; other calls are not counted");
+        warn(page, Ink::Dim, "restricted", &text);
+    }
+    // Where running processes were watched, that they still run says nothing.
+    if !record.still_running.is_empty() && !record.command.is_empty() {
+        let named = some_of(&record.still_running, |one| label(page, &one.exec, one.pid));
+        let hint = "; --wait waits for them";
+        let lead = [(Ink::Plain, "  "), (Ink::Yellow, "still running:"), (Ink::Plain, " ")];
+        page.wrapped(&lead, Ink::Plain, &format!("{named}{hint}"));
+    }
+}
+
+fn warn(page: &mut Page<'_>, ink: Ink, word: &str, text: &str) {
+    let space = " ".repeat("incomplete".len() - word.len() + 2);
+    page.wrapped(&[(Ink::Plain, "  "), (ink, word), (Ink::Plain, &space)], Ink::Plain, text);
+}
+
+/// The first few by name, the rest by number.
+fn some_of<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    const FEW: usize = 8;
+    let mut text = all.iter().take(FEW).map(name).collect::<Vec<_>>().join(", ");
+    if all.len() > FEW {
+        text += &format!(" and {} more", thousands((all.len() - FEW) as u128));
+    }
+    text
+}

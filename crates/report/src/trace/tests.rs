@@ -1,0 +1,137 @@
+use iotomy_record::{Quantity, SortKey, Trace, arbitrary};
+use proptest::prelude::*;
+
+use super::*;
+use crate::page::columns;
+
+mod records;
+
+fn rendered(record: &Trace) -> String {
+    trace(record, &Style::default())
+}
+
+macro_rules! golden {
+    ($test:ident, $text:expr) => {
+        #[test]
+        fn $test() {
+            insta::assert_snapshot!($text);
+        }
+    };
+}
+
+golden!(one_process, rendered(&records::dd()));
+golden!(a_tree_of_processes, rendered(&records::shell_tree()));
+golden!(seen_by_ptrace, rendered(&records::by_ptrace()));
+golden!(killed_by_a_signal, rendered(&records::killed()));
+golden!(attached_to_a_process, rendered(&records::attached()));
+golden!(nothing_at_all, rendered(&records::empty()));
+golden!(many_images, rendered(&records::many()));
+golden!(every_row, {
+    let mut record = records::dd();
+    record.view.top = Some(0);
+    record.view.sort = SortKey::Name;
+    record.view.quantize = vec![Quantity::Blocked];
+    rendered(&record)
+});
+golden!(every_quantity, {
+    let mut record = records::attached();
+    record.view.quantize =
+        vec![Quantity::Blocked, Quantity::Return, Quantity::OnCpu, Quantity::Wall, Quantity::Wall];
+    rendered(&record)
+});
+golden!(ascii, {
+    let mut record = records::shell_tree();
+    record.processes[1].argv.push("naïve".into());
+    trace(&record, &Style { unicode: false, ..Style::default() })
+});
+golden!(narrow, trace(&records::dd(), &Style { width: 60, ..Style::default() }));
+golden!(colours, trace(&records::killed(), &Style { color: true, ..Style::default() }));
+
+#[test]
+fn rows_follow_the_sort_key() {
+    let first = |sort| {
+        let mut record = records::dd();
+        record.view.sort = sort;
+        let text = rendered(&record);
+        let table =
+            text.lines().skip_while(|l| !l.starts_with("  call ")).nth(2).unwrap().to_string();
+        table.split_whitespace().next().unwrap().to_string()
+    };
+    assert_eq!(first(SortKey::Wall), "write");
+    assert_eq!(first(SortKey::OnCpu), "write");
+    assert_eq!(first(SortKey::Blocked), "write");
+    assert_eq!(first(SortKey::Calls), "read");
+    assert_eq!(first(SortKey::Errors), "openat");
+    // Equal: by name.
+    assert_eq!(first(SortKey::Bytes), "read");
+    assert_eq!(first(SortKey::Name), "access");
+}
+
+#[test]
+fn zero_rows_means_all_of_them() {
+    let mut record = records::many();
+    record.view.top = Some(0);
+    let text = rendered(&record);
+    assert!(!text.contains("--top"), "{text}");
+    assert!(text.contains("cc1 (5000)"));
+    record.view.top = Some(1);
+    let text = rendered(&record);
+    assert!(text.contains("… 23 more (--top 24)"), "{text}");
+}
+
+#[test]
+fn the_ledger_adds_up_to_all_of_the_time() {
+    for record in [records::dd(), records::shell_tree(), records::killed(), records::attached()] {
+        let shares = ledger_shares(&rendered(&record));
+        let (all, parts) = shares.split_last().unwrap();
+        assert_eq!(*all, 100.0);
+        let sum: f64 = parts.iter().sum();
+        assert!((sum - 100.0).abs() <= 0.05 * parts.len() as f64 + 1e-6, "{shares:?}");
+    }
+}
+
+/// The column of shares under "where the time went", the last being of the whole.
+fn ledger_shares(text: &str) -> Vec<f64> {
+    let rows = text.lines().skip_while(|l| !l.contains("where the time went")).skip(1);
+    let mut shares = Vec::new();
+    for row in rows {
+        let Some((before, _)) = row.split_once(" %") else { break };
+        shares.push(before.split_whitespace().last().unwrap().replace(',', "").parse().unwrap());
+    }
+    shares
+}
+
+#[test]
+fn a_saved_record_renders_as_the_one_that_was_saved() {
+    for record in [records::dd(), records::many(), records::by_ptrace()] {
+        let bytes = iotomy_record::store::trace_bytes(&record).unwrap();
+        let loaded = iotomy_record::store::parse_trace(&bytes).unwrap();
+        assert_eq!(rendered(&loaded), rendered(&record));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_record_renders_within_its_width(
+        record in arbitrary::trace(), width in 0usize..200, unicode: bool,
+    ) {
+        let text = trace(&record, &Style { color: false, unicode, width });
+        prop_assert!(unicode || text.is_ascii());
+        for line in text.lines() {
+            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            prop_assert!(columns(line) <= width.max(20), "{line:?}");
+            prop_assert!(!line.ends_with(' '), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_else(record in arbitrary::trace()) {
+        let coloured = trace(&record, &Style { color: true, ..Style::default() });
+        let plain = coloured.split('\x1b').enumerate().map(|(i, part)| {
+            if i == 0 { part } else { part.split_once('m').unwrap().1 }
+        });
+        prop_assert_eq!(plain.collect::<String>(), rendered(&record));
+    }
+}

@@ -1,0 +1,288 @@
+//! Fixed records for the goldens.
+
+use iotomy_record::*;
+
+/// A call with its times in µs.
+fn call(pid: u32, exec: &str, syscall: &str, calls: u64, on_cpu: u64, blocked: u64) -> Call {
+    let mut wall_log2 = Histogram::default();
+    let each = (on_cpu + blocked) * 1000 / calls.max(1);
+    (0..calls).for_each(|_| wall_log2.add(each));
+    Call {
+        pid,
+        exec: exec.into(),
+        syscall: syscall.into(),
+        calls,
+        wall_ns: (on_cpu + blocked) * 1000 + calls * 10,
+        on_cpu_ns: Some(on_cpu * 1000),
+        blocked_ns: Some(blocked * 1000),
+        runnable_ns: Some(calls * 10),
+        max_ns: each * calls.clamp(1, 3),
+        on_cpu_log2: Some(wall_log2.clone()),
+        blocked_log2: Some(Histogram::default()),
+        wall_log2,
+        ..Call::default()
+    }
+}
+
+/// The same, of which every call returned `bytes`.
+fn moving(mut call: Call, bytes: u64) -> Call {
+    call.bytes = call.calls * bytes;
+    (0..call.calls).for_each(|_| call.return_log2.add(bytes));
+    call
+}
+
+fn failing(mut call: Call, kinds: &[(&str, u64)]) -> Call {
+    call.error_kinds = kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect();
+    call.errors = kinds.iter().map(|(_, n)| n).sum();
+    call
+}
+
+fn unreturned(mut call: Call) -> Call {
+    call.in_flight = 1;
+    call
+}
+
+/// Threads' time and its parts in µs; what they leave is the residual.
+fn ledger(pid: u32, exec: &str, [thread, user, calls, blocked, runnable]: [u64; 5]) -> LedgerRow {
+    LedgerRow {
+        pid,
+        exec: exec.into(),
+        thread_ns: thread * 1000,
+        user_ns: user * 1000,
+        calls_on_cpu_ns: calls * 1000,
+        blocked_ns: blocked * 1000,
+        runnable_ns: runnable * 1000,
+        residual_ns: (thread as i64 - (user + calls + blocked + runnable) as i64) * 1000,
+    }
+}
+
+fn process(pid: u32, ppid: u32, argv: &[&str]) -> Process {
+    Process {
+        pid,
+        ppid,
+        exec: argv[0].into(),
+        argv: argv.iter().map(|word| word.to_string()).collect(),
+        threads: 1,
+        ..Process::default()
+    }
+}
+
+fn file(pid: u32, exec: &str, kind: FileKind, path: &str, n: [u64; 4]) -> FileUse {
+    FileUse {
+        pid,
+        exec: exec.into(),
+        kind,
+        path: path.into(),
+        read_calls: n[0],
+        read_bytes: n[1],
+        write_calls: n[2],
+        write_bytes: n[3],
+    }
+}
+
+fn finding(id: &str, verdict: Verdict, text: &str, advice: Option<&str>) -> Finding {
+    Finding {
+        id: id.into(),
+        verdict,
+        text: text.into(),
+        evidence: Default::default(),
+        advice: advice.map(Into::into),
+    }
+}
+
+pub(super) fn empty() -> Trace {
+    Trace {
+        schema: Trace::SCHEMA.into(),
+        started: "2025-03-01T10:20:30Z".into(),
+        command: vec![],
+        wall_ns: 0,
+        exit: None,
+        machine: Machine::default(),
+        observer: ObserverUse {
+            name: "bpf".into(),
+            cost_ns_per_call: 210.4,
+            lost_events: 0,
+            incomplete_calls: 0,
+            times_inflated: false,
+            startup_ns: 0,
+        },
+        processes: vec![],
+        calls: vec![],
+        files: vec![],
+        ledger: vec![],
+        findings: vec![],
+        still_running: vec![],
+        view: View::default(),
+    }
+}
+
+/// One process that copies a file by small requests.
+pub(super) fn dd() -> Trace {
+    let c = |name, calls, on_cpu, blocked| call(29838, "dd", name, calls, on_cpu, blocked);
+    let mut read = moving(c("read", 8192, 61_000, 600), 8192);
+    read.calls += 1;
+    read.return_log2.add(0);
+    let mut calls = vec![
+        moving(c("write", 8192, 98_200, 8_800), 8192),
+        read,
+        failing(c("openat", 7, 50, 0), &[("ENOENT", 2)]),
+        failing(c("lseek", 2, 3, 0), &[("ESPIPE", 1)]),
+        unreturned(c("exit_group", 0, 20, 0)),
+    ];
+    let small =
+        ["brk", "mmap", "mprotect", "munmap", "close", "fstat", "execve", "access", "rt_sigaction"];
+    calls.extend(small.iter().zip(2..).map(|(name, n)| c(name, n, n * 9, 0)));
+    Trace {
+        command: ["/usr/bin/dd", "if=zerofile", "of=copy", "bs=8192"].map(String::from).to_vec(),
+        wall_ns: 184_000_000,
+        exit: Some(Exit::Code(0)),
+        processes: vec![Process {
+            minor_faults: 1_204,
+            ..process(29838, 100, &["dd", "if=zerofile", "of=copy", "bs=8192"])
+        }],
+        calls,
+        ledger: vec![ledger(29838, "dd", [184_000, 6_100, 160_500, 9_400, 5_200])],
+        findings: vec![
+            finding(
+                "still-dirty",
+                Verdict::Note,
+                "64 MiB of copy are in memory only; nothing of it is on the disk yet (fsync was never called)",
+                None,
+            ),
+            finding(
+                "small-requests",
+                Verdict::Advice,
+                "8,192 writes of 8 KiB in sequence to copy; at 1 MiB their fixed cost falls from 24 ms to 0.2 ms here",
+                Some("iotomy copy zerofile copy"),
+            ),
+        ],
+        ..empty()
+    }
+}
+
+/// A shell, a pipeline under it, and one program started by exec in the same process.
+pub(super) fn shell_tree() -> Trace {
+    let mut record = Trace {
+        command: ["sh", "-c", "cat zerofile | dd of=/dev/null; ls nope"].map(String::from).to_vec(),
+        wall_ns: 92_000_000,
+        exit: Some(Exit::Code(2)),
+        processes: vec![
+            process(4100, 1, &["sh", "-c", "cat zerofile | dd of=/dev/null; ls nope"]),
+            process(4101, 4100, &["cat", "zerofile"]),
+            process(4102, 4100, &["dd", "of=/dev/null"]),
+            process(4100, 1, &["ls", "nope"]),
+        ],
+        calls: vec![
+            failing(call(4100, "sh", "wait4", 3, 30, 88_000), &[("ECHILD", 1)]),
+            call(4100, "sh", "clone", 2, 420, 0),
+            call(4100, "sh", "pipe2", 1, 12, 0),
+            moving(call(4101, "cat", "read", 513, 18_400, 100), 131_072),
+            moving(call(4101, "cat", "write", 512, 22_300, 30_100), 131_072),
+            moving(call(4102, "dd", "read", 131_072, 61_700, 4_900), 512),
+            moving(call(4102, "dd", "write", 131_072, 9_100, 0), 512),
+            failing(call(4100, "ls", "statx", 2, 40, 0), &[("ENOENT", 2)]),
+            moving(call(4100, "ls", "write", 1, 9, 0), 50),
+        ],
+        ledger: vec![
+            ledger(4100, "sh", [91_000, 900, 462, 88_000, 700]),
+            ledger(4101, "cat", [84_000, 2_000, 40_700, 30_200, 10_500]),
+            ledger(4102, "dd", [85_000, 7_400, 70_800, 4_900, 1_700]),
+            ledger(4100, "ls", [1_000, 700, 60, 0, 210]),
+        ],
+        files: vec![
+            file(
+                4101,
+                "cat",
+                FileKind::File,
+                "/home/someone/with/a/long/path/that/goes/on/and/on/and/on/to/the/zerofile",
+                [513, 1 << 26, 0, 0],
+            ),
+            file(4101, "cat", FileKind::Pipe, "pipe:[991]", [0, 0, 512, 1 << 26]),
+            file(4102, "dd", FileKind::Pipe, "pipe:[991]", [131_072, 1 << 26, 0, 0]),
+            file(4102, "dd", FileKind::Char, "/dev/null", [0, 0, 131_072, 1 << 26]),
+        ],
+        ..empty()
+    };
+    record.view.files = true;
+    record.findings.push(finding(
+        "null-sink",
+        Verdict::Impossible,
+        "dd wrote 64 MiB in 9.1 ms = 7.37 GB/s to /dev/null, which never looks at what it is given",
+        None,
+    ));
+    record
+}
+
+/// A tree seen by ptrace: no ledger, no parts of time.
+pub(super) fn by_ptrace() -> Trace {
+    let mut record = dd();
+    record.ledger.clear();
+    record.findings.clear();
+    for call in &mut record.calls {
+        (call.on_cpu_ns, call.blocked_ns, call.runnable_ns) = (None, None, None);
+        (call.on_cpu_log2, call.blocked_log2) = (None, None);
+    }
+    record.observer.name = "ptrace".into();
+    record.observer.cost_ns_per_call = 12_400.0;
+    record.observer.times_inflated = true;
+    record.wall_ns = 2_310_000_000;
+    record
+}
+
+/// Killed in a call, with events lost.
+pub(super) fn killed() -> Trace {
+    Trace {
+        command: vec!["sleep".into(), "100".into()],
+        wall_ns: 1_002_000_000,
+        exit: Some(Exit::Signal(9)),
+        processes: vec![process(77, 1, &["sleep", "100"])],
+        calls: vec![
+            unreturned(call(77, "sleep", "clock_nanosleep", 0, 20, 1_000_000)),
+            failing(
+                call(77, "sleep", "openat", 30, 90, 0),
+                &[("ENOENT", 9), ("EACCES", 7), ("ELOOP", 5), ("ENAMETOOLONG", 4), ("ENOTDIR", 3)],
+            ),
+            call(77, "sleep", "io_uring_enter", 3, 44, 0),
+        ],
+        ledger: vec![ledger(77, "sleep", [1_001_800, 700, 160, 1_001_000, 100])],
+        observer: ObserverUse { lost_events: 1_204, incomplete_calls: 1, ..empty().observer },
+        findings: vec![finding(
+            "odd",
+            Verdict::Suspect,
+            "\u{1b}[31mthis text\nhas a great deal to say about a run that was killed, more than fits one line of the terminal",
+            Some("nothing"),
+        )],
+        ..empty()
+    }
+}
+
+/// A running process watched for a while.
+pub(super) fn attached() -> Trace {
+    let mut record = Trace {
+        wall_ns: 5_000_000_000,
+        processes: vec![process(812, 1, &["postgres", "-D", "/srv/db"])],
+        calls: vec![
+            call(812, "postgres", "epoll_wait", 410, 1_900, 4_700_000),
+            moving(call(812, "postgres", "pwrite64", 400, 9_300, 200), 8192),
+            call(812, "postgres", "fdatasync", 40, 3_000, 210_000),
+        ],
+        ledger: vec![ledger(812, "postgres", [5_000_000, 61_000, 14_200, 4_910_200, 9_000])],
+        still_running: vec![Running { pid: 812, exec: "postgres".into() }],
+        ..empty()
+    };
+    record.view.calls = vec!["%io".into(), "fdatasync".into(), "epoll_wait".into()];
+    record
+}
+
+/// A build: more images than are shown.
+pub(super) fn many() -> Trace {
+    let mut record = shell_tree();
+    record.files.clear();
+    record.findings.clear();
+    for pid in 5000..5020 {
+        record.processes.push(process(pid, 4100, &["cc1", "-O2"]));
+        record.calls.push(call(pid, "cc1", "read", 4, u64::from(pid) - 4_900, 7));
+        record.ledger.push(ledger(pid, "cc1", [9_000 + u64::from(pid), 8_000, 200, 7, 100]));
+    }
+    record
+}

@@ -1,0 +1,187 @@
+//! Threads, processes and program images.
+
+use std::ffi::CString;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::raw;
+
+pub(crate) fn threads(count: u64, calls: u64) {
+    let all: Vec<_> = (0..count).map(|_| std::thread::spawn(move || raw::getppid(calls))).collect();
+    for thread in all {
+        thread.join().expect("a thread that only calls");
+    }
+}
+
+/// A child that runs `body`, which may make system calls only, and ends.
+pub(crate) fn thread_storm(ms: u64) {
+    let until = std::time::Instant::now() + std::time::Duration::from_millis(ms);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while std::time::Instant::now() < until {
+                    std::thread::spawn(|| raw::getppid(23)).join().expect("it does not panic");
+                }
+            });
+        }
+    });
+}
+
+fn fork(body: impl FnOnce()) -> i32 {
+    // SAFETY: the child makes system calls only and ends in `_exit`.
+    match unsafe { libc::fork() } {
+        0 => {
+            body();
+            leave(0)
+        }
+        pid => {
+            assert!(pid > 0);
+            pid
+        }
+    }
+}
+
+fn leave(code: i32) -> ! {
+    // SAFETY: ends this process at once.
+    unsafe { libc::_exit(code) }
+}
+
+fn wait(pid: i32) {
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+    assert_eq!(status, 0);
+}
+
+pub(crate) fn forks(count: u64) {
+    for _ in 0..count {
+        wait(fork(|| raw::getppid(23)));
+    }
+}
+
+extern "C" fn vforked(_: *mut libc::c_void) -> i32 {
+    raw::getppid(23);
+    leave(0)
+}
+
+/// By `clone` with the flags of `vfork`, on a stack of its own: `vfork` returns twice on one stack,
+/// which no compiled language but C bears.
+pub(crate) fn vforks(count: u64) {
+    let mut stack = vec![0u128; 4096];
+    let top = stack.as_mut_ptr_range().end.cast();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    for _ in 0..count {
+        // SAFETY: the stack outlives the child, which the parent waits for; it only makes calls.
+        let pid = unsafe { libc::clone(vforked, top, flags, std::ptr::null_mut()) };
+        assert!(pid > 0);
+        wait(pid);
+    }
+}
+
+pub(crate) fn children(count: u64) {
+    let all: Vec<i32> = (0..count).map(|_| fork(|| raw::getppid(1))).collect();
+    all.into_iter().for_each(wait);
+}
+
+pub(crate) fn chain(depth: u64) {
+    raw::getppid(1);
+    if depth > 1 {
+        wait(fork(|| chain(depth - 1)));
+    }
+}
+
+/// Becomes this program anew, with `arguments`.
+fn execute(arguments: &[&str]) -> ! {
+    let program = std::env::current_exe().expect("the path of this program");
+    let program = CString::new(program.as_os_str().as_bytes()).expect("a path");
+    let texts: Vec<CString> =
+        arguments.iter().map(|text| CString::new(*text).expect("a text")).collect();
+    let argv: Vec<_> = [program.as_ptr()]
+        .into_iter()
+        .chain(texts.iter().map(|text| text.as_ptr()))
+        .chain([std::ptr::null()])
+        .collect();
+    // SAFETY: the strings and the NULL-terminated array outlive the call.
+    unsafe { libc::execv(program.as_ptr(), argv.as_ptr()) };
+    panic!("cannot execute {program:?}");
+}
+
+pub(crate) fn execs(count: u64) {
+    if count > 0 {
+        raw::getppid(1);
+        execute(&["execs", &(count - 1).to_string()]);
+    }
+}
+
+/// Returns when thread `tid` of this process is in the call of this number: asked of `/proc`, so
+/// that nothing is left to the length of a sleep.
+fn wait_until_in_call(tid: i32, number: i64) {
+    let path = format!("/proc/self/task/{tid}/syscall");
+    let wanted = format!("{number} ");
+    while !std::fs::read_to_string(&path).is_ok_and(|now| now.starts_with(&wanted)) {
+        std::thread::yield_now();
+    }
+}
+
+fn this_thread() -> i32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+pub(crate) fn thread_dies() {
+    let [reader, _writer] = raw::new_pipe();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tell.send(this_thread()).expect("somebody listens");
+        raw::readv(reader, &mut 0);
+    });
+    let tid = told.recv().expect("the thread tells");
+    wait_until_in_call(tid, libc::SYS_readv);
+    // SAFETY: ends this process at once.
+    unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+}
+
+pub(crate) fn exec_from_thread() {
+    let first = this_thread();
+    std::thread::spawn(move || {
+        wait_until_in_call(first, libc::SYS_pause);
+        execute(&["getppid", "23"]);
+    });
+    loop {
+        // SAFETY: takes no arguments.
+        unsafe { libc::syscall(libc::SYS_pause) };
+    }
+}
+
+pub(crate) fn outlive(ms: u64) {
+    fork(|| raw::sleep(ms));
+}
+
+pub(crate) fn outlive_ready() {
+    fork(|| {
+        ready();
+        // Its parent's reader waits for the end of this output.
+        // SAFETY: closes the standard output, which nothing writes to any more.
+        unsafe { libc::close(1) };
+        // SAFETY: takes no arguments.
+        unsafe { libc::syscall(libc::SYS_pause) };
+    });
+}
+
+fn ready() {
+    println!("ready {}", std::process::id());
+    std::io::stdout().flush().expect("somebody reads");
+}
+
+pub(crate) fn on_demand(calls: u64) {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let second = std::thread::spawn(move || {
+        let _ = wait.recv();
+        raw::getppid(calls);
+    });
+    ready();
+    let _ = std::io::stdin().read(&mut [0]);
+    drop(go);
+    raw::getppid(calls);
+    second.join().expect("a thread that only calls");
+}

@@ -1,0 +1,141 @@
+//! Calls of one thread.
+
+use std::mem::MaybeUninit;
+
+pub(crate) fn getppid(times: u64) {
+    for _ in 0..times {
+        // SAFETY: takes no arguments and cannot fail.
+        unsafe { libc::syscall(libc::SYS_getppid) };
+    }
+}
+
+pub(crate) fn errors() {
+    let path = c"/no/such/file/anywhere";
+    for _ in 0..23 {
+        // SAFETY: the path is a C string.
+        let opened = unsafe {
+            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY)
+        };
+        assert_eq!(opened, -1);
+    }
+    let mut byte = 0u8;
+    for _ in 0..7 {
+        assert_eq!(readv(-1, &mut byte), -1);
+    }
+}
+
+/// One byte by `readv(2)`.
+pub(crate) fn readv(fd: i32, byte: &mut u8) -> i64 {
+    let room = libc::iovec { iov_base: (&raw mut *byte).cast(), iov_len: 1 };
+    // SAFETY: `room` describes one writable byte.
+    unsafe { libc::syscall(libc::SYS_readv, fd, &raw const room, 1) }
+}
+
+pub(crate) fn int80(times: u64) {
+    const GETPID: u32 = 20;
+    for _ in 0..times {
+        // SAFETY: getpid takes no arguments; the 32-bit entry may spoil r8 to r11.
+        unsafe {
+            std::arch::asm!("int 0x80", inlateout("eax") GETPID => _,
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        }
+    }
+}
+
+/// The other argument register holds another pipe, for who takes one ABI for the other.
+pub(crate) fn int80_write(times: u64) {
+    const WRITE: u32 = 4;
+    let [reader, writer] = new_pipe();
+    let [_, decoy] = new_pipe();
+    let (access, map) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh page where 32 bits reach it, nobody else's; its address is checked.
+    let page =
+        unsafe { libc::mmap(std::ptr::null_mut(), 4096, access, map | libc::MAP_32BIT, -1, 0) };
+    assert_ne!(page, libc::MAP_FAILED);
+    for _ in 0..times {
+        // SAFETY: writes ten bytes of the page; rbx, which the compiler keeps for
+        // itself, is put back, and the 32-bit entry may spoil r8 to r11.
+        unsafe {
+            std::arch::asm!("xchg rbx, {fd}", "int 0x80", "xchg rbx, {fd}",
+                fd = inout(reg) u64::from(writer.unsigned_abs()) => _,
+                inlateout("eax") WRITE => _, in("rcx") page, in("rdx") 10,
+                in("rdi") u64::from(decoy.unsigned_abs()),
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        }
+        // SAFETY: the page has room for ten bytes.
+        assert_eq!(unsafe { libc::read(reader, page, 10) }, 10);
+    }
+}
+
+/// `times` calls of getppid, then as many that a seccomp filter refuses with EACCES.
+pub(crate) fn refused(times: u64) {
+    getppid(times);
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let mut filter = [
+        // The number of the call; if it is getppid's, the next, else the one after it.
+        statement(0x20, 0),
+        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_getppid as u32 },
+        statement(0x06, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32),
+        statement(0x06, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    // SAFETY: takes no pointers.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program and its four statements live until the call has returned.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }, 0);
+    getppid(times);
+}
+
+pub(crate) fn new_pipe() -> [i32; 2] {
+    let mut ends = [-1; 2];
+    // SAFETY: `ends` is room for two descriptors.
+    assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    ends
+}
+
+pub(crate) fn pipe(times: u64, size: u64) {
+    let [reader, writer] = new_pipe();
+    let mut buffer = vec![7u8; usize::try_from(size).expect("a size of memory")];
+    let whole = i64::try_from(size).expect("a size of memory");
+    for _ in 0..times {
+        // SAFETY: the buffer is readable.
+        let sent = unsafe { libc::syscall(libc::SYS_write, writer, buffer.as_ptr(), buffer.len()) };
+        // SAFETY: the buffer is writable.
+        let got =
+            unsafe { libc::syscall(libc::SYS_read, reader, buffer.as_mut_ptr(), buffer.len()) };
+        assert_eq!((sent, got), (whole, whole));
+    }
+}
+
+pub(crate) fn sleep(ms: u64) {
+    let time = libc::timespec {
+        tv_sec: i64::try_from(ms / 1000).expect("a time"),
+        tv_nsec: i64::try_from(ms % 1000 * 1_000_000).expect("a time"),
+    };
+    let none = std::ptr::null_mut::<libc::timespec>();
+    // SAFETY: `time` is readable; a null remainder is not written.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, none) };
+}
+
+pub(crate) fn spin_read(ms: u64) {
+    let mut buffer = vec![1u8; 16 << 20];
+    // SAFETY: the path is a C string.
+    let zero = unsafe { libc::open(c"/dev/zero".as_ptr(), libc::O_RDONLY) };
+    assert!(zero >= 0);
+    let end = on_cpu_ns() + ms * 1_000_000;
+    while on_cpu_ns() < end {
+        // SAFETY: the buffer is writable.
+        unsafe { libc::syscall(libc::SYS_read, zero, buffer.as_mut_ptr(), buffer.len()) };
+    }
+}
+
+fn on_cpu_ns() -> u64 {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `now` is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, now.as_mut_ptr()) };
+    // SAFETY: zeroed plain integers, written by the call.
+    let now = unsafe { now.assume_init() };
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}

@@ -1,0 +1,75 @@
+//! Memory aligned to pages, as `O_DIRECT` and zero-copy calls want it.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// The alignment, in bytes: a page, which no device asks more than.
+pub const ALIGNMENT: usize = 4096;
+
+/// A buffer that begins on a page.
+#[derive(Debug)]
+pub struct Aligned {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the buffer owns its memory alone, like a boxed slice.
+unsafe impl Send for Aligned {}
+
+// SAFETY: shared access only reads.
+unsafe impl Sync for Aligned {}
+
+impl Aligned {
+    /// Zeroes; at least one byte.
+    ///
+    /// # Panics
+    /// When `bytes` is more than half the address space.
+    pub fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("a buffer that fits");
+        // SAFETY: the layout's size is not 0.
+        let start = unsafe { alloc_zeroed(layout) };
+        match NonNull::new(start) {
+            Some(start) => Self { start, layout },
+            None => handle_alloc_error(layout),
+        }
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` leads to that many initialised bytes owned by `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout, and not used afterwards.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_begins_on_a_page_and_holds_what_was_asked_for() {
+        for bytes in [0, 1, 4095, 1 << 20] {
+            let buffer = Aligned::new(bytes);
+            assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
+            assert_eq!(buffer.len(), bytes.max(1));
+            assert!(buffer.iter().all(|b| *b == 0));
+        }
+    }
+}

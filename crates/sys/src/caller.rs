@@ -1,0 +1,81 @@
+//! A child that makes a known number of one cheap system call: what an observer tries itself out on
+//! and measures its own price with.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A child that waits, then calls `getppid(2)` a given number of times and exits.
+///
+/// Dropping it without [`Caller::start`] makes it leave at once. Either way it is still to be waited
+/// for.
+#[derive(Debug)]
+pub struct Caller {
+    pid: u32,
+    barrier: OwnedFd,
+}
+
+impl Caller {
+    /// Forks a child that will make `calls` calls.
+    ///
+    /// # Errors
+    /// When the pipe or the child cannot be made.
+    pub fn hold(calls: u32) -> io::Result<Self> {
+        let mut ends = [-1; 2];
+        // SAFETY: `ends` is room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel just made the descriptor and nobody else owns it.
+        let waiting = unsafe { OwnedFd::from_raw_fd(ends[0]) };
+        // SAFETY: as above.
+        let barrier = unsafe { OwnedFd::from_raw_fd(ends[1]) };
+        // SAFETY: the child makes async-signal-safe calls only and ends in `_exit`.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => child(waiting.as_raw_fd(), barrier.as_raw_fd(), calls),
+            pid => Ok(Self { pid: pid.unsigned_abs(), barrier }),
+        }
+    }
+
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets the child begin.
+    pub fn start(&self) {
+        let go = 1u8;
+        // SAFETY: `go` is one readable byte. A child that has died makes this fail, which its
+        // status will tell.
+        unsafe { libc::write(self.barrier.as_raw_fd(), (&raw const go).cast(), 1) };
+    }
+
+    /// Ends the child, whatever it does, and waits for it. Not for one that has been waited for: its
+    /// id may be another's by then.
+    pub fn end(self) {
+        // SAFETY: plain integers.
+        unsafe { libc::kill(self.pid.cast_signed(), libc::SIGKILL) };
+        crate::ptrace::reap(self.pid);
+    }
+}
+
+fn child(waiting: i32, other: i32, calls: u32) -> ! {
+    // SAFETY: closes this process's copy of the parent's end, so that the parent's death is an
+    // end of file; the owner object is never dropped on this side.
+    unsafe { libc::close(other) };
+    let mut go = 0u8;
+    // SAFETY: `go` is room for one byte; the descriptor was inherited.
+    if unsafe { libc::read(waiting, (&raw mut go).cast(), 1) } == 1 {
+        make_calls(calls);
+    }
+    // SAFETY: ends this process at once, without the parent's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Calls `getppid(2)` as often as told.
+pub fn make_calls(calls: u32) {
+    for _ in 0..calls {
+        // SAFETY: takes no arguments and cannot fail.
+        unsafe { libc::syscall(libc::SYS_getppid) };
+    }
+}

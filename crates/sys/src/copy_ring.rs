@@ -1,0 +1,313 @@
+//! An `io_uring(7)` that reads from one descriptor and writes to another, with buffers of its own.
+//!
+//! The one invariant: a buffer the kernel may still read from or write into is neither looked at nor
+//! freed. The ring owns the buffers; a slot's buffer is not lent while a request of its slot is under
+//! way, and dropping the ring cancels what is under way and waits for the last completion.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+use crate::buffer::Aligned;
+
+/// The two registered descriptors.
+const SOURCE: types::Fixed = types::Fixed(0);
+const TARGET: types::Fixed = types::Fixed(1);
+
+/// The offset that means the descriptor's position.
+const POSITION: u64 = u64::MAX;
+
+/// Which half of a move a completion is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    /// Into the buffer.
+    Read,
+    /// Out of it.
+    Write,
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// Whose buffer it used.
+    pub slot: usize,
+    /// What it was.
+    pub half: Half,
+    /// How many bytes it moved. A write linked to a read that came short is `ECANCELED`.
+    pub result: io::Result<usize>,
+}
+
+/// A ring with `slots` buffers.
+pub struct CopyRing {
+    // Dropped before the buffers, though by then nothing is under way.
+    ring: IoUring,
+    buffers: Vec<Aligned>,
+    under_way: Vec<u32>,
+    /// The slots of requests that have been queued, the last ones at the end; those the kernel has
+    /// taken go with the next look.
+    queued: Vec<usize>,
+    /// Whether nothing may be handed to the kernel any more.
+    closed: bool,
+    registered_buffers: bool,
+}
+
+impl CopyRing {
+    /// A ring between two descriptors. Buffers are registered where the limit on locked memory
+    /// allows it.
+    ///
+    /// # Errors
+    /// The call that failed, with why: as `io_uring_setup(2)` and `io_uring_register(2)`.
+    pub fn new(
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        slots: u32,
+        block_bytes: usize,
+    ) -> Result<Self, (&'static str, io::Error)> {
+        let slots = slots.max(1);
+        // Each slot has a read and a write under way at most.
+        let entries = (2 * slots).next_power_of_two();
+        let ring = IoUring::new(entries).map_err(|e| ("io_uring_setup", e))?;
+        let files = [source.as_raw_fd(), target.as_raw_fd()];
+        ring.submitter().register_files(&files).map_err(|e| ("io_uring_register", e))?;
+        let mut buffers: Vec<_> = (0..slots).map(|_| Aligned::new(block_bytes)).collect();
+        let vectors: Vec<_> = buffers
+            .iter_mut()
+            .map(|buffer| libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: buffer.len(),
+            })
+            .collect();
+        // SAFETY: the buffers live as long as the ring, which is dropped first and unregisters them.
+        let registered = unsafe { ring.submitter().register_buffers(&vectors) };
+        let under_way = vec![0; buffers.len()];
+        let registered_buffers = registered.is_ok();
+        let queued = Vec::with_capacity(2 * buffers.len());
+        Ok(Self { ring, buffers, under_way, queued, closed: false, registered_buffers })
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Bytes a slot's buffer holds.
+    pub fn block_bytes(&self) -> usize {
+        self.buffers[0].len()
+    }
+
+    /// What a slot's buffer holds.
+    ///
+    /// # Panics
+    /// When a request of the slot is under way.
+    pub fn buffer(&self, slot: usize) -> &[u8] {
+        assert_eq!(self.under_way[slot], 0, "a buffer the kernel uses is not lent");
+        &self.buffers[slot]
+    }
+
+    /// Queues a read of `bytes` into the slot's buffer, from an offset or from the position.
+    ///
+    /// # Panics
+    /// When the buffer is smaller, or a request of the slot is under way.
+    pub fn read(&mut self, slot: usize, bytes: usize, offset: Option<u64>) {
+        assert_eq!(self.under_way[slot], 0, "one read a slot");
+        let entry = self.read_entry(slot, bytes, offset);
+        self.push(slot, entry);
+    }
+
+    /// Queues a write of a part of the slot's buffer, to an offset or to the position.
+    ///
+    /// # Panics
+    /// When the part is not inside the buffer, or a request of the slot is under way.
+    pub fn write(&mut self, slot: usize, part: Range<usize>, offset: Option<u64>) {
+        assert_eq!(self.under_way[slot], 0, "one write a slot");
+        let entry = self.write_entry(slot, part, offset);
+        self.push(slot, entry);
+    }
+
+    /// Queues a read and a write of the same bytes that the kernel begins when the read has been
+    /// whole, without asking. Two completions will come.
+    ///
+    /// # Panics
+    /// As [`CopyRing::read`].
+    pub fn read_then_write(&mut self, slot: usize, bytes: usize, from: u64, to: u64) {
+        assert_eq!(self.under_way[slot], 0, "one move a slot");
+        let read = self.read_entry(slot, bytes, Some(from)).flags(squeue::Flags::IO_LINK);
+        let write = self.write_entry(slot, 0..bytes, Some(to));
+        self.push(slot, read);
+        self.push(slot, write);
+    }
+
+    /// Takes back what is queued and cancels what is under way. What could not be cancelled is still
+    /// to be waited for; nothing new may be asked for.
+    pub fn cancel(&mut self) {
+        self.close();
+        if self.is_busy() {
+            // Before Linux 6.0 there is no such call: all that is under way comes to its own end.
+            let _ = self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
+        }
+    }
+
+    /// Forgets what the kernel has not taken.
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            let left = self.ring.submission().len();
+            let taken = self.queued.len().saturating_sub(left);
+            for slot in self.queued.drain(taken..) {
+                self.under_way[slot] -= 1;
+            }
+        }
+    }
+
+    /// Whether a request is under way or queued.
+    pub fn is_busy(&self) -> bool {
+        self.under_way.iter().any(|n| *n > 0)
+    }
+
+    /// Whether a request of this slot is under way or queued.
+    pub fn is_slot_busy(&self, slot: usize) -> bool {
+        self.under_way[slot] > 0
+    }
+
+    /// Hands what is queued to the kernel and waits for a completion.
+    ///
+    /// # Errors
+    /// As `io_uring_enter(2)`, which is not a request's failure: what is queued has been forgotten
+    /// then, and what is under way can still be waited for. `EINTR` is not passed on.
+    ///
+    /// # Panics
+    /// When nothing is under way: it would wait for ever.
+    pub fn wait(&mut self) -> io::Result<Completion> {
+        assert!(self.is_busy(), "something to wait for");
+        loop {
+            if let Some(completion) = self.next() {
+                return Ok(completion);
+            }
+            let entered = if self.closed { self.enter_only() } else { self.enter() };
+            match entered {
+                Ok(()) => {}
+                Err(e) if is_transient(&e) => {}
+                Err(e) => {
+                    self.close();
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        let entered = self.ring.submit_and_wait(1);
+        let left = self.ring.submission().len();
+        let taken = self.queued.len().saturating_sub(left);
+        self.queued.drain(..taken);
+        entered.map(drop)
+    }
+
+    /// Waits, and hands nothing over.
+    fn enter_only(&self) -> io::Result<()> {
+        const GETEVENTS: u32 = 1;
+        // SAFETY: submits nothing, and passes no argument that would have to be valid.
+        let entered = unsafe { self.ring.submitter().enter::<()>(0, 1, GETEVENTS, None) };
+        entered.map(drop)
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        let entry = self.ring.completion().next()?;
+        let slot = usize::try_from(entry.user_data() >> 1).expect("a slot's number");
+        let half = if entry.user_data() & 1 == 0 { Half::Read } else { Half::Write };
+        self.under_way[slot] -= 1;
+        let result = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some(Completion { slot, half, result })
+    }
+
+    fn read_entry(&mut self, slot: usize, bytes: usize, offset: Option<u64>) -> squeue::Entry {
+        let into = &mut self.buffers[slot][..bytes];
+        let length = u32::try_from(into.len()).expect("a block below 4 GiB");
+        let (start, offset) = (into.as_mut_ptr(), offset.unwrap_or(POSITION));
+        let entry = if self.registered_buffers {
+            let index = u16::try_from(slot).expect("a slot's number");
+            opcode::ReadFixed::new(SOURCE, start, length, index).offset(offset).build()
+        } else {
+            opcode::Read::new(SOURCE, start, length).offset(offset).build()
+        };
+        entry.user_data((slot as u64) << 1)
+    }
+
+    fn write_entry(&self, slot: usize, part: Range<usize>, offset: Option<u64>) -> squeue::Entry {
+        let from = &self.buffers[slot][part];
+        let length = u32::try_from(from.len()).expect("a block below 4 GiB");
+        let (start, offset) = (from.as_ptr(), offset.unwrap_or(POSITION));
+        let entry = if self.registered_buffers {
+            let index = u16::try_from(slot).expect("a slot's number");
+            opcode::WriteFixed::new(TARGET, start, length, index).offset(offset).build()
+        } else {
+            opcode::Write::new(TARGET, start, length).offset(offset).build()
+        };
+        entry.user_data((slot as u64) << 1 | 1)
+    }
+
+    fn push(&mut self, slot: usize, entry: squeue::Entry) {
+        assert!(!self.closed, "nothing is asked of a closed ring");
+        // SAFETY: what the entry points to is a buffer of this ring, and those live until `drop` has
+        // seen the last completion.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("room for two requests a slot");
+        self.under_way[slot] += 1;
+        self.queued.push(slot);
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+}
+
+impl Drop for CopyRing {
+    fn drop(&mut self) {
+        self.cancel();
+        while self.is_busy() {
+            if self.wait().is_err() {
+                // The kernel may still use the buffers, and never tells: they must stay.
+                for buffer in self.buffers.drain(..) {
+                    std::mem::forget(buffer);
+                }
+                return;
+            }
+        }
+        // Closing a ring lets go of its files only later; a reader of the target's pipe would wait
+        // for its end meanwhile.
+        let _ = self.ring.submitter().unregister_files();
+        if self.registered_buffers {
+            let _ = self.ring.submitter().unregister_buffers();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_ring_dropped_with_a_read_under_way_comes_to_an_end() {
+        let (out, mut into) = io::pipe().unwrap();
+        let (_kept, other) = io::pipe().unwrap();
+        let Ok(mut ring) = CopyRing::new(out.as_fd(), other.as_fd(), 2, 4096) else { return };
+        into.write_all(b"abc").unwrap();
+        ring.read(0, 100, None);
+        let completion = ring.wait().unwrap();
+        assert_eq!((completion.slot, completion.half), (0, Half::Read));
+        assert_eq!(completion.result.unwrap(), 3);
+        assert_eq!(&ring.buffer(0)[..3], b"abc");
+        ring.read(1, 100, None);
+        drop(ring);
+        drop(into);
+        let mut rest = Vec::new();
+        let mut out = out;
+        out.read_to_end(&mut rest).unwrap();
+        assert!(rest.is_empty());
+    }
+}

@@ -1,0 +1,443 @@
+//! Starting a command held: the child exists, with its identity, and waits at a barrier in front of
+//! its `execve` until an observer has been attached to it.
+//!
+//! The one invariant: whatever becomes of this process, the child never waits for ever. The barrier
+//! is a pipe, so the death of the parent is an end of file, upon which the child leaves.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::startup;
+
+/// The user a command runs as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// A command to start.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// The file to execute; see [`find_program`].
+    pub program: PathBuf,
+    /// Its arguments, `argv[0]` first.
+    pub argv: Vec<OsString>,
+    /// Variables to set on top of the inherited environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The user to become before executing, or `None` to stay.
+    pub credentials: Option<Credentials>,
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// An argument, a path or a variable holds a NUL byte, which no C string can.
+    #[error("{0:?} holds a NUL byte")]
+    Nul(OsString),
+    /// The child could not be made.
+    #[error("cannot {operation}: {source}")]
+    Fork {
+        /// The call that failed.
+        operation: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The child could not become the user asked for.
+    #[error("cannot become user {uid}: {source}")]
+    Credentials {
+        /// The user id asked for.
+        uid: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The program could not be executed.
+    #[error("cannot execute {}: {source}{}", program.display(), exec_hint(source))]
+    Exec {
+        /// The file that was to be executed.
+        program: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A program that was found and then was not there lacks what is to run it.
+fn exec_hint(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::ENOENT) => {
+            "; it is there, its interpreter is not: see its first line, or `file` of it"
+        }
+        Some(libc::ENOEXEC) => "; it is for another machine, or damaged: see `file` of it",
+        _ => "",
+    }
+}
+
+/// Finds `name` as a shell would: as it is when it holds a slash, else along `PATH`.
+///
+/// # Errors
+/// `NotFound` when there is no such file, `PermissionDenied` when there is one but none that may be
+/// executed, `IsADirectory` when `name` leads to a folder.
+pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return executable(Path::new(name)).map(|()| PathBuf::from(name));
+    }
+    let mut refusal = io::Error::from_raw_os_error(libc::ENOENT);
+    if name.is_empty() {
+        return Err(refusal);
+    }
+    for folder in std::env::split_paths(path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")))
+    {
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        let candidate = folder.join(name);
+        if std::fs::metadata(&candidate).is_err() {
+            // Not there, or in a folder that is closed to this user: for a shell, the same.
+            continue;
+        }
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EISDIR)) => {
+                refusal = io::Error::from_raw_os_error(libc::EACCES);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(refusal)
+}
+
+fn executable(path: &Path) -> io::Result<()> {
+    let metadata = std::fs::metadata(path)?;
+    let text = c_string(path.as_os_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: `text` is NUL-terminated and outlives the call.
+    let refused = unsafe { libc::access(text.as_ptr(), libc::X_OK) } != 0;
+    if metadata.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if refused || !metadata.is_file() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok(())
+}
+
+/// A child held at its barrier. Dropping it without [`Held::release`] lets the child leave.
+#[derive(Debug)]
+pub struct Held {
+    pid: u32,
+    program: PathBuf,
+    uid: Option<u32>,
+    barrier: OwnedFd,
+    failure: std::fs::File,
+}
+
+/// What a child writes into the failure pipe: the stage, then the errno.
+const STAGE_CREDENTIALS: i32 = 1;
+const STAGE_EXEC: i32 = 2;
+
+impl Held {
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets the child execute its program; returns when it has, or could not.
+    ///
+    /// # Errors
+    /// What kept the child from becoming the program. The child has left with status 127 then, and
+    /// is still to be waited for.
+    pub fn release(self) -> Result<u32, LaunchError> {
+        self.let_go()?;
+        self.outcome()
+    }
+
+    /// Lets the child execute its program without waiting until it has: for who must meanwhile
+    /// attend to the child's stops, as a tracer must.
+    ///
+    /// # Errors
+    /// When the child cannot be told.
+    pub fn let_go(&self) -> Result<(), LaunchError> {
+        let go = [1u8];
+        // SAFETY: `go` is one readable byte and the descriptor is owned by `self`.
+        let sent = unsafe { libc::write(self.barrier.as_raw_fd(), go.as_ptr().cast(), 1) };
+        if sent < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EPIPE) {
+            let source = io::Error::last_os_error();
+            return Err(LaunchError::Fork { operation: "release the command", source });
+        }
+        Ok(())
+    }
+
+    /// Waits until the child has executed its program or has left, and tells which. A child that
+    /// was not let go leaves, without anything to tell.
+    ///
+    /// # Errors
+    /// As [`Held::release`].
+    pub fn outcome(self) -> Result<u32, LaunchError> {
+        let Self { pid, program, uid, barrier, mut failure } = self;
+        drop(barrier);
+        let mut report = Vec::new();
+        failure
+            .read_to_end(&mut report)
+            .map_err(|source| LaunchError::Fork { operation: "hear of the command", source })?;
+        let word = |at: usize| {
+            let bytes = report.get(at..at + 4)?.try_into().ok()?;
+            Some(i32::from_ne_bytes(bytes))
+        };
+        match (word(0), word(4)) {
+            (None, _) | (_, None) => Ok(pid),
+            (Some(STAGE_CREDENTIALS), Some(errno)) => Err(LaunchError::Credentials {
+                uid: uid.unwrap_or_default(),
+                source: io::Error::from_raw_os_error(errno),
+            }),
+            (_, Some(errno)) => {
+                Err(LaunchError::Exec { program, source: io::Error::from_raw_os_error(errno) })
+            }
+        }
+    }
+}
+
+/// Forks a child that becomes `command` when released. `mask` is the signal mask it shall have.
+///
+/// # Errors
+/// When a string holds a NUL byte, or a pipe or the child cannot be made.
+pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchError> {
+    let image = Image::new(command)?;
+    let (barrier_read, barrier) = pipe()?;
+    let (failure, failure_write) = pipe()?;
+    // SAFETY: the child only makes async-signal-safe calls on memory prepared above, and ends in
+    // `execve` or `_exit`; see `child`.
+    match unsafe { libc::fork() } {
+        -1 => Err(LaunchError::Fork { operation: "fork", source: io::Error::last_os_error() }),
+        0 => {
+            let ends = [barrier_read.as_raw_fd(), failure_write.as_raw_fd(), barrier.as_raw_fd()];
+            child(&image, mask, ends)
+        }
+        pid => Ok(Held {
+            pid: pid.unsigned_abs(),
+            program: command.program.clone(),
+            uid: command.credentials.as_ref().map(|who| who.uid),
+            barrier,
+            failure: std::fs::File::from(failure),
+        }),
+    }
+}
+
+/// A command as `execve` takes it: every string and array made before the fork.
+struct Image {
+    program: CString,
+    argv: Pointers,
+    /// `/bin/sh program arguments…`, for a script without an interpreter line, as `execvp` does.
+    shell_argv: Pointers,
+    /// Whether the program could be such a script: a file for another machine is none.
+    may_be_script: bool,
+    environment: Pointers,
+    credentials: Option<Credentials>,
+}
+
+struct Pointers {
+    raw: Vec<*const libc::c_char>,
+    _owned: Vec<CString>,
+}
+
+impl Pointers {
+    fn new(owned: Vec<CString>) -> Self {
+        let raw = owned.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect();
+        Self { raw, _owned: owned }
+    }
+}
+
+impl Image {
+    fn new(command: &Command) -> Result<Self, LaunchError> {
+        let program = c_string(command.program.as_os_str())?;
+        let argv = command.argv.iter().map(|a| c_string(a)).collect::<Result<Vec<_>, _>>()?;
+        let mut shell_argv = vec![c"/bin/sh".to_owned(), program.clone()];
+        shell_argv.extend(argv.iter().skip(1).cloned());
+        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os()
+            .filter(|(name, _)| command.environment.iter().all(|(set, _)| set != name))
+            .collect();
+        environment.extend(command.environment.iter().cloned());
+        let environment = environment
+            .into_iter()
+            .map(|(name, value)| {
+                let mut line = name.into_vec();
+                line.push(b'=');
+                line.extend(value.into_vec());
+                c_string(OsStr::from_bytes(&line))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            program,
+            argv: Pointers::new(argv),
+            shell_argv: Pointers::new(shell_argv),
+            may_be_script: may_be_script(&command.program),
+            environment: Pointers::new(environment),
+            credentials: command.credentials.clone(),
+        })
+    }
+}
+
+/// Whether a shell would take the file for a script: its first line, as far as that is looked at,
+/// has no NUL byte.
+fn may_be_script(program: &Path) -> bool {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(program);
+    // 80 bytes, as bash has it.
+    let read = file.and_then(|file| file.take(80).read_to_end(&mut start));
+    let first_line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    read.is_ok() && !first_line.contains(&0)
+}
+
+fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
+    CString::new(text.as_bytes()).map_err(|_| LaunchError::Nul(text.to_owned()))
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let mut ends: [RawFd; 2] = [-1; 2];
+    // SAFETY: `ends` is room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        let source = io::Error::last_os_error();
+        return Err(LaunchError::Fork { operation: "make a pipe", source });
+    }
+    // SAFETY: the kernel just made the descriptor and nobody else owns it.
+    let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
+    // SAFETY: as above.
+    let write = unsafe { OwnedFd::from_raw_fd(ends[1]) };
+    Ok((read, write))
+}
+
+/// The child's side of the fork. Only async-signal-safe calls, no allocation.
+fn child(image: &Image, mask: &libc::sigset_t, [barrier, failure, other]: [RawFd; 3]) -> ! {
+    // SAFETY: closes this process's copy of the parent's end, so that the parent's death is an
+    // end of file; the owner object is never dropped on this side.
+    unsafe { libc::close(other) };
+    for (signal, ignored) in startup::changed_signals() {
+        let action = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: sets a disposition that needs no handler.
+        unsafe { libc::signal(signal, action) };
+    }
+    // SAFETY: `mask` is an initialised set owned by the caller.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+    if let Some(who) = &image.credentials
+        && !become_user(who)
+    {
+        give_up(failure, STAGE_CREDENTIALS);
+    }
+    let mut go = 0u8;
+    loop {
+        // SAFETY: `go` is room for one byte; the descriptor was inherited.
+        let got = unsafe { libc::read(barrier, (&raw mut go).cast(), 1) };
+        if got == 1 {
+            break;
+        }
+        if got == 0 || errno() != libc::EINTR {
+            // SAFETY: ends this process at once, without the parent's exit handlers.
+            unsafe { libc::_exit(127) };
+        }
+    }
+    execute(image.program.as_ptr(), &image.argv, &image.environment);
+    if errno() == libc::ENOEXEC && image.may_be_script {
+        execute(c"/bin/sh".as_ptr(), &image.shell_argv, &image.environment);
+    }
+    give_up(failure, STAGE_EXEC);
+}
+
+fn execute(program: *const libc::c_char, argv: &Pointers, environment: &Pointers) {
+    // SAFETY: the strings and NULL-terminated arrays were made before the fork and outlive it.
+    unsafe { libc::execve(program, argv.raw.as_ptr(), environment.raw.as_ptr()) };
+}
+
+fn become_user(who: &Credentials) -> bool {
+    // SAFETY: the slice's pointer and length describe readable memory.
+    let groups = unsafe { libc::setgroups(who.groups.len(), who.groups.as_ptr()) };
+    // SAFETY: plain integers.
+    let gid = unsafe { libc::setgid(who.gid) };
+    groups == 0 && gid == 0 && {
+        // SAFETY: a plain integer.
+        unsafe { libc::setuid(who.uid) == 0 }
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn give_up(failure: RawFd, stage: i32) -> ! {
+    let report = [stage, errno()];
+    // SAFETY: `report` is eight readable bytes; a pipe takes them in one piece.
+    unsafe { libc::write(failure, report.as_ptr().cast(), size_of_val(&report)) };
+    // SAFETY: ends this process at once, without the parent's exit handlers.
+    unsafe { libc::_exit(127) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_signals() -> libc::sigset_t {
+        // SAFETY: `sigset_t` is plain integers; the empty set is then written over it.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `set` is valid and writable.
+        unsafe { libc::sigemptyset(&raw mut set) };
+        set
+    }
+
+    fn status_of(pid: u32) -> i32 {
+        let mut status = 0;
+        // SAFETY: waits for a child of this test; `status` is writable.
+        unsafe { libc::waitpid(pid.cast_signed(), &raw mut status, 0) };
+        libc::WEXITSTATUS(status)
+    }
+
+    fn command(program: &str, argv: &[&str]) -> Command {
+        Command {
+            program: program.into(),
+            argv: argv.iter().map(Into::into).collect(),
+            environment: vec![],
+            credentials: None,
+        }
+    }
+
+    #[test]
+    fn a_released_child_becomes_the_program() {
+        let held = hold(&command("/bin/sh", &["sh", "-c", "exit 23"]), &no_signals()).unwrap();
+        assert_eq!(status_of(held.release().unwrap()), 23);
+    }
+
+    #[test]
+    fn a_child_that_is_never_released_leaves() {
+        let held = hold(&command("/bin/sh", &["sh"]), &no_signals()).unwrap();
+        let pid = held.pid();
+        drop(held);
+        assert_eq!(status_of(pid), 127);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_executed_is_reported_with_its_errno() {
+        let held = hold(&command("/etc/passwd", &["passwd"]), &no_signals()).unwrap();
+        let pid = held.pid();
+        let error = held.release().unwrap_err();
+        assert!(matches!(&error, LaunchError::Exec { source, .. }
+            if source.raw_os_error() == Some(libc::EACCES)));
+        assert_eq!(status_of(pid), 127);
+    }
+
+    #[test]
+    fn a_string_with_a_nul_byte_is_refused_before_the_fork() {
+        let error = hold(&command("/bin/sh", &["s\0h"]), &no_signals()).unwrap_err();
+        assert!(matches!(error, LaunchError::Nul(_)));
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        let path = Some(OsStr::new("/nowhere:/bin"));
+        assert_eq!(find_program(OsStr::new("sh"), path).unwrap(), Path::new("/bin/sh"));
+        let absent = find_program(OsStr::new("no-such-program"), path).unwrap_err();
+        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+        let folder = find_program(OsStr::new("/etc"), path).unwrap_err();
+        assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+    }
+}

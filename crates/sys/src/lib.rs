@@ -1,0 +1,19 @@
+//! The system as iotomy needs it and the only crate with `unsafe`: tables of calls and errors, the
+//! start of a command, and calls no library wraps exactly.
+//!
+//! It owns no policy: nothing here decides what to measure, retry or report.
+
+#![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
+
+pub mod buffer;
+pub mod caller;
+pub mod clone_range;
+pub mod copy_ring;
+pub mod errno;
+pub mod launch;
+pub mod mapping;
+pub mod probe;
+pub mod ptrace;
+pub mod startup;
+pub mod syscalls;
+pub mod thread_wake;

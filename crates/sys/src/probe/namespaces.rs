@@ -1,0 +1,67 @@
+//! Namespaces of its own for a child, which take what was done in them along when it ends.
+
+use super::Refusal;
+use super::child::{check, in_child};
+
+/// `nobody`, by the number every distribution gives it.
+const NOBODY: libc::uid_t = 65_534;
+
+/// In a child: a network of its own.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn network() -> Result<(), Refusal> {
+    // SAFETY: takes a plain integer; this process is a child about to end.
+    let work = || check(0, unsafe { libc::unshare(libc::CLONE_NEWNET) });
+    // SAFETY: the work makes one system call.
+    unsafe { in_child(&["unshare CLONE_NEWNET"], work) }
+}
+
+/// In a child without privilege: a user namespace, and in it a network, which only a namespace
+/// that grants capabilities allows.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn user_and_network() -> Result<(), Refusal> {
+    // SAFETY: takes nothing and cannot fail.
+    let privileged = unsafe { libc::geteuid() } == 0;
+    let work = || {
+        if privileged {
+            // SAFETY: takes plain integers; this process is a child about to end.
+            check(0, unsafe { libc::setgid(NOBODY) })?;
+            // SAFETY: as above.
+            check(1, unsafe { libc::setuid(NOBODY) })?;
+        }
+        // SAFETY: takes a plain integer; this process is a child about to end.
+        check(2, unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
+        // SAFETY: as above.
+        check(3, unsafe { libc::unshare(libc::CLONE_NEWNET) })
+    };
+    let calls = ["setgid", "setuid", "unshare CLONE_NEWUSER", "unshare CLONE_NEWNET"];
+    // SAFETY: the work makes system calls only. (The C library's setuid signals its other threads;
+    // a child of fork has none.)
+    unsafe { in_child(&calls, work) }
+}
+
+/// In a child with mounts of its own: mounts the tracing file system on `/sys/kernel/tracing`.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn mount_tracefs() -> Result<(), Refusal> {
+    const NOTHING: *const libc::c_char = std::ptr::null();
+    let work = || {
+        // SAFETY: takes a plain integer; this process is a child about to end.
+        check(0, unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: strings are constants; only this child's own copy of the mounts is changed.
+        let done =
+            unsafe { libc::mount(NOTHING, c"/".as_ptr(), NOTHING, private, std::ptr::null()) };
+        check(1, done)?;
+        let (name, place) = (c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr());
+        // SAFETY: as above; the mount is seen, and kept, by this child alone.
+        check(2, unsafe { libc::mount(name, place, name, 0, std::ptr::null()) })
+    };
+    let calls = ["unshare CLONE_NEWNS", "mount MS_PRIVATE", "mount tracefs"];
+    // SAFETY: the work makes system calls only, on constant strings.
+    unsafe { in_child(&calls, work) }
+}
