@@ -78,7 +78,9 @@ struct Terminal {
 
 impl Terminal {
     fn start(command: &str) -> Self {
-        let mut script = bare("script", &["-qec", command, "/dev/null"]);
+        // A shell that stays between would get the keys' signals too, and end of a SIGQUIT.
+        let command = format!("exec {command}");
+        let mut script = bare("script", &["-qec", &command, "/dev/null"]);
         script.env("TERM", "dumb").env("PS1", "$ ").stderr(Stdio::piped());
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let keys = child.stdin.take().unwrap();
