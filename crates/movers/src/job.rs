@@ -23,6 +23,18 @@ pub enum Reflink {
     Always,
 }
 
+/// What becomes of holes, and of zeros, between two regular files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sparse {
+    /// Holes of the source are holes of the target.
+    #[default]
+    Auto,
+    /// The target has no holes: what is a hole in the source is written as zeros.
+    Never,
+    /// Holes of the source, and blocks that hold nothing but zeros, are holes of the target.
+    Always,
+}
+
 /// What is to be moved, under which conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
@@ -38,6 +50,8 @@ pub struct Job<'a> {
     pub by_value: bool,
     /// Whether the target may share the source's extents on the disk.
     pub reflink: Reflink,
+    /// What becomes of holes between two regular files.
+    pub sparse: Sparse,
     /// Whether mapped windows are filled when they are mapped, and not at each first touch.
     pub populate: bool,
     /// Whether mapped windows are to be of huge pages where the file system has them.
@@ -56,6 +70,7 @@ impl<'a> Job<'a> {
             threads: 2,
             by_value: false,
             reflink: Reflink::Auto,
+            sparse: Sparse::Auto,
             populate: false,
             huge_pages: false,
             progress,

@@ -30,7 +30,7 @@ mod splice;
 mod vmsplice;
 
 pub use end::{End, Kind};
-pub use job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome, Reflink, Side, Traffic};
+pub use job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome, Reflink, Side, Sparse, Traffic};
 
 /// What a mover says of itself; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
