@@ -1,4 +1,5 @@
-//! iotomy inside a namespace of process ids, as in a container: it sees its own numbers.
+//! iotomy inside a namespace of process ids and under a root folder of its own, as in a container:
+//! it sees its own numbers and paths.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -29,4 +30,31 @@ fn a_command_is_watched_inside_a_namespace_of_process_ids() {
     assert_eq!(processes[0]["ppid"], 1, "iotomy is the first in its namespace");
     assert_eq!(processes[1]["ppid"], processes[0]["pid"]);
     assert!(record["calls"].as_array().unwrap().iter().any(|row| row["syscall"] == "exit_group"));
+}
+
+#[test]
+fn paths_begin_at_the_root_folder_iotomy_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let under = |words: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--propagation", "private", "sh", "-c"]);
+        unshare.arg(r#"mount --rbind / "$0" && exec chroot "$0" "$@""#).arg(folder.path());
+        unshare.args(words).output().unwrap()
+    };
+    if !under(&["true"]).status.success() {
+        support::skip("unshare --mount or chroot is not allowed here");
+        return;
+    }
+    support::each_observer(|observer| {
+        let iotomy = env!("CARGO_BIN_EXE_iotomy");
+        let options = ["trace", "--observer", observer, "--files", "-o", "/dev/null"];
+        let command = ["--json", "-", "--", "dd", "if=/etc/passwd", "of=/dev/null", "status=none"];
+        let run = under(&[&[iotomy][..], &options, &command].concat());
+        assert!(run.status.success(), "{run:?}");
+        let record: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let files = record["files"].as_array().unwrap();
+        for path in ["/etc/passwd", "/dev/null"] {
+            assert!(files.iter().any(|file| file["path"] == path), "{observer}: {files:#?}");
+        }
+    });
 }

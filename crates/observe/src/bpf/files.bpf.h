@@ -37,6 +37,10 @@ static __always_inline void walk(struct file_name *name, struct path *path)
 	long got;
 
 	for (int i = 0; i < DEPTH; i++) {
+		if ((u64)dentry == root.dentry && (u64)vfs == root.mount) {
+			name->whole = 1;
+			break;
+		}
 		mount = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
 		if (dentry == BPF_CORE_READ(vfs, mnt_root)) {
 			above = BPF_CORE_READ(mount, mnt_parent);
@@ -59,8 +63,11 @@ static __always_inline void walk(struct file_name *name, struct path *path)
 		if (got <= 0 || got > NAME_LEN)
 			break;
 		at += got;
-		if (up == dentry)
+		if (up == dentry) {
+			/* A file without a folder, as memfd_create makes them. */
+			name->whole = 1;
 			break;
+		}
 		dentry = up;
 	}
 	name->length = at;

@@ -296,6 +296,8 @@ int adopt(struct bpf_iter__task *ctx)
 	if (!task || task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
 	sight = bpf_get_current_task_btf()->thread_pid->level;
+	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
+	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
 	tgid = tgid_of(task);
 	if (adoption.tid) {
 		if (pid_of(task) != adoption.tid)

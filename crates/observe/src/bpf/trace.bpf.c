@@ -49,6 +49,9 @@ u64 ended_ns SEC(".data.ended");
 /* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
 u32 sight SEC(".data.sight");
 
+/* iotomy's own root folder, where the paths it shows begin; found by `adopt` like `sight`. */
+struct root root SEC(".data.root");
+
 struct counters counters;
 
 /* floor(log2(v)) + 1 of a byte, 0 for 0. */

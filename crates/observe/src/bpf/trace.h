@@ -35,6 +35,11 @@ struct adoption {
 	__u32 launcher; /* its image is not reported, and ends with its first exec */
 };
 
+struct root {
+	__u64 dentry;
+	__u64 mount;
+};
+
 struct counters {
 	__u64 lost_events;
 	__u64 incomplete_calls;

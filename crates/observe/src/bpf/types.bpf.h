@@ -112,6 +112,10 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct fs_struct {
+	struct path root;
+};
+
 struct percpu_counter {
 	s64 count;
 };
@@ -166,6 +170,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct mm_struct *mm;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct sigpending pending;
