@@ -383,12 +383,15 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
         if observer.declaration().name != "bpf" {
             return; // no ledger
         }
-        let storm = ["thread-storm", "20000"];
-        let mut running = std::process::Command::new(subject()).args(storm).spawn().unwrap();
+        // It is to outlast ten watches, however long they take to begin, and is then killed.
+        let storm = ["thread-storm", "600000"];
+        let mut running =
+            Killed(std::process::Command::new(subject()).args(storm).spawn().unwrap());
         std::thread::sleep(Duration::from_millis(100));
         for _ in 0..10 {
             let duration = Some(Duration::from_millis(50));
-            let target = Target::Process(running.id());
+            assert!(running.0.try_wait().unwrap().is_none(), "it still makes threads");
+            let target = Target::Process(running.0.id());
             let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
             assert_eq!(watched.processes.len(), 1, "{:#?}", watched.processes);
             assert_eq!(watched.still_running.len(), 1);
@@ -396,9 +399,17 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
             let parts = [row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
             assert!(parts.iter().all(|part| *part <= row.thread_ns), "{row:?}");
         }
-        running.kill().unwrap();
-        running.wait().unwrap();
     });
+}
+
+/// A process that does not outlive its test, also when that fails.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -33,12 +33,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (!t || ended_ns)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (t->out_ns)
-		come_back_unseen(t, task, now);
-	t->user_ns += now - t->last_ns - (t->off_ns - t->off_at_last_ns);
+	if (t->left) {
+		if (t->out_ns)
+			come_back_unseen(t, task, now);
+		t->user_ns -= t->off_ns - t->off_at_last_ns;
+		note_boundary(t);
+	}
+	t->user_ns += now - t->last_ns;
 	t->last_ns = now;
-	t->off_at_last_ns = t->off_ns;
-	t->blocked_at_last_ns = t->blocked_ns;
 	call = call_of(task, id);
 	t->call = call;
 	t->in_call = true;
@@ -106,7 +108,7 @@ static __always_inline struct call_stats *row_of(struct thread *t, struct call_k
 	u32 h = key->call & (HOT - 1);
 
 	if (t->hot_call[h] == key->call + 1 && key->thread == t->id)
-		return &t->hot[h];
+		return &t->hot[h].row;
 	return call_row(key, image);
 }
 
@@ -160,7 +162,7 @@ static __always_inline u32 finish_call(struct thread *t, u64 now, struct call_ke
 	spent->blocked_ns = t->blocked_ns - t->blocked_at_last_ns;
 	t->calls_on_cpu_ns += spent->wall_ns - spent->off_ns;
 	t->last_ns = now;
-	t->off_at_last_ns = t->off_ns;
+	note_boundary(t);
 	t->in_call = false;
 	key->thread = t->id;
 	key->call = t->call;
@@ -206,22 +208,26 @@ static __always_inline bool begin_refused(struct thread *t, struct task_struct *
  */
 static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 {
-	u32 h = t->call & (HOT - 1), took, returned;
-	struct call_stats *c = &t->hot[h];
+	u32 h = t->call & (HOT - 1), took;
+	struct hot_row *hot = &t->hot[h];
+	struct call_stats *c = &hot->row;
 	u64 wall = now - t->last_ns;
 
-	if (!t->in_call || t->hot_call[h] != t->call + 1 || t->call_thread || ret < 0 ||
-	    t->off_ns != t->off_at_last_ns || knobs.by_file)
+	if (!t->in_call || t->hot_call[h] != t->call + 1 || t->call_thread || t->left ||
+	    knobs.by_file)
 		return false;
 	took = slot_of(wall);
-	returned = slot_of(ret);
 	/* A counter at its end is carried by the long way. */
-	if (took >= PLAIN_SLOTS || returned >= SLOTS || c->plain[took] == -1U ||
-	    c->returns[returned] == -1U)
+	if (took >= PLAIN_SLOTS || c->plain[took] == -1U)
 		return false;
+	if ((u64)ret != hot->usual || hot->times == -1U) {
+		if (ret < 0)
+			return false;
+		book_usual(t, h);
+		hot->usual = ret;
+	}
+	hot->times++;
 	c->plain[took]++;
-	c->returns[returned]++;
-	c->bytes += ret;
 	c->wall_ns += wall;
 	if (wall > c->max_ns)
 		c->max_ns = wall;
@@ -261,7 +267,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (!t || ended_ns)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (t->out_ns)
+	if (t->left && t->out_ns)
 		come_back_unseen(t, task, now);
 	if (count_usual(t, now, ret))
 		return 0;

@@ -142,6 +142,14 @@ static __always_inline void come_back_unseen(struct thread *t, struct task_struc
 	come_back(t, now - t->out_ns > ran ? now - ran : t->out_ns);
 }
 
+/* What stands at a boundary between user and kernel. */
+static __always_inline void note_boundary(struct thread *t)
+{
+	t->off_at_last_ns = t->off_ns;
+	t->blocked_at_last_ns = t->blocked_ns;
+	t->left = false;
+}
+
 /* Books the time since the last boundary as the side the thread was on. */
 static __always_inline void close_span(struct thread *t, u64 now)
 {
@@ -152,8 +160,7 @@ static __always_inline void close_span(struct thread *t, u64 now)
 	else
 		t->user_ns += span;
 	t->last_ns = now;
-	t->off_at_last_ns = t->off_ns;
-	t->blocked_at_last_ns = t->blocked_ns;
+	note_boundary(t);
 }
 
 /* Resident pages; the kernel's own sum is exact to some 32 pages a CPU. */
@@ -330,6 +337,7 @@ int adopt(struct bpf_iter__task *ctx)
 	newcomer.attached = !adoption.tid;
 	if (!task->on_cpu) {
 		newcomer.out_ns = now;
+		newcomer.left = true;
 		newcomer.runtime_out_ns = newcomer.runtime_ns;
 		newcomer.slept = task->__state != 0;
 	}
@@ -387,6 +395,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	}
 	t->newborn = true;
 	t->out_ns = now;
+	t->left = true;
 	return 0;
 }
 

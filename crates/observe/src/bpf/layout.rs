@@ -68,11 +68,11 @@ impl Wire for CallKey {
 pub(super) struct CallStats {
     pub(super) wall_ns: u64,
     pub(super) max_ns: u64,
-    pub(super) bytes: u64,
+    pub(super) plain: [u32; PLAIN_SLOTS],
     pub(super) image: u32,
     pub(super) in_flight: u32,
+    pub(super) bytes: u64,
     pub(super) returns: [u32; SLOTS],
-    pub(super) plain: [u32; PLAIN_SLOTS],
 }
 
 impl Wire for CallStats {
@@ -82,11 +82,11 @@ impl Wire for CallStats {
         Self {
             wall_ns: from.u64(),
             max_ns: from.u64(),
-            bytes: from.u64(),
+            plain: std::array::from_fn(|_| from.u32()),
             image: from.u32(),
             in_flight: from.u32(),
+            bytes: from.u64(),
             returns: std::array::from_fn(|_| from.u32()),
-            plain: std::array::from_fn(|_| from.u32()),
         }
     }
 }

@@ -68,6 +68,24 @@ static __noinline void warm(struct thread *t, u16 call)
 		t->hot_call[call & (HOT - 1)] = call + 1;
 }
 
+/* Books the usual returns of a hot row that were only counted so far. */
+static __always_inline void book_usual(struct thread *t, u32 h)
+{
+	struct hot_row *hot = &t->hot[h];
+	struct call_key key = {.thread = t->id, .call = t->hot_call[h] - 1};
+	u32 slot = slot_of(hot->usual), *counter, before;
+
+	if (slot >= SLOTS)
+		return;
+	counter = &hot->row.returns[slot];
+	before = *counter;
+	*counter += hot->times;
+	if (*counter < before)
+		carry(&key, t->image, CARRY_RETURNS + slot);
+	hot->row.bytes += hot->times * hot->usual;
+	hot->times = 0;
+}
+
 /* Puts the thread's hot rows into the table, beside those they went on from. */
 static __always_inline void cool(struct thread *t)
 {
@@ -78,13 +96,14 @@ static __always_inline void cool(struct thread *t)
 		if (!t->hot_call[h])
 			continue;
 		key.call = t->hot_call[h] - 1;
+		book_usual(t, h);
 		t->hot_call[h] = 0;
-		t->hot[h].image = t->image;
+		t->hot[h].row.image = t->image;
 		to = bpf_map_lookup_elem(&calls, &key);
 		if (to)
-			*to = t->hot[h];
+			*to = t->hot[h].row;
 		else
 			lose();
-		t->hot[h] = no_calls;
+		t->hot[h].row = no_calls;
 	}
 }

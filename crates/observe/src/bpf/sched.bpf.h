@@ -49,6 +49,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			announce(t->id);
 		} else if (!ended_ns) {
 			t->out_ns = now;
+			t->left = true;
 			t->runtime_out_ns = prev->se.sum_exec_runtime;
 			t->slept = !preempt && prev_state;
 		}

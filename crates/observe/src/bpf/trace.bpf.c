@@ -65,34 +65,53 @@ const volatile u8 bits_of[256] = {
 	0, 1, R2(2), R4(3), R8(4), R16(5), R32(6), R64(7), R64(8), R64(8),
 };
 
+/*
+ * The row of a call that proves frequent, by call number: found without a look-up, and added beside
+ * its row in `calls` when the thread leaves the image. Most calls return what they returned before:
+ * those are only counted until another value comes.
+ */
+struct hot_row {
+	u64 usual; /* the value last returned */
+	u64 times; /* it was returned, not yet in `row` */
+	struct call_stats row;
+	u64 pad[2];
+};
+_Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
+
 /* A watched thread, in one program image. */
 struct thread {
-	/* The last boundary between user and kernel, and what stood then. */
-	u64 last_ns;
-	u64 off_at_last_ns;
-	u64 blocked_at_last_ns;
-	/* Off its CPU since it is watched; of that, asleep. */
-	u64 off_ns;
-	u64 blocked_ns;
-	u64 out_ns; /* when it last left its CPU; 0 while on it */
-	u64 woken_ns;
-	u64 runtime_out_ns; /* the task's run time when it last left its CPU */
+	/*
+	 * What every call looks at. The kernel places this struct 8 bytes into a cache line: these
+	 * fill the rest of it.
+	 */
+	u64 last_ns; /* the last boundary between user and kernel */
 	/* In the current image. */
 	u64 user_ns;
 	u64 calls_on_cpu_ns;
-	u32 id;
-	u32 image;
-	u32 closed; /* its books are; the task may stay on as a zombie */
+	u16 hot_call[HOT]; /* of a row in `hot`: its call + 1; 0 is none */
 	u16 call;
 	bool in_call;
-	bool launcher; /* iotomy's own child, before its exec: not reported */
-	bool newborn;  /* has yet to return from the call that made it */
-	bool attached; /* may have been inside a call when the watch began */
-	bool slept;    /* out_ns began a sleep, not a preemption */
-	u8 transfer;
-	/* A call that began in another image (exec): that thread's id and its time there. */
-	u32 call_thread;
+	bool left;	 /* its CPU since the last boundary: the next has more to book */
+	u32 call_thread; /* of a call that began in another image (exec): that thread's id */
+	u32 id;
+	u32 image;
+	u64 off_ns; /* off its CPU since it is watched */
+
+	u64 blocked_ns; /* of that, asleep */
+	/* What stood at the last boundary; behind it only while `left`. */
+	u64 off_at_last_ns;
+	u64 blocked_at_last_ns;
+	u64 out_ns; /* when it last left its CPU; 0 while on it */
+	u64 woken_ns;
+	u64 runtime_out_ns; /* the task's run time when it last left its CPU */
+	u32 closed;	    /* its books are; the task may stay on as a zombie */
+	bool launcher;	    /* iotomy's own child, before its exec: not reported */
+	bool newborn;	    /* has yet to return from the call that made it */
+	bool attached;	    /* may have been inside a call when the watch began */
+	bool slept;	    /* out_ns began a sleep, not a preemption */
+	/* A call that began in another image: its image, and its time there. */
 	u32 call_image;
+	u8 transfer;
 	u64 wall_before_ns;
 	u64 call_off_before_ns;
 	u64 call_blocked_before_ns;
@@ -110,13 +129,11 @@ struct thread {
 	/* What the current call moves bytes from and to. */
 	struct file_key from;
 	struct file_key to;
-	/*
-	 * Rows of calls that prove frequent, by call number: found without a look-up, and added to
-	 * their rows in `calls` when the thread leaves the image.
-	 */
-	u16 hot_call[HOT]; /* the call + 1; 0 is none */
-	struct call_stats hot[HOT];
+	u64 pad[5];
+	struct hot_row hot[HOT];
 };
+_Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");
+_Static_assert((8 + __builtin_offsetof(struct thread, hot)) % 64 == 0, "rows begin lines");
 
 /* What a thread `adopt` finds begins with: whole before the thread itself can see any of it. */
 struct thread newcomer SEC(".data.newcomer");

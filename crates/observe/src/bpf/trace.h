@@ -67,11 +67,11 @@ struct call_key {
 struct call_stats {
 	__u64 wall_ns;
 	__u64 max_ns;
-	__u64 bytes;
+	__u32 plain[PLAIN_SLOTS];
 	__u32 image;
 	__u32 in_flight;
+	__u64 bytes;
 	__u32 returns[SLOTS];
-	__u32 plain[PLAIN_SLOTS];
 	__u32 pad;
 };
 
