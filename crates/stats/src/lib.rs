@@ -1,0 +1,41 @@
+//! What paired measurements say, and how surely: the order of runs, estimates with intervals, and
+//! verdicts that may be looked for as often as one likes.
+//!
+//! Pure: no clock, no I/O, and no chance but from a seed. The one rule of the crate: a statement of
+//! 95 % is wrong at most 5 times in 100 whatever the noise is distributed like, because what it
+//! rests on is the random order of the runs, which [`order`] deals out, and not a model of the
+//! machine.
+
+mod bootstrap;
+pub mod order;
+pub mod sequential;
+mod signed_rank;
+mod summary;
+
+pub use bootstrap::mean_interval;
+pub use signed_rank::{CriticalRanks, shift_interval};
+pub use summary::{Summary, mad, mean, median, quantile, stddev};
+
+/// A figure and the interval it lies in with the confidence asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub point: f64,
+    /// The least it may be.
+    pub low: f64,
+    /// The most it may be.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Each of the three through a function that rises, as `exp` does.
+    #[must_use]
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        Self { point: rising(self.point), low: rising(self.low), high: rising(self.high) }
+    }
+
+    /// Whether `value` is inside, its ends included.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
