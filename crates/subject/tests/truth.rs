@@ -230,6 +230,11 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
             assert!(on_cpu_ns >= 95_000_000, "{row:?}");
             assert!(on_cpu_ns * 100 <= by_kernel_ns * 105, "{row:?} {process:?}");
             assert!(blocked_ns <= 5_000_000, "{row:?}");
+            // The ledger's time on a CPU, taken from one clock, is the scheduler's own account of it.
+            let ledger = &watched.ledger[0];
+            let booked_ns = ledger.user_ns + ledger.calls_on_cpu_ns;
+            let apart_ns = booked_ns.abs_diff(by_kernel_ns);
+            assert!(apart_ns * 50 <= ledger.thread_ns + 50_000_000, "{ledger:?} {process:?}");
         }
         assert!(process.max_rss_bytes >= 16 << 20);
     });
