@@ -21,7 +21,9 @@ use iotomy_sys::mapping::Window;
 use crate::patience::patiently;
 use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+};
 
 /// Bytes a window, as cat on Solaris had it.
 const WINDOW: u64 = 8 << 20;
@@ -40,6 +42,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek"],
     by_reference: false,
     positioned: true,
+    holes: Holes::Filled,
 };
 
 impl Mover for MmapWrite {

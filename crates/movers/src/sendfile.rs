@@ -16,7 +16,7 @@ use crate::in_kernel::{MOST, by_value_kept, probed, traffic};
 use crate::patience::patiently_both;
 use crate::position::apart;
 use crate::refusal::{is_suspicious_end, only, plain, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
 
 pub(crate) struct Sendfile;
 
@@ -29,6 +29,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["sendfile", "ppoll", "fstat", "lseek"],
     by_reference: true,
     positioned: false,
+    holes: Holes::Filled,
 };
 
 impl Mover for Sendfile {

@@ -26,7 +26,7 @@ use crate::patience::{patiently, patiently_both};
 use crate::position::{apart, give_back};
 use crate::read_write::{pump, put_all, traffic as pumped};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
 
 /// The size of a wide pipe in bytes, when the kernel allows it: `/proc/sys/fs/pipe-max-size` as it is
 /// unless somebody changed it.
@@ -44,6 +44,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat"],
     by_reference: true,
     positioned: false,
+    holes: Holes::Filled,
 };
 
 impl Mover for Splice {

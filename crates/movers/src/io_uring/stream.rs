@@ -5,14 +5,15 @@
 //! it reports the bytes of the first but leaves the position in front of them.
 
 use rustix::event::PollFlags;
-use rustix::fs::{SeekFrom, seek, tell};
+use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
 
 use super::{Failure, errno};
 use crate::patience::wait_for;
-use crate::{End, Job, Kind, Side};
+use crate::position::start;
+use crate::{End, Job, Side};
 
 /// The run so far. Slots are used in turns.
 struct Stream<'a, 'b, 'fd> {
@@ -69,13 +70,6 @@ pub(super) fn carry(
             };
             Err(Failure { lost, ..Failure::new(call, side, stream.moved, e) })
         }
-    }
-}
-
-fn start(end: &End<'_>) -> Option<u64> {
-    match end.kind() {
-        Kind::Regular | Kind::Block => tell(end.fd()).ok(),
-        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod ends;
 pub(crate) mod folders;
+pub(crate) mod layouts;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU64;
