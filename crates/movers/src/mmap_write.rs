@@ -8,6 +8,10 @@
 //! The one copy is the write's; the price is the mapping: a page fault for each page not populated,
 //! and the tables made and torn down for each window. This is how cat worked on Solaris.
 //!
+//! A hole of a file in memory (tmpfs) does not survive a look through a mapping: the page fault gives
+//! the source a page there. [`crate::chooser::run`] keeps windows off holes unless these are to be
+//! written as zeros.
+//!
 //! The one invariant: this process never looks into a window, it hands it to write(2). A page the
 //! file has lost meanwhile is an `EFAULT` then, which is the source's end and no SIGBUS. In the page
 //! that holds the new end the lost bytes read as zeroes, so each write goes no further than the

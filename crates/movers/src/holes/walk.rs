@@ -16,6 +16,10 @@ use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Side, Traff
 /// gone by the time its end is asked for is taken to have, so that the walk goes on.
 const LEAST: u64 = 4096;
 
+/// The magic number of xfs, which allocates ahead of a file that grows, for bytes that do not come
+/// where the next is a hole, and keeps that once the file has grown past it.
+const XFS: u64 = 0x5846_5342;
+
 /// A run under way.
 pub(super) struct Walk<'a, 'fd> {
     mover: &'a dyn Mover,
@@ -306,18 +310,21 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             .map_err(|e| self.failed("lseek", Side::Target, e))
     }
 
-    /// Gives the target the gap as far as it lies over what the target holds.
+    /// Gives the target the gap as far as it lies over what the target holds, and frees what was
+    /// allocated for the rest in advance.
     fn fill(&mut self) -> Result<(), MoveError> {
         let at = self.target_start + self.moved;
         let over = self.length.saturating_sub(at).min(self.gap);
-        if over == 0 {
-            return Ok(());
-        }
-        if self.punch(at, over) {
+        if over > 0 && self.punch(at, over) {
             self.gap_reached(over);
-            return Ok(());
+        } else if over > 0 {
+            self.write_zeros(over)?;
         }
-        self.write_zeros(over)
+        if self.gap > 0 && self.target.magic() == XFS {
+            // Only a matter of room: where it is refused, the file takes more.
+            self.punch(self.target_start + self.moved, self.gap);
+        }
+        Ok(())
     }
 
     /// Gives the target the whole gap.
