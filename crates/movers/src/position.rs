@@ -52,11 +52,11 @@ impl Positions {
     }
 }
 
-/// Where an end stands that has a position.
-pub(crate) fn start(end: &End<'_>) -> Option<u64> {
+/// Where an end stands, if it is of a kind that has a position.
+pub(crate) fn start(end: &End<'_>) -> Result<Option<u64>, Errno> {
     match end.kind() {
-        Kind::Regular | Kind::Block => tell(end.fd()).ok(),
-        _ => None,
+        Kind::Regular | Kind::Block => tell(end.fd()).map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -149,7 +149,8 @@ fn holes_are_kept_or_filled_by_every_mover_on_every_file_system() {
 
 #[test]
 fn holes_over_what_the_target_holds_are_punched() {
-    for folder in everywhere() {
+    // What the build is on is one of the kinds there are images of, on a slower disk.
+    for folder in everywhere().into_iter().skip(1) {
         let (source, target) = (folder.path().join("source"), folder.path().join("target"));
         for (layout, parts) in layouts::all() {
             let all = layouts::make(&source, &parts);

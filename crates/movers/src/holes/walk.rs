@@ -1,6 +1,6 @@
 //! One run over extents: what has reached the target, and what is still a gap in front of it.
 
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatvfs, ftruncate, seek};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatvfs, ftruncate, seek, tell};
 use rustix::io::Errno;
 
 use iotomy_sys::buffer::Aligned;
@@ -72,8 +72,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             source,
             target,
             job,
-            source_start: start(source),
-            target_start: start(target).ok_or(("lseek", Errno::SPIPE))?,
+            source_start: start(source).map_err(|errno| ("lseek", errno))?,
+            target_start: tell(target.fd()).map_err(|errno| ("lseek", errno))?,
             moved: 0,
             gap: 0,
             taken: 0,

@@ -42,13 +42,14 @@ pub(super) fn carry(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<u64, Failure> {
+    let start = |end, side| start(end).map_err(|e| Failure::new("lseek", side, 0, e));
     let mut stream = Stream {
         ring,
         source,
         target,
         job,
-        source_start: start(source),
-        target_start: start(target),
+        source_start: start(source, Side::Source)?,
+        target_start: start(target, Side::Target)?,
         taken: 0,
         moved: 0,
         reading: None,

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::fs::{SeekFrom, seek};
 
@@ -28,6 +29,9 @@ impl Part {
 pub(crate) use Part::{Data, Hole, Zeros};
 
 const MIB: usize = 1 << 20;
+
+/// What data parts begin with, and hold no more of.
+static DATA: LazyLock<Vec<u8>> = LazyLock::new(|| content(2 * MIB));
 
 /// Every layout there is a reason for.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Part>)> {
@@ -57,9 +61,9 @@ pub(crate) fn make(path: &Path, parts: &[Part]) -> Vec<u8> {
     for part in parts {
         match *part {
             Data(length) => {
-                let data = content(length);
-                file.write_all_at(&data, all.len() as u64).unwrap();
-                all.extend(data);
+                let data = &DATA[..length];
+                file.write_all_at(data, all.len() as u64).unwrap();
+                all.extend_from_slice(data);
             }
             Zeros(length) => {
                 file.write_all_at(&vec![0; length], all.len() as u64).unwrap();
