@@ -18,7 +18,7 @@
 //! does not count (it is the *gap*) before bytes behind it have arrived, or the file was extended.
 //!
 //! A source that changes meanwhile: no more extents are looked for than its size held when the run
-//! began, and each is at least a block, so the walk ends; an extent that gives less than it held
+//! began, and each has a length, so the walk ends; an extent that gives less than it held
 //! ends it too. Then the source is read on from there to its end, as by any mover.
 
 mod walk;

@@ -12,8 +12,8 @@ use crate::position::start;
 use crate::read_write::{pump, put_all, take, traffic};
 use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Side, Traffic};
 
-/// What a data extent is taken to have at least, in bytes: a block. It is what an extent that is
-/// gone by the time its end is asked for is taken to have, so that the walk goes on.
+/// What a data extent is taken to have that is gone by the time its end is asked for, in bytes: a
+/// block, so that the walk goes on. Also the size of blocks where the file system does not tell.
 const LEAST: u64 = 4096;
 
 /// The magic number of xfs, which allocates ahead of a file that grows, for bytes that do not come
@@ -171,7 +171,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             return Ok(None);
         }
         Ok(match self.seek(SeekFrom::Hole(data))? {
-            Place::At(hole) => Some(hole.max(data + LEAST).min(end)),
+            Place::At(hole) if hole > data => Some(hole.min(end)),
+            Place::At(_) => Some(end.min(data + LEAST)),
             // The file has shrunk, or nobody knows: moving tells.
             Place::None | Place::Unknown => Some(end),
         })
