@@ -20,13 +20,11 @@ use rustix::io::Errno;
 
 use iotomy_sys::extent::first_place;
 
-use crate::in_kernel::{MOST, probed};
-use crate::patience::patiently_both;
+use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};
-use crate::refusal::{is_suspicious_end, only, plain, refused_or_failed};
+use crate::refusal::{only, plain};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side,
-    Sparse, Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse, Traffic,
 };
 
 pub(crate) struct CopyFileRange;
@@ -106,36 +104,8 @@ impl Mover for CopyFileRange {
             Ok(start) => start,
             Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
         };
-        let (mut bytes, mut figures) = (0, Traffic::default());
-        loop {
-            let want = job.want(bytes, MOST);
-            if want == 0 {
-                break;
-            }
-            let answer = patiently_both(source.fd(), target.fd(), || {
-                copy_file_range(source.fd(), None, target.fd(), None, want)
-            });
-            match answer {
-                Ok(0) if bytes == 0 && is_suspicious_end(source) => {
-                    return Ok(Outcome::Refused { call: "copy_file_range", errno: None });
-                }
-                Ok(0) => break,
-                Ok(moved) => {
-                    figures = figures + traffic(source, target, start.behind(bytes), moved as u64);
-                    bytes += moved as u64;
-                    job.advance(moved as u64);
-                }
-                Err(e) => {
-                    return refused_or_failed(
-                        &DECLARATION,
-                        "copy_file_range",
-                        Side::of(e),
-                        bytes,
-                        e,
-                    );
-                }
-            }
-        }
-        Ok(Outcome::Done(Moved { bytes, traffic: figures }))
+        let call = |want| copy_file_range(source.fd(), None, target.fd(), None, want);
+        let figures = |before, bytes| traffic(source, target, start.behind(before), bytes);
+        repeat(&DECLARATION, source, target, job, call, figures)
     }
 }
