@@ -156,7 +156,8 @@ fn holes_over_what_the_target_holds_are_punched() {
             let all = layouts::make(&source, &parts);
             let holes = all.len() as u64
                 - extents(&source).iter().map(|(from, until)| until - from).sum::<u64>();
-            for mover in movers() {
+            // Past the page cache each extent waits for a disk; runs into new files show the same.
+            for mover in movers().filter(|mover| name(*mover) != "direct") {
                 for (old, seek) in [(8 << 20, 0), (8 << 20, 1 << 20), (100_000, 8192), (100, 9000)]
                 {
                     let label = format!("{}, {layout}, on {}", name(mover), folder.name);
