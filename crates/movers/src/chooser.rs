@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 use crate::splice::PIPE_SIZE;
-use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink};
+use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes};
 
 /// A mover to be tried.
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let mut plan = Plan { steps: Vec::new(), unsuited: Vec::new() };
     for &(name, reason) in order {
         let Some(mover) = crate::mover(name) else { continue };
-        match mover.serves(source, target, job) {
+        match suits(mover, source, target, job) {
             Ok(()) => plan.steps.push(Step { mover, reason }),
             Err(reason) => plan.unsuited.push(Unsuited { mover: name, reason }),
         }
@@ -83,7 +83,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     for mover in MOVERS {
         let name = mover.declaration().name;
         if !order.iter().any(|(known, _)| *known == name) {
-            let reason = match mover.serves(source, target, job) {
+            let reason = match suits(*mover, source, target, job) {
                 Err(reason) => reason,
                 Ok(()) if mover.declaration().calls.is_empty() => "it moves nothing".to_owned(),
                 Ok(()) => "others are faster on this route".to_owned(),
@@ -92,6 +92,27 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
         }
     }
     plan
+}
+
+/// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
+/// a plan has no steps.
+///
+/// # Errors
+/// Why it cannot.
+pub fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+    holes::possible(target, job)
+}
+
+/// Says why not when a mover cannot serve this pair as the job wants it.
+fn suits(
+    mover: &dyn Mover,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(), String> {
+    holes::possible(target, job)?;
+    mover.serves(source, target, job)?;
+    holes::suits(mover, job)
 }
 
 /// The plan of one mover that was asked for by name.
@@ -104,7 +125,7 @@ pub fn only(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Plan, String> {
-    mover.serves(source, target, job)?;
+    suits(mover, source, target, job)?;
     let step = Step { mover, reason: "asked for by name" };
     Ok(Plan { steps: vec![step], unsuited: Vec::new() })
 }
@@ -113,6 +134,10 @@ pub fn only(
 ///
 /// Pipes at the ends are widened to 1 MiB where the kernel allows it, and stay so: each wake-up of
 /// the other side moves sixteen times as much. A mover run by itself leaves them as they are.
+///
+/// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
+/// should it refuse one after the first, the rest is read and written, and it still is the mover of
+/// the report.
 ///
 /// # Errors
 /// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
@@ -129,7 +154,7 @@ pub fn run(
     }
     for step in &plan.steps {
         let name = step.mover.declaration().name;
-        match step.mover.run(source, target, job)? {
+        match holes::run(step.mover, source, target, job)? {
             Outcome::Done(moved) => return Ok(Report { mover: Some(name), moved, refused }),
             Outcome::Refused { call, errno } => refused.push(Refused { mover: name, call, errno }),
         }
@@ -155,6 +180,9 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
     if job.reflink == Reflink::Always {
         return ONLY_SHARED;
     }
+    if job.sparse == Sparse::Always {
+        return LOOKING;
+    }
     match (source.kind(), target.kind()) {
         (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
         (_, Kind::Regular) if target.is_append() => APPENDING,
@@ -173,6 +201,9 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
 const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot: two copies");
 
 static ONLY_SHARED: Order = &[("reflink", "nothing but shared extents was asked for")];
+
+static LOOKING: Order =
+    &[("read-write", "it has the bytes at hand, and a block of zeros becomes a hole")];
 
 // Sizes mean nothing and offloads end at once; such files are small.
 static MADE_UP: Order =

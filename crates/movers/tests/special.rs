@@ -333,6 +333,49 @@ fn figures_say_what_was_referenced_copied_and_touched() {
 }
 
 #[test]
+fn copies_by_the_file_system_are_counted_as_shared_only_where_they_are() {
+    const N: u64 = 1 << 20;
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let folder = match folders::image(kind) {
+            Ok(folder) => folder,
+            Err(reason) => {
+                println!("skipped 1: {reason}");
+                continue;
+            }
+        };
+        let all = content(2 << 20);
+        for wanted in ["copy-file-range", "parallel"] {
+            // Extents are shared in blocks: from the middle of one there is only copying, whatever
+            // the target shared before with a third.
+            for (at, shares) in [(0, kind != "ext4"), (4096, kind != "ext4"), (1000, false)] {
+                for shared_before in [false, true] {
+                    let label = format!("{wanted} on {kind} from {at}, {shared_before}");
+                    let mut source = ends::source(From::File(0), &all, folder.path()).fd.into();
+                    File::seek(&mut source, SeekFrom::Start(at)).unwrap();
+                    let target = ends::target(To::File, folder.path());
+                    if shared_before {
+                        std::fs::write(folder.path().join("third"), content(3 << 20)).unwrap();
+                        let third = File::open(folder.path().join("third")).unwrap();
+                        third.sync_all().unwrap();
+                        let _ = rustix::fs::ioctl_ficlone(&target.fd, &third);
+                    }
+                    let progress = AtomicU64::new(0);
+                    let job = Job { count: Some(N), ..job(&progress) };
+                    let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                    let mover = iotomy_movers::mover(wanted).unwrap();
+                    let Outcome::Done(moved) = mover.run(&from, &to, &job).unwrap() else {
+                        panic!("{label}: refused")
+                    };
+                    let traffic = moved.traffic;
+                    let expected = if shares { (N, 0) } else { (0, N) };
+                    assert_eq!((traffic.referenced, traffic.copied), expected, "{label}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn who_wants_only_shared_extents_gets_nothing_else() {
     let progress = AtomicU64::new(0);
     let job = Job { reflink: Reflink::Always, ..job(&progress) };

@@ -10,6 +10,7 @@ pub mod caller;
 pub mod clone_range;
 pub mod copy_ring;
 pub mod errno;
+pub mod extent;
 pub mod launch;
 pub mod mapping;
 pub mod probe;
