@@ -16,6 +16,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
+    Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
