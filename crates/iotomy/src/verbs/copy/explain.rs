@@ -18,10 +18,10 @@ use super::target::Target;
 /// What is said before anything moves.
 pub(super) fn plan(args: &CopyArgs, source: &Source, target: &Target<'_>, plan: &Plan) {
     let mut text = String::new();
-    let names = [(&source.name, source.end(), "source"), (&target.name, target.end(), "target")];
-    for (name, end, role) in names {
-        let _ = writeln!(text, "{role:<9} {}: {}", printable(name, true), described(&end));
-    }
+    let (from, to) = (described(&source.end()), described(&target.end_as_found()));
+    let new = if target.changes_its_folder() { "new " } else { "" };
+    let _ = writeln!(text, "source    {}: {from}", printable(&source.name, true));
+    let _ = writeln!(text, "target    {}: {new}{to}", printable(&target.name, true));
     let _ = writeln!(text, "contract  {}", contract(args));
     for (at, step) in plan.steps.iter().enumerate() {
         let role = if at == 0 { "plan" } else { "then" };
@@ -94,7 +94,7 @@ fn contract(args: &CopyArgs) -> String {
         When::Never => "extents must not be shared",
         When::Always => "extents must be shared",
     };
-    format!("later writes to the source {shows} show through; {holes}; {extents}")
+    format!("later writes {shows} show through; {holes}; {extents}")
 }
 
 fn described(end: &End<'_>) -> String {

@@ -84,14 +84,14 @@ impl Source {
         self.hold.as_fd()
     }
 
-    /// How many bytes it has from here on, where that is known.
+    /// How many bytes it has, where that is known: from here on of standard input, else all.
     pub(super) fn left(&self) -> Option<u64> {
         if !self.end().has_true_size() {
             return None;
         }
         let at = match self.hold {
-            Hold::Own(_) if self.end().size() == 0 => 0,
-            _ => tell(self.fd()).ok()?,
+            Hold::Own(_) => 0,
+            Hold::Standard(fd) => tell(fd).ok()?,
         };
         Some(self.end().size().saturating_sub(at))
     }

@@ -134,6 +134,11 @@ impl<'a> Target<'a> {
         End::known(self.fd(), &stat, self.flags, self.magic)
     }
 
+    /// What it was before anything was done to it.
+    pub(super) fn end_as_found(&self) -> End<'_> {
+        End::known(self.fd(), &self.stat, self.flags, self.magic)
+    }
+
     /// The descriptor.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()

@@ -69,8 +69,11 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
     for path in sources.iter().filter(|path| !is_standard(path, INPUT)) {
         let name = path.to_string_lossy().into_owned();
         let stat = stat(path).map_err(|e| unreadable(&name, &e.into()))?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            return Err(is_folder(&name));
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => return Err(is_folder(&name)),
+            // As opening it would say.
+            FileType::Socket => return Err(unreadable(&name, &Errno::NXIO.into())),
+            _ => {}
         }
         accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
             .map_err(|e| unreadable(&name, &e.into()))?;
