@@ -7,7 +7,6 @@ mod verbs;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use iotomy_record::printable;
 
 use crate::cli::{Cli, Verb};
@@ -16,7 +15,7 @@ use crate::cli::{Cli, Verb};
 const COULD_NOT_RUN: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
