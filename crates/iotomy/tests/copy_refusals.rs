@@ -159,6 +159,7 @@ fn options_that_do_not_fit_the_ends_are_refused() {
         (&["--json", "a", "a", "c"], "--json a would be written over a"),
         (&["--json", "c", "a", "c"], "--json c would be written over c"),
         (&["--json", "-", "a", "-"], "--json - would be written over -"),
+        (&["--json", "d/a", "a", "d"], "--json d/a would be written over d/a"),
         (&["a"], "no target was named"),
     ] {
         let output = folder.run(words);

@@ -152,8 +152,14 @@ fn a_file_added_to_itself_is_refused_and_stays() {
     let output = folder.command(&["-", "a"]).stdin(File::open(&path).unwrap()).output().unwrap();
     assert!(refused(2, &output).contains("the same file"));
     assert_eq!(folder.read("a"), b"some text");
+    let mut command = folder.command(&["/etc/hostname", "-", "a"]);
+    let output = command.stdin(File::open(&path).unwrap()).output().unwrap();
+    assert!(refused(2, &output).contains("cannot copy standard input to a: they are the same"));
+    assert_eq!(folder.read("a"), b"some text");
     // With nothing left to be read, nothing is added.
     fs::write(&path, "").unwrap();
-    assert!(folder.command(&["a", "-"]).stdout(appending()).status().unwrap().success());
-    assert!(folder.read("a").is_empty());
+    for words in [&["a", "-"][..], &["a", "a", "-"]] {
+        assert!(folder.command(words).stdout(appending()).status().unwrap().success(), "{words:?}");
+        assert!(folder.read("a").is_empty());
+    }
 }

@@ -63,7 +63,8 @@ fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
     said(&["generate", "man", man.to_str().unwrap()]);
-    for name in ["iotomy.1", "iotomy-trace.1", "iotomy-copy.1", "iotomy-show.1", "iotomy-doctor.1"] {
+    for name in ["iotomy.1", "iotomy-trace.1", "iotomy-copy.1", "iotomy-show.1", "iotomy-doctor.1"]
+    {
         let page = fs::read_to_string(man.join(name)).unwrap();
         assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
     }

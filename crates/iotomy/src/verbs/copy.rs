@@ -29,7 +29,7 @@ use iotomy_movers::{MoveError, Moved, Traffic};
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{same_output, save_copy};
 use iotomy_record::{Copy, CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
-use rustix::fs::{Mode, OFlags, Stat, open};
+use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 
 use self::fault::Stop;
 pub(crate) use self::options::CopyArgs;
@@ -47,6 +47,8 @@ struct Session<'a> {
     args: &'a CopyArgs,
     systems: FileSystems,
     meter: Meter,
+    /// Whether several targets are filled, whose sizes are not all known in front.
+    is_folder: bool,
     moved: Moved,
     fsync: Duration,
     /// Whether all that was read back was right; nothing was when it is `None`.
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     let started = args.json.is_some().then(SystemTime::now);
     let mut session = Session::new(args);
     match folder(target) {
-        Some(folder) => session.into_folder(sources, target, &folder),
+        Some(folder) => session.fill_folder(sources, target, &folder),
         None => {
             let place = Where { folder: None, name: target, path: target };
             session.part(sources, place);
@@ -99,16 +101,13 @@ fn folder(target: &Path) -> Option<OwnedFd> {
 /// Refuses a record that would take the place of what is copied; returns the current folder.
 fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
-    let is_free = |path: &Path| {
-        // A source `-` is not the standard output that a record `-` is.
-        let input = path == Path::new("-") && json == Path::new("-");
-        input || !same_output(json, path, &here)
-    };
-    let clash = if same_output(json, target, &here) {
-        Some(target)
-    } else {
-        sources.iter().map(PathBuf::as_path).find(|path| !is_free(path))
-    };
+    let is_taken = |path: &Path| same_output(json, path, &here);
+    let mut named = vec![target.to_path_buf()];
+    for source in sources.iter().filter(|source| !is_standard(source, INPUT)) {
+        named.push(source.clone());
+        named.extend(source.file_name().map(|name| target.join(name)));
+    }
+    let clash = named.into_iter().find(|path| is_taken(path));
     match clash {
         Some(path) => {
             let (json, path) = (json.display(), path.display());
@@ -124,6 +123,7 @@ impl<'a> Session<'a> {
             args,
             systems: FileSystems::default(),
             meter: Meter::new(args.progress),
+            is_folder: false,
             moved: Moved::default(),
             fsync: Duration::ZERO,
             verified: None,
@@ -135,7 +135,8 @@ impl<'a> Session<'a> {
 
     /// Copies every source into a folder, under the last part of its name. One that fails does not
     /// keep the others from being copied.
-    fn into_folder(&mut self, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
+    fn fill_folder(&mut self, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
+        self.is_folder = sources.len() > 1;
         let mut made: HashSet<&OsStr> = HashSet::new();
         for source in sources {
             let name = match source.file_name() {
@@ -198,14 +199,18 @@ impl<'a> Session<'a> {
 
     /// What the meter is to count up to, with the sources that will come after `first`.
     fn expect<'s>(&mut self, first: &Source, rest: impl Iterator<Item = &'s Stat>) {
-        let rest = rest.map(|stat| u64::try_from(stat.st_size).unwrap_or(0)).sum::<u64>();
-        let there = first.left().map(|left| (left + rest).saturating_sub(self.args.skip));
+        let is_regular = |stat: &Stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0
+        };
+        let sizes = rest.map(|stat| u64::try_from(stat.st_size).ok().filter(|_| is_regular(stat)));
+        let rest = { sizes }.try_fold(0, |sum: u64, size| sum.checked_add(size?));
+        let there = first.left().and_then(|left| left.checked_add(rest?));
+        let there = there.map(|there| there.saturating_sub(self.args.skip));
         let wanted = match (there, self.args.count) {
             (Some(there), Some(count)) => Some(there.min(count)),
             (there, count) => there.or(count),
         };
-        let before = self.moved.bytes;
-        self.meter.expect(wanted.map(|wanted| wanted + before));
+        self.meter.expect(wanted, self.is_folder);
     }
 
     /// What came of comparing a part.

@@ -31,7 +31,8 @@ const UNKNOWN: u64 = u64::MAX;
 pub(super) struct Meter {
     when: When,
     begun: Instant,
-    total: Option<u64>,
+    /// Of what is moved next.
+    size: Option<u64>,
     shared: Arc<Shared>,
     drawing: Option<JoinHandle<()>>,
 }
@@ -57,7 +58,7 @@ impl Meter {
     /// Nothing is drawn yet.
     pub(super) fn new(when: When) -> Self {
         let begun = Instant::now();
-        Self { when, begun, total: None, shared: Shared::new(false, begun), drawing: None }
+        Self { when, begun, size: None, shared: Shared::new(false, begun), drawing: None }
     }
 
     /// Since the start.
@@ -70,16 +71,18 @@ impl Meter {
         Arc::clone(&self.shared)
     }
 
-    /// So many bytes are to be moved in all, as far as that is known.
-    pub(super) fn expect(&mut self, total: Option<u64>) {
-        self.total = total;
-        self.shared.total.store(total.unwrap_or(UNKNOWN), Ordering::Relaxed);
+    /// So many bytes are to be moved next, as far as that is known: all there are, unless there are
+    /// `more` behind them.
+    pub(super) fn expect(&mut self, size: Option<u64>, more: bool) {
+        self.size = size;
+        let total = size.filter(|_| !more).unwrap_or(UNKNOWN);
+        self.shared.total.store(total, Ordering::Relaxed);
     }
 
     /// A plan is about to be carried out: starts drawing when it can take long. `quiet` says that an
     /// end is a terminal, on which drawing would only disturb.
     pub(super) fn begin(&mut self, plan: &mut Plan, quiet: impl Fn() -> bool) {
-        let long = self.total.is_none_or(|total| total >= LONG) || self.begun.elapsed() >= LONG_AGO;
+        let long = self.size.is_none_or(|size| size >= LONG) || self.begun.elapsed() >= LONG_AGO;
         let wanted = match self.when {
             When::Never => false,
             When::Always => true,
@@ -91,8 +94,11 @@ impl Meter {
         announce(plan);
         if self.drawing.is_none() {
             let shared = Shared::new(std::io::stderr().is_terminal(), self.begun);
-            shared.moved.store(self.shared.moved.load(Ordering::Relaxed), Ordering::Relaxed);
-            shared.total.store(self.total.unwrap_or(UNKNOWN), Ordering::Relaxed);
+            for (new, old) in
+                [(&shared.moved, &self.shared.moved), (&shared.total, &self.shared.total)]
+            {
+                new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
             self.shared = shared;
             let shared = Arc::clone(&self.shared);
             let first = if self.when == When::Always { REDRAW } else { QUIET };

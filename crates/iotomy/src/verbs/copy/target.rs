@@ -60,12 +60,14 @@ enum Hold {
         fd: OwnedFd,
         made: bool,
     },
-    /// A file that will take the name `path`, and with it the place of `old`.
-    Fresh {
-        file: Fresh,
-        path: PathBuf,
-        old: Option<Metadata>,
-    },
+    Fresh(Box<Pending>),
+}
+
+/// A file that will take the name `path`, and with it the place of `old`.
+struct Pending {
+    file: Fresh,
+    path: PathBuf,
+    old: Option<Metadata>,
 }
 
 impl<'a> Target<'a> {
@@ -149,13 +151,13 @@ impl<'a> Target<'a> {
         match &self.hold {
             Hold::Standard(_) => None,
             Hold::Named { .. } => Some(self.place.path),
-            Hold::Fresh { path, .. } => Some(path),
+            Hold::Fresh(pending) => Some(&pending.path),
         }
     }
 
     /// Whether its name is new, or will lead to another file than before.
     pub(super) fn changes_its_folder(&self) -> bool {
-        matches!(self.hold, Hold::Fresh { .. } | Hold::Named { made: true, .. })
+        matches!(self.hold, Hold::Fresh(_) | Hold::Named { made: true, .. })
     }
 
     /// Whether bytes written to it are gone at once, to a reader.
@@ -173,8 +175,9 @@ impl<'a> Target<'a> {
     /// Whether a file with this stat is, or will be replaced by, the target.
     fn is(&self, stat: &Stat) -> bool {
         match (&self.hold, self.end().kind()) {
-            (Hold::Fresh { old, .. }, _) => {
-                old.as_ref().is_some_and(|old| (old.dev(), old.ino()) == (stat.st_dev, stat.st_ino))
+            (Hold::Fresh(pending), _) => {
+                let old = pending.old.as_ref().map(|old| (old.dev(), old.ino()));
+                old == Some((stat.st_dev, stat.st_ino))
             }
             (_, Kind::Block) => {
                 let same_kind = stat.st_mode & 0o170_000 == self.stat.st_mode & 0o170_000;
@@ -199,7 +202,7 @@ impl<'a> Target<'a> {
         let same = || self.same(&source.name);
         let begins = tell(source.fd()).map(|at| at.saturating_add(skip));
         let (Ok(from), Ok(at)) = (begins, tell(self.fd())) else { return Err(same()) };
-        let goes = self.truncates || matches!(self.hold, Hold::Fresh { .. });
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
         let is_regular = source.end().kind() == Kind::Regular;
         // Nothing is left to be read, so nothing will be written.
         if !goes && is_regular && from >= source.end().size() {
@@ -213,12 +216,19 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
+    /// Whether the source is the target too, and has nothing left to be read.
+    pub(super) fn is_spent(&self, source: &Source) -> bool {
+        self.is(&source.stat)
+            && source.end().kind() == Kind::Regular
+            && tell(source.fd()).is_ok_and(|at| at >= source.end().size())
+    }
+
     /// As [`Target::apart_from`], of a source that is not open yet and will be read whole.
     ///
     /// # Errors
     /// They are the same.
     pub(super) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
-        let goes = self.truncates || matches!(self.hold, Hold::Fresh { .. });
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
         if self.is(stat) && (goes || stat.st_size > 0) { Err(self.same(source)) } else { Ok(()) }
     }
 
@@ -250,8 +260,8 @@ impl<'a> Target<'a> {
     pub(super) fn state(&self, written: u64) -> Option<String> {
         let name = &self.name;
         match &self.hold {
-            Hold::Fresh { old: Some(_), .. } => Some(format!("{name} is as it was")),
-            Hold::Fresh { old: None, .. } => Some(format!("{name} was not made")),
+            Hold::Fresh(pending) if pending.old.is_some() => Some(format!("{name} is as it was")),
+            Hold::Fresh(_) => Some(format!("{name} was not made")),
             Hold::Named { made: true, .. } if written == 0 => None,
             _ if !matches!(self.end().kind(), Kind::Regular | Kind::Block) => None,
             _ if written > 0 => Some(format!("{name} is partial")),
@@ -265,7 +275,8 @@ impl<'a> Target<'a> {
     /// # Errors
     /// It could not take its name, or the mode of what it replaces.
     pub(super) fn settle(self, keeps_mode: bool) -> Result<()> {
-        let Hold::Fresh { file, path, old } = self.hold else { return Ok(()) };
+        let Hold::Fresh(pending) = self.hold else { return Ok(()) };
+        let Pending { file, path, old } = *pending;
         let done = match &old {
             Some(old) if keeps_mode => file.take_owner_and_mode(old),
             _ => Ok(()),
@@ -324,7 +335,7 @@ fn fresh(path: &Path, name: &str, mode: Mode) -> Result<Hold> {
         accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|e| cannot(e.into()))?;
     }
     let file = Fresh::beside(&path, mode.as_raw_mode()).map_err(cannot)?;
-    Ok(Hold::Fresh { file, path, old })
+    Ok(Hold::Fresh(Box::new(Pending { file, path, old })))
 }
 
 impl AsFd for Hold {
@@ -332,7 +343,7 @@ impl AsFd for Hold {
         match self {
             Self::Standard(fd) => *fd,
             Self::Named { fd, .. } => fd.as_fd(),
-            Self::Fresh { file, .. } => file.file().as_fd(),
+            Self::Fresh(pending) => pending.file.file().as_fd(),
         }
     }
 }

@@ -11,9 +11,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use iotomy_movers::chooser::{self, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fsync, open, stat,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, open,
+    stat,
 };
 use rustix::io::Errno;
+use rustix::stdio::stdin;
 
 use super::fault::{Stop, failed, is_folder, number, said, unreadable};
 use super::options::{INPUT, When, is_standard};
@@ -66,7 +68,13 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
     if sources.len() < 2 {
         return Ok(all);
     }
-    for path in sources.iter().filter(|path| !is_standard(path, INPUT)) {
+    for path in sources {
+        if is_standard(path, INPUT) {
+            let name = "standard input".to_owned();
+            let stat = fstat(stdin()).map_err(|e| unreadable(&name, &e.into()))?;
+            all.push(LookedAt { name, stat });
+            continue;
+        }
         let name = path.to_string_lossy().into_owned();
         let stat = stat(path).map_err(|e| unreadable(&name, &e.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -149,7 +157,7 @@ fn fill(
     let mut rest = rest.iter();
     loop {
         left.skip -= source.skip(left.skip)?;
-        if left.count != Some(0) {
+        if left.count != Some(0) && !target.is_spent(&source) {
             let begin = args.verify.then(|| Begin::now(&source, target)).transpose()?;
             let moved = carry(session, &source, target, (left.count, written))?;
             if let Some(begin) = begin {
