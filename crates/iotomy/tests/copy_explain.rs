@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 use iotomy_movers::MOVERS;
-use iotomy_record::Copy;
+use iotomy_record::CopyRun;
 use iotomy_record::store::parse_copy;
 use support::copying::{Folder, content, refused};
 
@@ -132,7 +132,7 @@ fn the_guide_has_every_mover_and_every_option() {
     assert!(seen > 15, "{help}");
 }
 
-fn recorded(folder: &Folder, status: i32, words: &[&str]) -> Copy {
+fn recorded(folder: &Folder, status: i32, words: &[&str]) -> CopyRun {
     let output = folder.run(&[&["--json", "record"], words].concat());
     assert_eq!(output.status.code(), Some(status), "{output:?}");
     parse_copy(&folder.read("record")).unwrap()
@@ -198,6 +198,36 @@ fn progress_that_was_asked_for_is_shown_and_ends_with_a_line() {
     assert!(shown.starts_with(b"5 B   "), "{}", String::from_utf8_lossy(&shown));
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn progress_comes_by_itself_on_a_terminal_and_goes_again() {
+    if !support::has("script") {
+        return;
+    }
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(support::bare("mkfifo", &[fifo.to_str().unwrap()]).status().unwrap().success());
+    // The terminal is script's; what is drawn on it comes by its standard output.
+    let words = format!("{} copy fifo b", support::IOTOMY);
+    let mut script = support::bare("script", &["-qec", &words, "/dev/null"]);
+    script.current_dir(folder.path("")).env("TERM", "xterm").stdout(Stdio::piped());
+    let mut child = script.spawn().unwrap();
+    let mut into = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    into.write_all(b"12345").unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("0:01 so far   splice") {
+        let mut some = [0; 100];
+        let got = screen.read(&mut some).unwrap();
+        assert!(got > 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&some[..got]);
+    }
+    drop(into);
+    screen.read_to_end(&mut shown).unwrap();
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.starts_with("\r\x1b[K5 B   ") && shown.ends_with("\r\x1b[K"), "{shown:?}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::Machine;
 
 /// One run of `iotomy copy`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copy {
-    /// Always [`Copy::SCHEMA`].
+pub struct CopyRun {
+    /// Always [`CopyRun::SCHEMA`].
     pub schema: String,
     /// When it began, RFC 3339.
     pub started: String,
@@ -50,11 +50,11 @@ pub struct CopyPart {
     pub mover: Option<String>,
     /// Bytes that reached the target.
     pub bytes: u64,
-    /// As in [`Copy`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; 0 for what an error cut short.
     pub referenced_bytes: u64,
-    /// As in [`Copy`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; 0 for what an error cut short.
     pub copied_bytes: u64,
-    /// As in [`Copy`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; 0 for what an error cut short.
     pub touched_bytes: u64,
     /// The moving alone.
     pub wall_ns: u64,
@@ -104,7 +104,7 @@ pub struct MoverReason {
     pub reason: String,
 }
 
-impl Copy {
+impl CopyRun {
     /// The schema this version writes and reads.
     pub const SCHEMA: &'static str = "iotomy.copy/1";
 }

@@ -13,7 +13,7 @@ mod printable;
 pub mod store;
 mod trace;
 
-pub use copy::{Copy, CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use machine::Machine;
 pub use printable::printable;

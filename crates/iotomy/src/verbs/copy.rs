@@ -28,7 +28,7 @@ use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{MoveError, Moved, Traffic};
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{same_output, save_copy};
-use iotomy_record::{Copy, CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+use iotomy_record::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 
 use self::fault::Stop;
@@ -262,13 +262,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn record(&mut self, started: SystemTime, sources: &[PathBuf], target: &Path) -> Copy {
+    fn record(&mut self, started: SystemTime, sources: &[PathBuf], target: &Path) -> CopyRun {
         let parts = std::mem::take(&mut self.parts);
         let mover = parts.first().and_then(|part| part.mover.clone());
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let looked = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Copy {
-            schema: Copy::SCHEMA.to_owned(),
+        CopyRun {
+            schema: CopyRun::SCHEMA.to_owned(),
             started: rfc3339(started),
             machine: machine(),
             sources: sources.iter().map(|path| text(path)).collect(),

@@ -1,18 +1,18 @@
-//! JSON to [`Copy`] and back.
+//! JSON to [`CopyRun`] and back.
 
 use std::path::Path;
 
 use super::parse::{check_started, field, write_record};
 use super::{OutputFile, RecordError, StoreError, shown};
-use crate::Copy;
+use crate::CopyRun;
 
 /// Reads a copy's record from the bytes of its JSON.
 ///
 /// # Errors
 /// When they are not a whole `iotomy.copy/1`; the error names the place.
-pub fn parse_copy(bytes: &[u8]) -> Result<Copy, RecordError> {
+pub fn parse_copy(bytes: &[u8]) -> Result<CopyRun, RecordError> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let copy: Copy = serde_path_to_error::deserialize(&mut json)
+    let copy: CopyRun = serde_path_to_error::deserialize(&mut json)
         .map_err(|e| field(&e.path().to_string(), e.inner()))?;
     json.end().map_err(|e| field(".", &e))?;
     check(&copy)?;
@@ -23,16 +23,16 @@ pub fn parse_copy(bytes: &[u8]) -> Result<Copy, RecordError> {
 ///
 /// # Errors
 /// When the record contradicts itself, or the output cannot be written whole.
-pub fn save_copy(copy: &Copy, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+pub fn save_copy(copy: &CopyRun, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
     check(copy)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_record(copy, to))
 }
 
 /// What the types cannot say.
-fn check(copy: &Copy) -> Result<(), RecordError> {
-    if copy.schema != Copy::SCHEMA {
-        let what = format!("{:?} is no {}", copy.schema, Copy::SCHEMA);
+fn check(copy: &CopyRun) -> Result<(), RecordError> {
+    if copy.schema != CopyRun::SCHEMA {
+        let what = format!("{:?} is no {}", copy.schema, CopyRun::SCHEMA);
         return Err(RecordError::Value { path: "schema", what });
     }
     check_started(&copy.started)?;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::{CopyPart, CopyPlan, Machine, MoverRefusal, TriedMover};
 
-    fn copy() -> Copy {
+    fn copy() -> CopyRun {
         let tried = |mover: &str, refused| TriedMover {
             mover: mover.to_owned(),
             reason: "one copy".to_owned(),
@@ -62,8 +62,8 @@ mod tests {
         };
         let refused =
             MoverRefusal { call: "copy_file_range".to_owned(), errno: Some("EXDEV".to_owned()) };
-        Copy {
-            schema: Copy::SCHEMA.to_owned(),
+        CopyRun {
+            schema: CopyRun::SCHEMA.to_owned(),
             started: "2026-01-02T03:04:05.006Z".to_owned(),
             machine: Machine::default(),
             sources: vec!["a".to_owned()],
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    fn bytes(copy: &Copy) -> Vec<u8> {
+    fn bytes(copy: &CopyRun) -> Vec<u8> {
         let mut bytes = Vec::new();
         write_record(copy, &mut bytes).unwrap();
         bytes
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_copy_that_contradicts_itself_is_refused() {
-        let refused = |change: &dyn Fn(&mut Copy)| {
+        let refused = |change: &dyn Fn(&mut CopyRun)| {
             let mut changed = copy();
             change(&mut changed);
             let read = parse_copy(&bytes(&changed)).unwrap_err();

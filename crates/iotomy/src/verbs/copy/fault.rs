@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 
 use anyhow::anyhow;
-use iotomy_movers::{MoveError, Side};
+use iotomy_movers::{Kind, MoveError, Side};
 use iotomy_report::thousands;
 
 use super::source::Source;
@@ -103,7 +103,9 @@ fn remedy(error: &io::Error, target: &Target) -> Option<String> {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded if target.may_be_atomic() => {
             "free room, or use --atomic to keep the old file whole"
         }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded if target.is_stream() => return None,
+        ErrorKind::StorageFull if target.end().kind() == Kind::Block => {
+            "the device ends there: copy less with --count, or to a larger one"
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free room, or write to another place",
         ErrorKind::FileTooLarge => "see `ulimit -f`, and what the file system can hold",
         ErrorKind::IsADirectory => "name the files in it",

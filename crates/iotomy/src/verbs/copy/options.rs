@@ -28,8 +28,8 @@ use super::sizes::{block_size, size};
                   iotomy copy --skip 1M --count 4K --seek 512 disk table"
 )]
 pub(crate) struct CopyArgs {
-    /// What to copy, and behind it where to; `-` is standard input or output
-    #[arg(value_name = "SRC… DST", required_unless_present = "list")]
+    /// The sources, and behind them the target; `-` is standard input or output
+    #[arg(value_name = "PATH", required_unless_present = "list")]
     paths: Vec<PathBuf>,
 
     /// Move by this way only; --list tells them apart
