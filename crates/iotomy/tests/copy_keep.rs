@@ -202,6 +202,11 @@ fn a_target_that_is_not_its_source_is_status_1() {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("b differs from a at byte 0 (of the target; 0 of the source)"), "{said}");
+    // The fifth is lost: all before it is right.
+    let fifth = [&words[..], &["a", "b"]].concat();
+    let output = injected(&folder, "write:retval=65536:when=5", &fifth).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("differs from a at byte 262,144 (of the target; 262,144 of"), "{said}");
     // An old target that was to be replaced by it is still there.
     let atomic = [&words[..], &["--atomic", "a", "old"]].concat();
     let output = injected(&folder, lost, &atomic).unwrap();
