@@ -35,6 +35,7 @@ pub(super) struct Meter {
     size: Option<u64>,
     shared: Arc<Shared>,
     drawing: Option<JoinHandle<()>>,
+    terminal: Option<bool>,
 }
 
 /// What the copying and the drawing thread share.
@@ -58,7 +59,14 @@ impl Meter {
     /// Nothing is drawn yet.
     pub(super) fn new(when: When) -> Self {
         let begun = Instant::now();
-        Self { when, begun, size: None, shared: Shared::new(false, begun), drawing: None }
+        Self {
+            when,
+            begun,
+            size: None,
+            shared: Shared::new(false, begun),
+            drawing: None,
+            terminal: None,
+        }
     }
 
     /// Since the start.
@@ -86,14 +94,14 @@ impl Meter {
         let wanted = match self.when {
             When::Never => false,
             When::Always => true,
-            When::Auto => long && std::io::stderr().is_terminal() && !quiet(),
+            When::Auto => long && self.is_on_terminal() && !quiet(),
         };
         if !wanted {
             return;
         }
         announce(plan);
         if self.drawing.is_none() {
-            let shared = Shared::new(std::io::stderr().is_terminal(), self.begun);
+            let shared = Shared::new(self.is_on_terminal(), self.begun);
             for (new, old) in
                 [(&shared.moved, &self.shared.moved), (&shared.total, &self.shared.total)]
             {
@@ -105,6 +113,11 @@ impl Meter {
             // Without a thread to be had there is no progress, and the copy goes on.
             self.drawing = std::thread::Builder::new().spawn(move || shared.draw(first)).ok();
         }
+    }
+
+    /// Asked once, of however many files.
+    fn is_on_terminal(&mut self) -> bool {
+        *self.terminal.get_or_insert_with(|| std::io::stderr().is_terminal())
     }
 
     /// Takes the line away, so that something else can be said.

@@ -276,7 +276,7 @@ fn plan(
     let others: Vec<&str> = MOVERS
         .iter()
         .filter(|other| !other.declaration().calls.is_empty())
-        .filter(|other| other.serves(&from, &to, job).is_ok())
+        .filter(|other| chooser::only(**other, &from, &to, job).is_ok())
         .map(|other| other.declaration().name)
         .filter(|other| *other != name && (args.reflink != When::Always || *other == "reflink"))
         .collect();
