@@ -6,12 +6,14 @@
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
 pub mod calls;
+mod copy;
 mod histogram;
 mod machine;
 mod printable;
 pub mod store;
 mod trace;
 
+pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use machine::Machine;
 pub use printable::printable;

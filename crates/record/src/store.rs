@@ -5,18 +5,24 @@
 //! gives a [`Trace`] or an error that names the place, and never a panic. Fields this version
 //! does not know are accepted, since formats grow by adding; a version it does not know is not.
 
+mod copy;
 mod error;
+mod fresh;
 mod output;
 mod parse;
+mod place;
 mod unique;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
+pub use fresh::Fresh;
 pub use output::{OutputFile, same_output};
 pub use parse::{parse_trace, write_trace};
+pub use place::Place;
 pub(crate) use unique::unique_keys;
 
 use crate::{Trace, printable};

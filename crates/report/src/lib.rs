@@ -12,6 +12,7 @@ mod signals;
 mod table;
 mod trace;
 
+pub use numbers::{bytes, duration, thousands};
 pub use trace::trace;
 
 /// How text is to look.

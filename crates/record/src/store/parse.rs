@@ -45,8 +45,13 @@ pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
 /// # Errors
 /// What `to` says.
 pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
+    write_record(trace, to)
+}
+
+/// Writes a record of any kind as [`write_trace`] does.
+pub(super) fn write_record(record: &impl Serialize, to: &mut dyn io::Write) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
-    trace.serialize(&mut json).map_err(io::Error::from)?;
+    record.serialize(&mut json).map_err(io::Error::from)?;
     to.write_all(b"\n")
 }
 
@@ -58,11 +63,15 @@ pub(super) fn check(trace: &Trace) -> Result<(), RecordError> {
         let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
         return Err(RecordError::Value { path: "observer.cost_ns_per_call", what });
     }
-    if !is_rfc3339(&trace.started) {
-        let what = format!("\"{}\" is no time; expected RFC 3339", quoted(&trace.started));
-        return Err(RecordError::Value { path: "started", what });
+    check_started(&trace.started)
+}
+
+pub(super) fn check_started(started: &str) -> Result<(), RecordError> {
+    if is_rfc3339(started) {
+        return Ok(());
     }
-    Ok(())
+    let what = format!("\"{}\" is no time; expected RFC 3339", quoted(started));
+    Err(RecordError::Value { path: "started", what })
 }
 
 fn schema(bytes: &[u8]) -> Result<String, RecordError> {
@@ -83,7 +92,7 @@ fn check_schema(found: &str) -> Result<(), RecordError> {
         Some("trace") => {
             return Err(RecordError::OtherVersion { found: quoted(found), known: Trace::SCHEMA });
         }
-        Some(kind @ ("race" | "sweep" | "limits" | "anatomy")) => match kind {
+        Some(kind @ ("copy" | "race" | "sweep" | "limits" | "anatomy")) => match kind {
             "anatomy" => "an anatomy".to_string(),
             kind => format!("a {kind}"),
         },
@@ -105,7 +114,7 @@ fn syntax(error: &serde_json::Error) -> RecordError {
 }
 
 /// An error of a field, `.` being the whole record.
-fn field(path: &str, error: &serde_json::Error) -> RecordError {
+pub(super) fn field(path: &str, error: &serde_json::Error) -> RecordError {
     RecordError::Field {
         path: if path == "." { "the top".into() } else { quoted(path) },
         line: error.line(),
