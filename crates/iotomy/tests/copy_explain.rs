@@ -74,12 +74,13 @@ fn a_fall_back_is_explained_and_recorded() {
     assert!(line(&said, refused).contains("cross-device"), "{said}");
     assert!(line(&said, "chosen    sendfile ").contains("3,000,001"), "{said}");
     assert_eq!(record.mover.as_deref(), Some("sendfile"));
-    // Asked for by name, it is refused, and leaves nothing behind.
+    // Asked for by name, it is refused, and leaves nothing behind and everything as it was.
     let said = folder.refuse(2, &["--mover", "copy-file-range", source, "c"]);
     assert!(said.contains("copy-file-range: copy_file_range: "), "{said}");
     assert!(!folder.path("c").exists());
     let said = folder.refuse(2, &["--mover", "copy-file-range", source, "b"]);
-    assert!(said.contains("; b is empty now; "), "{said}");
+    assert!(said.contains("copy-file-range: copy_file_range: ") && !said.contains("empty"));
+    assert!(folder.read("b") == content(LARGE));
 }
 
 #[test]

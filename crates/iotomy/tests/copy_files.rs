@@ -217,6 +217,11 @@ fn extents_are_shared_only_where_the_file_system_can() {
         assert!(said.contains("--reflink"), "{said}");
         assert!(!folder.path("c").exists(), "what could not be shared is not left behind");
     }
+    let shares = output.status.success();
+    folder.write("d", "old");
+    assert_eq!(folder.run(&["--reflink", "always", "a", "d"]).status.success(), shares);
+    let wanted = if shares { content(LARGE) } else { b"old".to_vec() };
+    assert!(folder.read("d") == wanted, "what cannot be shared leaves the old file whole");
 }
 
 #[test]

@@ -78,6 +78,9 @@ pub(crate) fn run(
         }
         return Walk::new(mover, source, target, job, true).map_or_else(refused, Walk::look_at_all);
     }
+    if !looks && source.size() <= SMALL && !source.may_have_holes() {
+        return mover.run(source, target, job);
+    }
     let extents = match Extents::of(source, target, job) {
         Ok(extents) => extents,
         Err(errno) => return refused(("lseek", errno)),
@@ -94,6 +97,9 @@ pub(crate) fn run(
 fn refused((call, errno): (&'static str, Errno)) -> Result<Outcome, MoveError> {
     Ok(Outcome::Refused { call, errno: Some(errno) })
 }
+
+/// Of so few bytes in as many blocks as they need, looking for a hole costs more than it may save.
+const SMALL: u64 = 128 * 1024;
 
 /// The part of a regular source that is to be walked over.
 #[derive(Debug, Clone, Copy)]

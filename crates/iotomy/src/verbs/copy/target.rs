@@ -241,6 +241,22 @@ impl<'a> Target<'a> {
         anyhow!("cannot copy {source} to {}: they are the same {what}; name another", self.name)
     }
 
+    /// Whether something is in it that [`Target::begin`] will take away.
+    pub(super) fn has_what_goes(&self) -> bool {
+        self.truncates
+            && !self.begun.get()
+            && self.stat.st_size > 0
+            && self.end().kind() == Kind::Regular
+    }
+
+    /// A file like it that is gone with the value, to try on what might be refused; `None` where none
+    /// can be made.
+    pub(super) fn stand_in(&self) -> Option<Fresh> {
+        // Where a link leads, its file is, and with it the file system to try on.
+        let path = std::fs::canonicalize(self.path()?).ok()?;
+        Fresh::beside(&path, 0o600).ok()
+    }
+
     /// Empties it, when it is to be emptied: from here on the old content is gone.
     ///
     /// # Errors

@@ -5,14 +5,15 @@
 //! and it is emptied when a mover has been found that serves.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_movers::chooser::{self, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, open,
-    stat,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat, accessat, fdatasync, fstat,
+    fsync, open, seek, stat, tell,
 };
 use rustix::io::Errno;
 use rustix::stdio::stdin;
@@ -218,6 +219,7 @@ fn carry(
     if session.args.explain {
         explain::plan(session.args, source, target, &plan);
     }
+    rehearse(session, source, target, &plan, before)?;
     target.begin()?;
     session.meter.begin(&mut plan, || [from, to].iter().any(is_terminal));
     // Drawing may have begun, and counts in a place of its own.
@@ -241,6 +243,46 @@ fn carry(
         return Err(Stop::Failed(all_refused(source, target, &report, before)));
     }
     Ok(report.moved)
+}
+
+/// Bytes a mover is tried with that could be refused: whole blocks of every file system.
+const REHEARSAL: u64 = 1 << 20;
+
+/// Tries a plan that the kernel may refuse as a whole on a file that nobody sees, before the target
+/// is emptied for it. A plan with a mover that is never refused needs no such trial, and a source
+/// that cannot be read twice allows none.
+///
+/// # Errors
+/// Every mover was refused; the target is as it was.
+fn rehearse(
+    session: &Session<'_>,
+    source: &Source,
+    target: &Target<'_>,
+    plan: &Plan,
+    before: u64,
+) -> Result<(), Stop> {
+    let from = source.end();
+    let is_sure = plan.steps.iter().any(|step| step.mover.declaration().name == "read-write");
+    if is_sure || !target.has_what_goes() || !from.has_true_size() {
+        return Ok(());
+    }
+    let (Some(stand_in), Ok(at)) = (target.stand_in(), tell(source.fd())) else { return Ok(()) };
+    let Ok(to) = End::of(stand_in.file()) else { return Ok(()) };
+    let moved = AtomicU64::new(0);
+    // Only a whole file is cloned, and that costs nothing.
+    let clones = plan.steps.iter().all(|step| step.mover.declaration().name == "reflink");
+    let left = session.args.count.unwrap_or(u64::MAX);
+    let count = (!clones || left != u64::MAX).then(|| left.min(REHEARSAL));
+    let outcome = chooser::run(plan, &from, &to, &session.args.job(count, &moved));
+    // A source that had a position has it still.
+    let _ = seek(source.fd(), SeekFrom::Start(at));
+    match outcome {
+        Ok(report) if report.mover.is_none() => {
+            Err(Stop::Failed(all_refused(source, target, &report, before)))
+        }
+        // What fails for another reason fails again, and is told then.
+        _ => Ok(()),
+    }
 }
 
 fn is_terminal(end: &End<'_>) -> bool {
