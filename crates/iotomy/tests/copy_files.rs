@@ -201,6 +201,13 @@ fn holes_stay_what_was_asked_for_and_content_stays_the_same() {
         folder.copy(&["--sparse", when, "a", when]);
         assert!(folder.read(when) == folder.read("a"), "{when}");
     }
+    let room = |name: &str| fs::metadata(folder.path(name)).unwrap().blocks() * 512;
+    if room("a") < 1 << 20 {
+        assert!(room("auto") < 1 << 20 && room("always") < 1 << 20);
+        assert!(room("never") >= 8 << 20);
+    } else {
+        support::skip("this file system has no holes");
+    }
 }
 
 #[test]
