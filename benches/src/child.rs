@@ -24,11 +24,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// The signals that end a bench, held back until asked for.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalFd);
+pub struct Signals(SignalFd);
 
 /// A signal asked this program to end.
 #[derive(Debug)]
-pub(crate) struct Interrupted(pub(crate) i32);
+pub struct Interrupted(
+    /// The signal.
+    pub i32,
+);
 
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +43,7 @@ impl std::error::Error for Interrupted {}
 
 impl Signals {
     /// Holds the signals back. Children start with none held: the standard library sees to it.
-    pub(crate) fn hold() -> Result<Self> {
+    pub fn hold() -> Result<Self> {
         let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         set.thread_block().context("cannot hold signals back")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -49,7 +52,7 @@ impl Signals {
 
     /// # Errors
     /// [`Interrupted`] when a signal has come.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         match self.0.read_signal().context("cannot read the signalfd")? {
             Some(signal) => Err(Interrupted(signal.ssi_signo.cast_signed()).into()),
             None => Ok(()),
@@ -61,7 +64,7 @@ impl Signals {
     ///
     /// # Errors
     /// [`Interrupted`], or that the child took too long.
-    pub(crate) fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
+    pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
         let waited = self.wait_for_end(child);
         if waited.is_err() {
             let _ = child.kill();
@@ -100,7 +103,7 @@ impl Signals {
 }
 
 /// A command that dies with this program. Its standard error goes to `errors`.
-pub(crate) fn guarded(argv: &[String], errors: File) -> Result<Command> {
+pub fn guarded(argv: &[String], errors: File) -> Result<Command> {
     let own = std::env::current_exe().context("cannot tell this program's path")?;
     let mut command = Command::new(own);
     command.arg("guard").arg("--").args(argv);
@@ -110,7 +113,7 @@ pub(crate) fn guarded(argv: &[String], errors: File) -> Result<Command> {
 
 /// What `guard` does: becomes the program, which dies with its parent and is served before other
 /// work of the machine where that is allowed, so that a build next door is not measured.
-pub(crate) fn guard(argv: &[String]) -> Result<()> {
+pub fn guard(argv: &[String]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;
     let _ = rustix::process::setpriority_process(None, -20);
@@ -119,7 +122,7 @@ pub(crate) fn guard(argv: &[String]) -> Result<()> {
 }
 
 /// Asks the kernel to end this process when its parent dies.
-pub(crate) fn die_with_parent() -> Result<()> {
+pub fn die_with_parent() -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .context("cannot ask for a signal at the parent's death")
 }
