@@ -50,6 +50,9 @@ impl Tool {
         match self {
             Self::Iotomy => true,
             Self::Cp | Self::UuCp => by_name,
+            // It shares extents, asks nobody, and cannot be told not to.
+            Self::Cat if route.sharing == Sharing::Never => false,
+            Self::Cat if route.sharing == Sharing::Auto => true,
             // These never share extents: on such a route they do other work.
             _ if route.sharing == Sharing::Auto => false,
             // cat knows no count.
@@ -305,7 +308,8 @@ mod tests {
         };
         let serving: Vec<Tool> =
             Tool::PEERS.into_iter().filter(|tool| tool.serves(shared)).collect();
-        assert_eq!(serving, [Tool::Cp, Tool::UuCp]);
+        assert_eq!(serving, [Tool::Cat, Tool::Cp, Tool::UuCp]);
+        assert!(!Tool::Cat.serves(Route { sharing: Sharing::Never, ..shared }));
     }
 
     #[test]

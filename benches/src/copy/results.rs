@@ -265,7 +265,8 @@ writing an image back are not timed, and nothing is asked to reach a disk. ext4,
 images in memory. Pipes and connections are as the kernel makes them; contenders may widen a pipe. \
 What feeds them gives references to a file in memory (splice, sendfile); what reads from them reads \
 every byte into a buffer of 256 KiB. Both are threads of the bench and the same for all, and \
-\"far ends alone\" is their time when joined directly, with a process that does nothing beside it. \
+\"far ends alone\" is their time when joined directly by a wide pipe or a connection, with a process \
+that does nothing beside it. \
 All runs have nice −20, which keeps other work of the machine out.
 
 A first run of each contender compares every byte with the source and does not count. Then a block \
@@ -274,7 +275,8 @@ taken, with an interval of order statistics of at least 95 %. The best peer is t
 median. A target is met when the median reaches it, within noise when the interval does, missed \
 otherwise. dd runs with the block size that was best of 64 KiB to 4 MiB on the route. On routes called \
 \"shared\" contenders share extents as they do by default, and only those who do compete; on the others \
-they are told not to (cp: `--reflink=never`).
+they are told not to (cp: `--reflink=never`), and GNU cat, which shares and cannot be told, does not \
+compete.
 
 Copying memory is one thread between two buffers of 256 MiB in pieces of 64 KiB, the fastest of seven \
 passes; bytes count once. A share above 100 % says why: nothing was copied, or by several CPUs.

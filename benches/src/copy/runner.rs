@@ -17,12 +17,16 @@ use iotomy_benches::child::Signals;
 use iotomy_movers::{End, Job, Reflink, chooser};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use rustix::pipe::fcntl_setpipe_size;
 
 use crate::contender::{Contender, Line, Tool, Tools, Work};
 use crate::ends::{Channel, Content, compare, feed, read_all};
 use crate::lanes::Run;
 use crate::route::{Route, Sharing, Source, Target};
 use crate::volumes::Volume;
+
+/// The widest pipe that is not refused to ordinary users, in bytes.
+const WIDE: usize = 1 << 20;
 
 /// What runs need.
 pub(crate) struct Runner<'a> {
@@ -87,6 +91,10 @@ impl Runner<'_> {
             None => Channel::of_source(route.source)?,
             some => some,
         };
+        if let Some(channel) = &channel {
+            // As wide as a contender could have made it; a connection refuses.
+            let _ = fcntl_setpipe_size(&channel.into, WIDE);
+        }
         let ends = channel.map_or((None, None), |end| (Some(end.into), Some(end.out)));
         self.timed(&line, route, (None, None), ends, bytes, false)
     }
