@@ -65,7 +65,7 @@ impl Signals {
     /// # Errors
     /// [`Interrupted`], or that the child took too long.
     pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let waited = self.wait_for_end(child);
+        let waited = self.wait_for_end(child, Some(Instant::now() + LONGEST));
         if waited.is_err() {
             let _ = child.kill();
             let _ = child.wait();
@@ -73,28 +73,46 @@ impl Signals {
         waited
     }
 
-    fn wait_for_end(&self, child: &mut Child) -> Result<ExitStatus> {
+    /// Waits for a child for as long as it takes, and passes on to it what signals come.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait_passing_on(&self, child: &mut Child) -> Result<ExitStatus> {
+        loop {
+            match self.wait_for_end(child, None) {
+                Ok(status) => return Ok(status),
+                Err(error) => {
+                    let Some(Interrupted(number)) = error.downcast_ref() else { return Err(error) };
+                    let signal = Signal::try_from(*number).context("an unknown signal")?;
+                    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+                    // It may have ended meanwhile.
+                    let _ = nix::sys::signal::kill(pid, signal);
+                }
+            }
+        }
+    }
+
+    fn wait_for_end(&self, child: &mut Child, until: Option<Instant>) -> Result<ExitStatus> {
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
             .context("cannot open a pidfd")?;
-        let until = Instant::now() + LONGEST;
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for a child")? {
                 return Ok(status);
             }
             self.check()?;
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
                 bail!("took longer than {} s", LONGEST.as_secs());
             }
             let mut ready = [
                 PollFd::new(&pidfd, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN),
             ];
-            let timeout = Timespec {
+            let timeout = left.map(|left| Timespec {
                 tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(&mut ready, Some(&timeout)) {
+            });
+            match poll(&mut ready, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).context("cannot poll a child"),
             }

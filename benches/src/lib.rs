@@ -4,5 +4,6 @@ pub mod child;
 pub mod order;
 pub mod record;
 pub mod run;
+pub mod session;
 pub mod stats;
 pub mod tables;

@@ -24,6 +24,7 @@ use clap::{Parser, Subcommand};
 use iotomy_benches::child::{Interrupted, Signals};
 use iotomy_benches::order::Order;
 use iotomy_benches::run::{command, load, progress, seed};
+use iotomy_benches::session::own_session;
 use iotomy_benches::stats::FEWEST;
 use iotomy_observe::{machine, rfc3339};
 
@@ -107,10 +108,11 @@ fn main() -> ExitCode {
 fn bench(args: &Args) -> Result<ExitCode> {
     let tools = tools(args)?;
     let signals = Signals::hold()?;
+    if let Some(ended) = own_session(&signals)? {
+        return Ok(ended);
+    }
     let workshop = Workshop::open()?;
-    // Passed on to every contender; refused to others than root.
-    let _ = rustix::process::setpriority_process(None, -20);
-    let bytes = args.size.unwrap_or(if args.quick { 128 } else { 1024 }) << 20;
+    let bytes = args.size.unwrap_or(if args.quick { 64 } else { 1024 }) << 20;
     enough_memory(bytes)?;
     let blocks = args.blocks.unwrap_or(if args.quick || args.sweep { FEWEST as u32 } else { 9 });
     let seed = args.seed.unwrap_or_else(seed);
@@ -125,6 +127,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
         peers,
         blocks,
         starts: if args.quick { 50 } else { 300 },
+        files: if args.quick { 1_000 } else { 10_000 },
         bytes,
         only: args.only.clone(),
         sweep: args.sweep,

@@ -16,8 +16,7 @@ use crate::runner::Runner;
 use crate::variants::variants;
 use crate::volumes::{FileSystem, Volume, Workshop};
 
-/// Small files, and the bytes of each.
-pub(crate) const FILES: usize = 10_000;
+/// Bytes of a small file.
 const SMALL: usize = 4096;
 /// Block sizes that dd is tried with, in bytes, …
 const DD_BLOCKS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
@@ -59,6 +58,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) blocks: u32,
     /// Pairs of starts.
     pub(crate) starts: u32,
+    /// Small files.
+    pub(crate) files: usize,
     pub(crate) bytes: u64,
     /// Parts of names; without any, everything is raced.
     pub(crate) only: Vec<String>,
@@ -103,7 +104,7 @@ impl Plan<'_> {
             .collect();
         let mut small: Vec<String> = Vec::new();
         if !self.sweep && matches!(kind, FileSystem::Tmpfs | FileSystem::Ext4) {
-            small.push(format!("{FILES} files {}", kind.name()));
+            small.push(format!("{} files {}", self.files, kind.name()));
         }
         if !self.sweep && kind == FileSystem::Tmpfs {
             small.push("start-up".to_owned());
@@ -201,7 +202,7 @@ impl Plan<'_> {
     fn many(&self, runner: &Runner<'_>, name: &str, order: &mut Order) -> Result<Race> {
         let from = runner.volume.path().join("originals");
         fs::create_dir(&from).context("cannot create the folder of small files")?;
-        let names: Vec<String> = (0..FILES).map(|number| format!("{number:05}")).collect();
+        let names: Vec<String> = (0..self.files).map(|number| format!("{number:05}")).collect();
         for (number, name) in names.iter().enumerate() {
             let content = vec![(number % 251 + 1) as u8; SMALL];
             fs::write(from.join(name), content).context("cannot write a small file")?;
@@ -214,7 +215,7 @@ impl Plan<'_> {
         race(&mut lanes, self.blocks, order, |number, _| {
             runner.many(tools[number], &from, &names)
         })?;
-        let bytes = (FILES * SMALL) as u64;
+        let bytes = (self.files * SMALL) as u64;
         Ok(Race {
             name: name.to_owned(),
             kind: Kind::Many,

@@ -72,7 +72,7 @@ impl Results {
         );
         line("peers", self.versions.join("; "));
         line("bytes", format!("{} MiB along each route", self.bytes >> 20));
-        line("order", format!("{} blocks, seed {}", self.blocks, self.seed));
+        line("order", format!("up to {} blocks, seed {}", self.blocks, self.seed));
         line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
         let [before, after] = self.bandwidths.map(|rate| format!("{:.2} GB/s", rate / 1e9));
         line("copying memory, one thread", format!("{before} before, {after} after"));
@@ -87,9 +87,10 @@ impl Results {
         if route {
             let _ = writeln!(
                 text,
-                "{} MiB{remark}{}. The chooser's first choice is {}.\n",
+                "{} MiB{remark}{}; {} blocks. The chooser's first choice is {}.\n",
                 race.bytes >> 20,
                 race.remark,
+                race.lanes.iter().map(|lane| lane.runs.len()).max().unwrap_or(0),
                 race.choice
             );
         }
@@ -267,7 +268,8 @@ What feeds them gives references to a file in memory (splice, sendfile); what re
 every byte into a buffer of 256 KiB. Both are threads of the bench and the same for all, and \
 \"far ends alone\" is their time when joined directly by a wide pipe or a connection, with a process \
 that does nothing beside it. \
-All runs have nice −20, which keeps other work of the machine out.
+All of it runs in a session of its own at nice −20, \
+which keeps other work of the machine out where that is allowed.
 
 A first run of each contender compares every byte with the source and does not count. Then a block \
 holds one run of each, in random order; a ratio is one of times of the same block, then its median is \
