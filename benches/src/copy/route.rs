@@ -110,6 +110,7 @@ impl Route {
     pub(crate) fn remark(self) -> &'static str {
         match self {
             Self { target: Target::Null, .. } => "moved without touching",
+            Self { source: Source::Zero, .. } => "room reserved that reads as zeros, by iotomy",
             Self { sharing: Sharing::Auto, .. } => "extents shared, nothing copied",
             Self { source: Source::File, target: Target::Pipe | Target::Socket, .. } => {
                 "by reference, where the contender splices"

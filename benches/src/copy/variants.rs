@@ -29,6 +29,7 @@ fn worth_trying(name: &str, route: Route) -> bool {
     let files = from_file && route.target == Target::File;
     match name {
         "copy-file-range" | "parallel" | "direct" => files,
+        "fallocate" => route.source == Source::Zero,
         "reflink" => route.sharing == Sharing::Auto,
         "mmap-write" | "sendfile" => from_file,
         "vmsplice" => route.target == Target::Pipe,
