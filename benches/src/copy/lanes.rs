@@ -13,7 +13,7 @@ use iotomy_benches::stats::{Estimate, FEWEST, estimate, median};
 const PATIENCE: usize = 2;
 
 /// A race that has taken so long ends with the fewest blocks that make an interval.
-const LONG: Duration = Duration::from_secs(40);
+const LONG: Duration = Duration::from_secs(30);
 
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]
