@@ -210,7 +210,8 @@ impl Runner<'_> {
         };
         let progress = AtomicU64::new(0);
         let reflink = if route.sharing == Sharing::Never { Reflink::Never } else { Reflink::Auto };
-        let job = Job { reflink, ..Job::new(&progress) };
+        let count = (route.source == Source::Zero).then_some(1 << 30);
+        let job = Job { reflink, count, ..Job::new(&progress) };
         let (from, to) = (End::of(&from)?, End::of(&to)?);
         let plan = chooser::choose(&from, &to, &job);
         let _ = fs::remove_file(&target);

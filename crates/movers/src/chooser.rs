@@ -160,6 +160,7 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
         (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
         (_, Kind::Regular) if target.is_append() => APPENDING,
         (Kind::Char, Kind::Regular) if source.is_zero_device() => ZEROS_TO_FILE,
+        (Kind::Regular, Kind::Regular) if source.size() <= NARROW => SMALL_FILE,
         (Kind::Regular, Kind::Regular) if may_share(target) => FILE_TO_FILE,
         (Kind::Regular, Kind::Regular) => FILE_TO_FILE_COPIED,
         (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
@@ -197,6 +198,14 @@ static FILE_TO_FILE: Order = &[
 ];
 
 const SPLICED: (&str, &str) = ("splice", "one copy inside the kernel, in rounds of 1 MiB");
+
+// A file of one round: a wide pipe costs more to make than it saves.
+static SMALL_FILE: Order = &[
+    ("reflink", "no byte moves: the files share extents"),
+    ("copy-file-range", "one copy inside the kernel in one crossing, or none"),
+    ("sendfile", "one copy inside the kernel in one crossing"),
+    BY_COPY,
+];
 
 // The file system shares nothing, so copy_file_range is a splice in small rounds.
 static FILE_TO_FILE_COPIED: Order = &[
