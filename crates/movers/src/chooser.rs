@@ -11,6 +11,7 @@ use std::fmt;
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
+use crate::copy_file_range::may_share;
 use crate::splice::PIPE_SIZE;
 use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes};
 
@@ -186,7 +187,10 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
     match (source.kind(), target.kind()) {
         (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
         (_, Kind::Regular) if target.is_append() => APPENDING,
-        (Kind::Regular, Kind::Regular) => FILE_TO_FILE,
+        (Kind::Char, Kind::Regular) if source.is_zero_device() => ZEROS_TO_FILE,
+        (Kind::Regular, Kind::Regular) if source.size() <= NARROW => SMALL_FILE,
+        (Kind::Regular, Kind::Regular) if may_share(target) => FILE_TO_FILE,
+        (Kind::Regular, Kind::Regular) => FILE_TO_FILE_COPIED,
         (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
         (Kind::Regular | Kind::Block, Kind::Socket) => FILE_TO_SOCKET,
         (Kind::Regular | Kind::Block, _) if target.is_null_device() => FILE_TO_NULL,
@@ -213,15 +217,37 @@ static MADE_UP: Order =
 static APPENDING: Order =
     &[("mmap-write", "the target appends: one copy, from the source's page cache"), BY_COPY];
 
-// No byte moves in a reflink. copy_file_range copies once, in the kernel, a GiB a crossing, and the
-// file system can do better still. sendfile does the same by way of a pipe between two file
-// systems, in rounds of 64 KiB.
+// No byte moves in a reflink, and copy_file_range may share or ask a server. All else copies once, in
+// the kernel, in rounds of what a pipe holds: 1 MiB in splice's own, 64 KiB in that of sendfile and of
+// copy_file_range where it has to copy. Larger rounds make larger folios on file systems that have them.
 static FILE_TO_FILE: Order = &[
     ("reflink", "no byte moves: the files share extents"),
     ("copy-file-range", "one copy inside the kernel, or none where the file system shares"),
-    ("sendfile", "one copy inside the kernel, also between file systems"),
+    SPLICED,
+    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
     BY_COPY,
 ];
+
+const SPLICED: (&str, &str) = ("splice", "one copy inside the kernel, in rounds of 1 MiB");
+
+// A file of one round: a wide pipe costs more to make than it saves.
+static SMALL_FILE: Order = &[
+    ("reflink", "no byte moves: the files share extents"),
+    ("copy-file-range", "one copy inside the kernel in one crossing, or none"),
+    ("sendfile", "one copy inside the kernel in one crossing"),
+    BY_COPY,
+];
+
+// The file system shares nothing, so copy_file_range is a splice in small rounds.
+static FILE_TO_FILE_COPIED: Order = &[
+    SPLICED,
+    ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB"),
+    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
+    BY_COPY,
+];
+
+static ZEROS_TO_FILE: Order =
+    &[("fallocate", "no byte moves: room is reserved that reads as zeros"), BY_COPY];
 
 // References to the page cache, no copy. vmsplice would save one of read-write's two copies, for a
 // page fault and a fresh page each 4 KiB, which cost more than copying within the CPU's cache.

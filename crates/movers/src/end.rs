@@ -161,4 +161,9 @@ impl<'fd> End<'fd> {
     pub fn is_null_device(&self) -> bool {
         self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 3)
     }
+
+    /// Whether it is the zero device, which gives zeros for ever.
+    pub fn is_zero_device(&self) -> bool {
+        self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 5)
+    }
 }

@@ -13,6 +13,7 @@ pub mod chooser;
 mod copy_file_range;
 mod direct;
 mod end;
+mod fallocate;
 mod holes;
 mod in_kernel;
 mod io_uring;
@@ -124,6 +125,7 @@ pub static MOVERS: &[&dyn Mover] = &[
     &mmap_write::MmapWrite,
     &vmsplice::Vmsplice,
     &reflink::Reflink,
+    &fallocate::Fallocate,
     &io_uring::IoUring,
     &direct::Direct,
     &parallel::Parallel,
