@@ -164,7 +164,7 @@ fn every_mover_that_can_copies_the_same() {
     folder.write("a", content(3 * LARGE));
     for mover in iotomy_movers::MOVERS {
         let declaration = mover.declaration();
-        if matches!(declaration.name, "null" | "reflink" | "vmsplice") {
+        if matches!(declaration.name, "null" | "reflink" | "vmsplice" | "fallocate") {
             continue;
         }
         let options = ["--block-size", "64K", "--depth", "3", "--threads", "3"];
@@ -176,6 +176,17 @@ fn every_mover_that_can_copies_the_same() {
         assert!(folder.read("b") == content(3 * LARGE), "{}", declaration.name);
         fs::remove_file(folder.path("b")).unwrap();
     }
+}
+
+#[test]
+fn zeros_are_room_that_reads_as_zeros() {
+    let folder = Folder::new();
+    folder.write("old", content(3000));
+    folder.copy(&["--count", "1M", "/dev/zero", "new"]);
+    assert!(folder.read("new") == vec![0; 1 << 20]);
+    folder.copy(&["--count", "1000", "--seek", "500", "/dev/zero", "old"]);
+    let wanted = [&content(3000)[..500], &[0; 1000], &content(3000)[1500..]].concat();
+    assert!(folder.read("old") == wanted);
 }
 
 #[test]
