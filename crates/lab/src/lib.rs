@@ -1,0 +1,1 @@
+//! Measurements of commands and of the machine they run on.
