@@ -7,12 +7,14 @@
 pub mod arbitrary;
 pub mod calls;
 mod histogram;
+mod limits;
 mod machine;
 mod printable;
 pub mod store;
 mod trace;
 
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;
 pub use trace::{
