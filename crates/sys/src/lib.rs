@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
+pub mod bare;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
@@ -12,8 +13,10 @@ pub mod copy_ring;
 pub mod errno;
 pub mod launch;
 pub mod mapping;
+pub mod nop_ring;
 pub mod probe;
 pub mod ptrace;
+pub mod starts;
 pub mod startup;
 pub mod syscalls;
 pub mod thread_wake;
