@@ -17,6 +17,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
     Show(verbs::show::ShowArgs),
+    Limits(verbs::limits::LimitsArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
 }

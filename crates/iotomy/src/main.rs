@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
         Verb::Show(args) => verbs::show::run(&args),
+        Verb::Limits(args) => verbs::limits::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
     };

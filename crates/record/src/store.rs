@@ -29,7 +29,6 @@ pub const MAX_RECORD_BYTES: u64 = 1 << 30;
 
 /// A record of any kind.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Record {
     /// `iotomy.trace/1`.
     Trace(Box<Trace>),

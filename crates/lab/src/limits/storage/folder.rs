@@ -68,7 +68,7 @@ impl Folder {
         let refused = |(call, source): (&'static str, io::Error)| FolderError::Refused {
             path: name.clone(),
             call,
-            remedy: remedy(&source),
+            remedy: remedy(call, &source),
             source,
         };
         let found = std::fs::metadata(path).map_err(|e| refused(("stat", e)))?;
@@ -120,10 +120,10 @@ impl Folder {
     }
 }
 
-fn remedy(error: &io::Error) -> &'static str {
+fn remedy(call: &str, error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => "name an existing folder with --path",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there",
+        _ if call == "stat" => "name an existing folder with --path",
         _ => "name a folder you can write in with --path",
     }
 }
