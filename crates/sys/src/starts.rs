@@ -1,6 +1,6 @@
-//! Processes that are started only to end: what starting one costs.
+//! Processes and threads that are started only to end: what starting one costs.
 //!
-//! The one invariant: each child has been waited for when a function returns.
+//! The one invariant: each has been waited for when a function returns.
 
 use std::ffi::CString;
 use std::io;
@@ -76,6 +76,30 @@ pub fn spawn_and_wait(program: BorrowedFd<'_>) -> io::Result<()> {
     wait(pid)
 }
 
+/// `pthread_create(3)` of a thread that ends at once, and `pthread_join(3)`: without what a library
+/// for threads does besides.
+///
+/// # Errors
+/// As pthread_create(3): `EAGAIN`.
+pub fn thread_and_join() -> io::Result<()> {
+    let mut thread: libc::pthread_t = 0;
+    // SAFETY: `thread` is room for one id; the function takes no argument that it reads.
+    let error =
+        unsafe { libc::pthread_create(&raw mut thread, ptr::null(), end_at_once, ptr::null_mut()) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: the thread was just made, is joined once and gives nothing back.
+    match unsafe { libc::pthread_join(thread, ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+extern "C" fn end_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
+    ptr::null_mut()
+}
+
 /// Makes this process one that hears how its children end.
 pub fn hear_of_children() {
     startup::hear_of_children();
@@ -111,6 +135,7 @@ mod tests {
     #[test]
     fn children_end_well() {
         fork_and_wait().unwrap();
+        thread_and_join().unwrap();
         // SAFETY: the name ends in NUL.
         let fd = unsafe { libc::memfd_create(c"smallest".as_ptr(), libc::MFD_CLOEXEC) };
         // SAFETY: the kernel just made the descriptor and nobody else owns it.

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
 
+use iotomy_sys::buffer::Aligned;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::pread;
 
@@ -16,7 +17,7 @@ pub(super) static LIMITS: &[Declaration] = &[Declaration {
     unit: Unit::BytesPerSecond,
     scope: Scope::Machine,
     summary: "a cached file read",
-    method: "pread of 128 KiB a call, in order, of a file of 128 MiB in memory (memfd) into one buffer",
+    method: "pread of 128 KiB a call, in order, of a file of 128 MiB in memory (memfd) into one aligned buffer",
     man: &["pread(2)", "memfd_create(2)"],
     measure: copy,
 }];
@@ -32,7 +33,10 @@ fn copy(_: &Context<'_>) -> Result<Figure, Skip> {
     room::check_file_size(FILE_BYTES as u64)?;
     let file = memfd_create("iotomy-page-cache", MemfdFlags::CLOEXEC);
     let mut file = File::from(file.map_err(|e| Skip::refused("memfd_create", e))?);
-    let mut buffer = vec![1; CALL_BYTES];
+    // As cat(1) and dd(1) have it: some processors copy to a place just behind a page at a seventh of
+    // the speed.
+    let mut buffer = Aligned::new(CALL_BYTES);
+    buffer.fill(1);
     for _ in 0..FILE_BYTES / CALL_BYTES {
         file.write_all(&buffer).map_err(|e| Skip::refused("write", e))?;
     }
@@ -41,11 +45,11 @@ fn copy(_: &Context<'_>) -> Result<Figure, Skip> {
         let begun = Instant::now();
         for call in 0..CALLS {
             let offset = (at + call * CALL_BYTES) as u64;
-            let got = pread(&file, &mut buffer, offset).map_err(|e| Skip::refused("pread", e))?;
+            let got = pread(&file, &mut *buffer, offset).map_err(|e| Skip::refused("pread", e))?;
             if got != CALL_BYTES {
                 return Err(Skip(format!("pread: {got} of {CALL_BYTES} bytes")));
             }
-            black_box(&buffer);
+            black_box(&*buffer);
         }
         let took = begun.elapsed();
         at = (at + CALLS * CALL_BYTES) % FILE_BYTES;

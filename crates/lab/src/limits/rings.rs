@@ -1,5 +1,8 @@
 //! One call through a ring: a request that does nothing, there and back.
 
+use std::io;
+use std::thread;
+
 use iotomy_sys::nop_ring::NopRing;
 
 use super::cpus;
@@ -21,27 +24,38 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "one call through io_uring that the kernel polls",
-        method: "one NOP queued, taken by the kernel's polling thread (SQPOLL), its completion spun for",
+        method: "one NOP queued, taken by the kernel's polling thread on another CPU (SQPOLL), its completion spun for",
         man: &["io_uring(7)", "io_uring_setup(2)"],
         measure: polled,
     },
 ];
 
 fn entered(_: &Context<'_>) -> Result<Figure, Skip> {
-    round_trip(false)
+    round_trip(NopRing::entered())
 }
 
+/// On two CPUs for good: wherever the scheduler put both on one, the figure would be the length of its
+/// time slices.
 fn polled(_: &Context<'_>) -> Result<Figure, Skip> {
-    if cpus::allowed()?.len() < 2 {
+    let Some((here, there)) = cpus::two()? else {
         return Err(Skip(
             "one CPU: the polling thread and the waiting one would take turns".into(),
         ));
-    }
-    round_trip(true)
+    };
+    let there = u32::try_from(there).map_err(|_| Skip(format!("no CPU {there}")))?;
+    // A thread of its own, so that this one may go on running anywhere.
+    thread::scope(|scope| {
+        let waiting = thread::Builder::new().spawn_scoped(scope, || {
+            cpus::stay_on(here)?;
+            round_trip(NopRing::polled_on(there))
+        });
+        let waiting = waiting.map_err(|e| Skip::refused("clone", e))?;
+        waiting.join().unwrap_or_else(|_| Err(Skip("a thread came to no end".to_owned())))
+    })
 }
 
-fn round_trip(polled: bool) -> Result<Figure, Skip> {
-    let mut ring = NopRing::new(polled).map_err(|e| Skip::refused("io_uring_setup", e))?;
+fn round_trip(ring: io::Result<NopRing>) -> Result<Figure, Skip> {
+    let mut ring = ring.map_err(|e| Skip::refused("io_uring_setup", e))?;
     Budget::SHORT.ns_per_call(|count| {
         (0..count).try_for_each(|_| ring.round_trip()).map_err(|e| Skip::refused("io_uring", e))
     })

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::thread;
 
 use iotomy_sys::starts;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -36,7 +35,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "a thread started",
-        method: "a thread made by the C library that ends at once, joined",
+        method: "pthread_create of a thread that ends at once, pthread_join",
         man: &["pthread_create(3)", "clone(2)", "pthread_join(3)"],
         measure: thread_start,
     },
@@ -62,11 +61,8 @@ fn exec(_: &Context<'_>) -> Result<Figure, Skip> {
 
 fn thread_start(_: &Context<'_>) -> Result<Figure, Skip> {
     Budget::LONG.ns_per_call(|count| {
-        for _ in 0..count {
-            let thread = thread::Builder::new().spawn(|| {});
-            let ended = thread.map_err(|e| Skip::refused("clone", e))?.join();
-            ended.map_err(|_| Skip("a thread came to no end".to_owned()))?;
-        }
-        Ok(())
+        (0..count)
+            .try_for_each(|_| starts::thread_and_join())
+            .map_err(|e| Skip::refused("pthread_create", e))
     })
 }

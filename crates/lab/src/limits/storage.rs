@@ -60,7 +60,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::BytesPerSecond,
         scope: Scope::FileSystem,
         summary: "a file written past the page cache",
-        method: "O_DIRECT pwrite of 4 MiB a call, in order, over the same file; no fsync",
+        method: "O_DIRECT pwrite of 4 MiB a call, in order, over a file of at most 64 MiB; no fsync",
         man: &["open(2)", "pwrite(2)"],
         measure: sequential_write,
     },
@@ -149,8 +149,10 @@ fn durable(context: &Context<'_>) -> Result<Figure, Skip> {
 }
 
 fn write_block(file: &OwnedFd, at: u64) -> Result<(), Skip> {
-    static BYTES: [u8; BLOCK] = [0x5a; BLOCK];
-    whole("pwrite", retry_on_intr(|| pwrite(file, &BYTES, at)), BLOCK)
+    #[repr(align(4096))]
+    struct Block([u8; BLOCK]);
+    static BLOCK_OF_BYTES: Block = Block([0x5a; BLOCK]);
+    whole("pwrite", retry_on_intr(|| pwrite(file, &BLOCK_OF_BYTES.0, at)), BLOCK)
 }
 
 /// A file of [`LARGE`] bytes in the page cache and on its device.
