@@ -109,7 +109,10 @@ fn what_was_measured_is_kept_until_it_is_to_be_measured_anew() {
         assert_eq!(again["limits"][at]["measured"], first["started"]);
     }
     let table = text(&user.limits(&["--only", QUICK]).stdout);
-    assert!(table.contains("2 kept, --refresh measures anew"), "{table}");
+    assert!(
+        table.contains("  2 kept from 20") && table.contains("; --refresh measures anew"),
+        "{table}"
+    );
     let anew = user.record(&["--only", "syscall", "--refresh"]);
     assert_eq!(anew["limits"].as_array().unwrap().len(), 1);
     assert_eq!(anew["limits"][0]["measured"], anew["started"]);

@@ -53,17 +53,21 @@ fn headline(page: &mut Page<'_>, record: &Limits) {
     }
     let when = |limit: &Limit| limit.measured.clone().unwrap_or_else(|| record.started.clone());
     let measured = record.limits.iter().filter(|limit| limit.value.is_some());
-    let times: BTreeSet<String> = measured.clone().map(when).collect();
-    let kept = measured.filter(|limit| when(limit) != record.started).count() as u128;
+    let times: Vec<String> = measured.map(when).filter(|time| *time != record.started).collect();
+    let kept = times.len() as u128;
+    let times: BTreeSet<String> = times.into_iter().collect();
     let first = times.first().unwrap_or(&record.started);
-    let mut text = format!("measured {}", page.name(first, 40));
+    page.line(&[
+        (Ink::Bold, &head),
+        (Ink::Plain, &format!(" · {}", page.name(&record.started, 40))),
+    ]);
     if kept > 0 {
+        let mut text = format!("{} kept from {}", thousands(kept), page.name(first, 40));
         if let Some(last) = times.last().filter(|last| *last != first) {
             text += &format!(" to {}", page.name(last, 40));
         }
-        text += &format!(" · {} kept, --refresh measures anew", thousands(kept));
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &(text + "; --refresh measures anew"));
     }
-    page.wrapped(&[(Ink::Bold, &head), (Ink::Plain, " · ")], Ink::Plain, &text);
 }
 
 fn machine(page: &mut Page<'_>, machine: &Machine) {
@@ -76,7 +80,7 @@ fn machine(page: &mut Page<'_>, machine: &Machine) {
         parts.push(bytes(u128::from(machine.memory_bytes >> 20) << 20));
     }
     for (lead, text) in [("", &machine.virtualization), ("clock ", &machine.clock)] {
-        if !text.is_empty() {
+        if !text.is_empty() && text != "none" {
             parts.push(format!("{lead}{}", page.name(text, 30)));
         }
     }
@@ -118,10 +122,18 @@ fn row(page: &Page<'_>, limit: &Limit, factor: f64) -> Option<Row> {
     let spread = if spread >= 1_000.0 { "> 999".to_owned() } else { format!("{spread:.1}") };
     Some(Row {
         name: page.name(&limit.name, WIDEST_NAME),
-        value: figure(value * factor),
+        value: figure(rounded(value * factor)),
         spread: format!("{spread} %"),
         method: page.name(&limit.method, 400),
     })
+}
+
+/// To three significant digits: more is noise here.
+fn rounded(x: f64) -> f64 {
+    let unit = 10f64.powf(x.log10().floor() - 2.0);
+    let short = (x / unit).round() * unit;
+    // At the ends of the range there is no such unit.
+    if short.is_finite() { short } else { x }
 }
 
 fn table(page: &mut Page<'_>, title: &str, unit: &str, rows: Vec<Row>) {
@@ -258,7 +270,7 @@ mod tests {
     #[test]
     fn nothing_at_all() {
         let empty = Limits { limits: Vec::new(), machine: Machine::default(), ..record() };
-        assert_eq!(text(&empty), "0 limits · measured 2025-03-01T10:20:30Z\n\n");
+        assert_eq!(text(&empty), "0 limits · 2025-03-01T10:20:30Z\n\n");
     }
 
     #[test]
