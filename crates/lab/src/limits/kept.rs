@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use iotomy_record::store::{self, StoreError};
 use iotomy_record::{Limit, Limits, Machine};
 
-use super::{Scope, declaration};
+use super::{Scope, cpus, declaration};
 
 /// Where limits are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,10 @@ impl Cache {
 
     /// The file for a machine.
     pub fn file(&self, machine: &Machine) -> PathBuf {
-        self.folder.join(format!("limits-{:016x}.json", key(machine, &machine_id(Path::new("/")))))
+        // A process that is kept off some CPUs has other limits than one that is not.
+        let cpus = cpus::allowed().unwrap_or_default();
+        let key = key(machine, &machine_id(Path::new("/")), &cpus);
+        self.folder.join(format!("limits-{key:016x}.json"))
     }
 
     /// What is kept for a machine and still holds.
@@ -119,8 +122,9 @@ fn machine_id(root: &Path) -> String {
 }
 
 /// A hash that is the same in every version: FNV-1a of 64 bits.
-fn key(machine: &Machine, id: &str) -> u64 {
-    let parts = [id, &machine.cpu, &machine.cpus.to_string(), &machine.kernel];
+fn key(machine: &Machine, id: &str, cpus: &[usize]) -> u64 {
+    let (all, allowed) = (machine.cpus.to_string(), format!("{cpus:?}"));
+    let parts = [id, &machine.cpu, &all, &machine.kernel, &allowed];
     parts.join("\0").bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -202,11 +206,11 @@ mod tests {
 
     #[test]
     fn a_machine_a_kernel_and_an_installation_have_files_of_their_own() {
-        let one = key(&machine(), "a");
-        assert_ne!(one, key(&machine(), "b"));
-        assert_ne!(one, key(&Machine { kernel: "Linux 6.2".into(), ..machine() }, "a"));
-        assert_ne!(one, key(&Machine { cpus: 4, ..machine() }, "a"));
-        assert_eq!(one, key(&Machine { clock: "tsc".into(), ..machine() }, "a"));
-        assert_eq!(key(&Machine::default(), ""), key(&Machine::default(), ""));
+        let one = key(&machine(), "a", &[0, 1]);
+        assert_ne!(one, key(&machine(), "b", &[0, 1]));
+        assert_ne!(one, key(&machine(), "a", &[0]));
+        assert_ne!(one, key(&Machine { kernel: "Linux 6.2".into(), ..machine() }, "a", &[0, 1]));
+        assert_ne!(one, key(&Machine { cpus: 4, ..machine() }, "a", &[0, 1]));
+        assert_eq!(one, key(&Machine { clock: "tsc".into(), ..machine() }, "a", &[0, 1]));
     }
 }

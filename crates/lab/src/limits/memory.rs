@@ -6,7 +6,8 @@
 //! look-up of its addresses.
 
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,21 +113,51 @@ fn by_all(work: Work) -> Result<Figure, Skip> {
     let bytes = buffer_bytes(&cpus::last_level_caches(&cpus));
     let share = bytes.div_ceil(cpus.len()).next_multiple_of(CHUNK);
     room::check_memory(work.buffers() * share * cpus.len())?;
-    let start = Barrier::new(cpus.len());
-    let one = |cpu: usize| {
-        // Each touches what it uses, so that on a machine of several nodes it is near.
-        let walk = cpus::stay_on(cpu).and_then(|()| Walk::new(work, share));
-        start.wait();
-        let mut walk = walk?;
-        Budget { time: TOGETHER, most: MOST_SAMPLES }.samples(|| Ok(walk.step()))
-    };
-    let of_each: Vec<Result<Vec<f64>, Skip>> = thread::scope(|scope| {
-        let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| one(*cpu))).collect();
-        let crashed = || Err(Skip("a thread came to no end".to_owned()));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| crashed())).collect()
-    });
-    let of_each = of_each.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let of_each = at_once(
+        &cpus,
+        || Walk::new(work, share),
+        |walk| Budget { time: TOGETHER, most: MOST_SAMPLES }.samples(|| Ok(walk.step())),
+    )?;
     figure(&summed(&of_each))
+}
+
+/// What `run` gives on a thread on each CPU, all begun at one moment: when every thread has made ready.
+/// Each makes what it uses itself, so that on a machine of several nodes it is near.
+fn at_once<T, R: Send>(
+    cpus: &[usize],
+    make: impl Fn() -> Result<T, Skip> + Sync,
+    run: impl Fn(&mut T) -> Result<R, Skip> + Sync,
+) -> Result<Vec<R>, Skip> {
+    let gate = RwLock::new(false);
+    let (tell, told) = channel();
+    let one = |cpu: usize, tell: Sender<bool>| {
+        let ready = cpus::stay_on(cpu).and_then(|()| make());
+        // Who listens waits for all of them.
+        let _ = tell.send(ready.is_ok());
+        let is_open = *gate.read().unwrap_or_else(PoisonError::into_inner);
+        // One that was not let in has nothing to say; another has the reason.
+        let mut ready = ready?;
+        is_open.then(|| run(&mut ready)).transpose()
+    };
+    thread::scope(|scope| {
+        // Shut while it is held, on every way out of here.
+        let mut is_open = gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = Vec::with_capacity(cpus.len());
+        for &cpu in cpus {
+            let (tell, one) = (tell.clone(), &one);
+            let thread = thread::Builder::new().spawn_scoped(scope, move || one(cpu, tell));
+            threads.push(thread.map_err(|e| Skip::refused("clone", e))?);
+        }
+        drop(tell);
+        *is_open = told.iter().take(threads.len()).all(|is_ready| is_ready);
+        drop(is_open);
+        let crashed = || Err(Skip("a thread came to no end".to_owned()));
+        let mut all = Vec::with_capacity(cpus.len());
+        for thread in threads {
+            all.extend(thread.join().unwrap_or_else(|_| crashed())?);
+        }
+        Ok(all)
+    })
 }
 
 /// The sum of the threads' first samples, of their second ones, and so on while all have one.
@@ -192,6 +223,8 @@ fn sum(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -212,6 +245,22 @@ mod tests {
         walk.step();
         assert!(walk.source.iter().all(|byte| *byte == 2));
         assert_eq!(sum(&[1; 64]), 8 * 0x0101_0101_0101_0101);
+    }
+
+    #[test]
+    fn threads_begin_together_or_not_at_all() {
+        let cpus = cpus::allowed().unwrap();
+        let made = AtomicUsize::new(0);
+        let make = || Ok(made.fetch_add(1, Ordering::Relaxed));
+        let seen = at_once(&cpus, make, |_| Ok(made.load(Ordering::Relaxed))).unwrap();
+        assert_eq!(seen, vec![cpus.len(); cpus.len()]);
+        let make = || match made.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => Ok(()),
+            _ => Err(Skip("no room".to_owned())),
+        };
+        let run = |_: &mut ()| -> Result<(), Skip> { panic!("one began alone") };
+        made.store(1, Ordering::Relaxed);
+        assert_eq!(at_once(&cpus, make, run), Err(Skip("no room".to_owned())));
     }
 
     #[test]
