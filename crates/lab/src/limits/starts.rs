@@ -55,7 +55,7 @@ fn exec(_: &Context<'_>) -> Result<Figure, Skip> {
     file.write_all(&starts::smallest_program()).map_err(|e| Skip::refused("write", e))?;
     Budget::LONG.ns_per_call(|count| {
         let once = || starts::spawn_and_wait(file.as_fd());
-        (0..count).try_for_each(|_| once()).map_err(|e| Skip::refused("execve of a memfd", e))
+        (0..count).try_for_each(|_| once()).map_err(|e| Skip::refused("posix_spawn of a memfd", e))
     })
 }
 

@@ -170,7 +170,11 @@ fn cached_file(folder: &Folder) -> Result<(OwnedFd, u64), Skip> {
 /// multiple of [`LARGE`].
 fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
     let told = fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
-    let free = told.f_bavail.saturating_mul(told.f_frsize);
+    let free = match told.f_blocks {
+        // A file system that has no size of its own (ramfs) does not tell.
+        0 => u64::MAX,
+        _ => told.f_bavail.saturating_mul(told.f_frsize),
+    };
     let bytes = most.min(free / PART) / LARGE as u64 * LARGE as u64;
     if bytes == 0 {
         let (needed, free) = ((LARGE as u64 * PART) >> 20, free >> 10);
