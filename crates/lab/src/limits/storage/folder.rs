@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use iotomy_record::Volume;
 use iotomy_sys::buffer::Aligned;
@@ -13,6 +14,9 @@ use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 
 use super::{LARGE, MOST_BYTES, Skip, room_for, whole};
+
+/// How long the file for direct I/O is written at; a slow device gets a smaller one.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -103,10 +107,11 @@ impl Folder {
         let direct =
             fs::open(again, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|e| Skip::refused(&format!("open O_DIRECT on {kind}"), e))?;
-        let bytes = room_for(&file, MOST_BYTES)?;
+        let most = room_for(&file, MOST_BYTES)?;
         let mut buffer = Aligned::new(LARGE);
         buffer.fill(0x5a);
-        for at in (0..bytes).step_by(LARGE) {
+        let (begun, mut at) = (Instant::now(), 0);
+        while at < most && (at == 0 || begun.elapsed() < PATIENCE) {
             let moved = retry_on_intr(|| pwrite(&direct, &buffer, at));
             whole(&format!("pwrite O_DIRECT on {kind}"), moved, LARGE)?;
             // A kernel without cachestat cannot tell; then the name of the file system has to.
@@ -114,9 +119,10 @@ impl Folder {
             if cached || ["tmpfs", "ramfs"].contains(&kind.as_str()) {
                 return Err(Skip(format!("{kind} takes O_DIRECT, but caches the bytes")));
             }
+            at += LARGE as u64;
         }
         fs::fsync(&file).map_err(|e| Skip::refused("fsync", e))?;
-        Ok(DirectFile { direct, bytes, _file: file })
+        Ok(DirectFile { direct, bytes: at, _file: file })
     }
 }
 
