@@ -18,6 +18,7 @@ pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
     Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
+    Limits(verbs::limits::LimitsArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
 }

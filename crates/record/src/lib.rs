@@ -8,6 +8,7 @@ pub mod arbitrary;
 pub mod calls;
 mod copy;
 mod histogram;
+mod limits;
 mod machine;
 mod printable;
 pub mod store;
@@ -15,6 +16,7 @@ mod trace;
 
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;
 pub use trace::{

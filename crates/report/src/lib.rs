@@ -5,6 +5,7 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod limits;
 mod numbers;
 mod page;
 mod quantize;
@@ -12,6 +13,7 @@ mod signals;
 mod table;
 mod trace;
 
+pub use limits::limits;
 pub use numbers::{bytes, duration, thousands};
 pub use trace::trace;
 

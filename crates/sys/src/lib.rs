@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
+pub mod bare;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
@@ -13,8 +14,10 @@ pub mod errno;
 pub mod extent;
 pub mod launch;
 pub mod mapping;
+pub mod nop_ring;
 pub mod probe;
 pub mod ptrace;
+pub mod starts;
 pub mod startup;
 pub mod syscalls;
 pub mod thread_wake;

@@ -2,21 +2,39 @@
 
 use std::path::Path;
 
-use super::parse::{check_started, field, write_record};
+use super::parse::{Stored, check_schema, check_time, parse, write, wrong};
 use super::{OutputFile, RecordError, StoreError, shown};
 use crate::CopyRun;
+
+impl Stored for CopyRun {
+    const SCHEMA: &'static str = Self::SCHEMA;
+    const WANTED: &'static str = "a copy; `iotomy copy --json` makes one";
+
+    fn check(&self) -> Result<(), RecordError> {
+        check_schema::<Self>(&self.schema)?;
+        check_time("started", &self.started)?;
+        let parts: u128 = self.copies.iter().map(|part| u128::from(part.bytes)).sum();
+        if parts != u128::from(self.bytes) {
+            return Err(wrong(
+                "bytes",
+                format!("{} bytes, and its copies have {parts}", self.bytes),
+            ));
+        }
+        let open = self.copies.iter().flat_map(|part| part.plan.tried.iter().rev().skip(1));
+        if let Some(tried) = open.into_iter().find(|tried| tried.refused.is_none()) {
+            let what = format!("{} was not refused, and another was tried after it", tried.mover);
+            return Err(wrong("copies", what));
+        }
+        Ok(())
+    }
+}
 
 /// Reads a copy's record from the bytes of its JSON.
 ///
 /// # Errors
 /// When they are not a whole `iotomy.copy/1`; the error names the place.
 pub fn parse_copy(bytes: &[u8]) -> Result<CopyRun, RecordError> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let copy: CopyRun = serde_path_to_error::deserialize(&mut json)
-        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
-    json.end().map_err(|e| field(".", &e))?;
-    check(&copy)?;
-    Ok(copy)
+    parse(bytes)
 }
 
 /// Writes a copy as a JSON record to `path`, as [`OutputFile::write`] writes.
@@ -24,29 +42,9 @@ pub fn parse_copy(bytes: &[u8]) -> Result<CopyRun, RecordError> {
 /// # Errors
 /// When the record contradicts itself, or the output cannot be written whole.
 pub fn save_copy(copy: &CopyRun, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    check(copy)
+    copy.check()
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write_record(copy, to))
-}
-
-/// What the types cannot say.
-fn check(copy: &CopyRun) -> Result<(), RecordError> {
-    if copy.schema != CopyRun::SCHEMA {
-        let what = format!("{:?} is no {}", copy.schema, CopyRun::SCHEMA);
-        return Err(RecordError::Value { path: "schema", what });
-    }
-    check_started(&copy.started)?;
-    let parts: u128 = copy.copies.iter().map(|part| u128::from(part.bytes)).sum();
-    if parts != u128::from(copy.bytes) {
-        let what = format!("{} bytes, and its copies have {parts}", copy.bytes);
-        return Err(RecordError::Value { path: "bytes", what });
-    }
-    let open = copy.copies.iter().flat_map(|part| part.plan.tried.iter().rev().skip(1));
-    if let Some(tried) = open.into_iter().find(|tried| tried.refused.is_none()) {
-        let what = format!("{} was not refused, and another was tried after it", tried.mover);
-        return Err(RecordError::Value { path: "copies", what });
-    }
-    Ok(())
+    OutputFile::write_with(path, base_dir, |to| write(copy, to))
 }
 
 #[cfg(test)]
@@ -97,7 +95,7 @@ mod tests {
 
     fn bytes(copy: &CopyRun) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_record(copy, &mut bytes).unwrap();
+        write(copy, &mut bytes).unwrap();
         bytes
     }
 

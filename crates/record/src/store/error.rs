@@ -75,14 +75,16 @@ pub enum RecordError {
     #[error("not a record of iotomy: it is JSON and has no \"schema\"")]
     NoSchema,
     /// It is a record of another kind.
-    #[error("it is {article} record ({found}), not a trace; `iotomy trace --json` makes one")]
+    #[error("it is {article} record ({found}), not {wanted}")]
     OtherKind {
         /// The kind, with its article: `a race`.
         article: String,
         /// The whole schema.
         found: String,
+        /// What was looked for, and what makes one.
+        wanted: &'static str,
     },
-    /// It is a trace of another version.
+    /// It is a record of another version.
     #[error(
         "it is an {found} and this iotomy reads {known}; use the iotomy that wrote it, or a newer one"
     )]
@@ -108,11 +110,11 @@ pub enum RecordError {
     #[error("at {path}: {what}")]
     Value {
         /// The way to it.
-        path: &'static str,
+        path: String,
         /// What was found and what was expected.
         what: String,
     },
-    /// The trace could not be put into JSON.
+    /// The record could not be put into JSON.
     #[error("cannot write the record: {what}")]
     Unwritable {
         /// What the writer said.

@@ -1,4 +1,4 @@
-//! JSON to [`Trace`] and back.
+//! JSON to records and back.
 //!
 //! The schema is read before anything else, so that a record of another kind or version is called
 //! that and not "field `wall_ns` is missing". Messages quote the record, so they are made
@@ -6,6 +6,7 @@
 
 use std::io;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
@@ -16,11 +17,86 @@ use crate::{Trace, printable};
 /// The longest quotation from a record in a message, in characters.
 const QUOTED: usize = 200;
 
+/// A kind of record.
+pub(super) trait Stored: Serialize + DeserializeOwned {
+    /// Its kind and version.
+    const SCHEMA: &'static str;
+    /// What it is called, and what makes one.
+    const WANTED: &'static str;
+
+    /// What the types cannot say.
+    fn check(&self) -> Result<(), RecordError>;
+}
+
 /// Reads a trace from the bytes of a JSON record.
 ///
 /// # Errors
 /// When they are not a whole `iotomy.trace/1`; the error names the place.
 pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
+    parse(bytes)
+}
+
+/// Reads a record from the bytes of its JSON.
+pub(super) fn parse<R: Stored>(bytes: &[u8]) -> Result<R, RecordError> {
+    check_schema::<R>(&schema(bytes)?)?;
+    // Reading the schema went through the whole text: from here on it is JSON, to its end.
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let record: R = serde_path_to_error::deserialize(&mut json)
+        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
+    record.check()?;
+    Ok(record)
+}
+
+/// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools
+/// and `diff` have something to hold on to.
+///
+/// # Errors
+/// What `to` says.
+pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
+    write(trace, to)
+}
+
+/// Writes a record as JSON, a line an item of its tables.
+pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result<()> {
+    let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
+    record.serialize(&mut json).map_err(io::Error::from)?;
+    to.write_all(b"\n")
+}
+
+impl Stored for Trace {
+    const SCHEMA: &'static str = Self::SCHEMA;
+    const WANTED: &'static str = "a trace; `iotomy trace --json` makes one";
+
+    fn check(&self) -> Result<(), RecordError> {
+        check_schema::<Self>(&self.schema)?;
+        let cost = self.observer.cost_ns_per_call;
+        if !cost.is_finite() || cost < 0.0 {
+            let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
+            return Err(wrong("observer.cost_ns_per_call", what));
+        }
+        check_time("started", &self.started)
+    }
+}
+
+/// A value that cannot be.
+pub(super) fn wrong(path: impl Into<String>, what: String) -> RecordError {
+    RecordError::Value { path: path.into(), what }
+}
+
+/// Whether a field holds a time.
+pub(super) fn check_time(path: &str, text: &str) -> Result<(), RecordError> {
+    if is_rfc3339(text) {
+        return Ok(());
+    }
+    Err(wrong(path, format!("\"{}\" is no time; expected RFC 3339", quoted(text))))
+}
+
+/// The schema of what is JSON from its first bracket to its last.
+pub(super) fn schema(bytes: &[u8]) -> Result<String, RecordError> {
+    #[derive(Deserialize)]
+    struct Header {
+        schema: Option<String>,
+    }
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         None => return Err(RecordError::Empty),
         Some(b'{') => {}
@@ -30,75 +106,28 @@ pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
             return Err(RecordError::Syntax { line: 1, column: 1, what });
         }
     }
-    check_schema(&schema(bytes)?)?;
-    // Reading the schema went through the whole text: from here on it is JSON, to its end.
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let trace: Trace = serde_path_to_error::deserialize(&mut json)
-        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
-    check(&trace)?;
-    Ok(trace)
-}
-
-/// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools
-/// and `diff` have something to hold on to.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
-    write_record(trace, to)
-}
-
-/// Writes a record of any kind as [`write_trace`] does.
-pub(super) fn write_record(record: &impl Serialize, to: &mut dyn io::Write) -> io::Result<()> {
-    let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
-    record.serialize(&mut json).map_err(io::Error::from)?;
-    to.write_all(b"\n")
-}
-
-/// What the types cannot say.
-pub(super) fn check(trace: &Trace) -> Result<(), RecordError> {
-    check_schema(&trace.schema)?;
-    let cost = trace.observer.cost_ns_per_call;
-    if !cost.is_finite() || cost < 0.0 {
-        let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
-        return Err(RecordError::Value { path: "observer.cost_ns_per_call", what });
-    }
-    check_started(&trace.started)
-}
-
-pub(super) fn check_started(started: &str) -> Result<(), RecordError> {
-    if is_rfc3339(started) {
-        return Ok(());
-    }
-    let what = format!("\"{}\" is no time; expected RFC 3339", quoted(started));
-    Err(RecordError::Value { path: "started", what })
-}
-
-fn schema(bytes: &[u8]) -> Result<String, RecordError> {
-    #[derive(Deserialize)]
-    struct Header {
-        schema: Option<String>,
-    }
     let header: Header = serde_json::from_slice(bytes).map_err(|e| syntax(&e))?;
     header.schema.ok_or(RecordError::NoSchema)
 }
 
-fn check_schema(found: &str) -> Result<(), RecordError> {
-    if found == Trace::SCHEMA {
+/// The kind a schema names: `trace` of `iotomy.trace/1`.
+pub(super) fn kind(schema: &str) -> Option<&str> {
+    schema.strip_prefix("iotomy.").and_then(|rest| rest.split('/').next())
+}
+
+pub(super) fn check_schema<R: Stored>(found: &str) -> Result<(), RecordError> {
+    if found == R::SCHEMA {
         return Ok(());
     }
-    let kind = found.strip_prefix("iotomy.").and_then(|rest| rest.split('/').next());
-    let article = match kind {
-        Some("trace") => {
-            return Err(RecordError::OtherVersion { found: quoted(found), known: Trace::SCHEMA });
+    let article = match kind(found) {
+        same if same == kind(R::SCHEMA) => {
+            return Err(RecordError::OtherVersion { found: quoted(found), known: R::SCHEMA });
         }
-        Some(kind @ ("copy" | "race" | "sweep" | "limits" | "anatomy")) => match kind {
-            "anatomy" => "an anatomy".to_string(),
-            kind => format!("a {kind}"),
-        },
+        Some(kind @ ("trace" | "copy" | "race" | "sweep" | "limits")) => format!("a {kind}"),
+        Some("anatomy") => "an anatomy".to_string(),
         _ => "an unknown".to_string(),
     };
-    Err(RecordError::OtherKind { article, found: quoted(found) })
+    Err(RecordError::OtherKind { article, found: quoted(found), wanted: R::WANTED })
 }
 
 /// An error of the first pass, which may be one of syntax.
@@ -129,7 +158,7 @@ fn without_place(error: &serde_json::Error) -> String {
 }
 
 /// A part of the record fit for a message.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(QUOTED).collect();
     if short.len() < text.len() {
         short.push('…');
