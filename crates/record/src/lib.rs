@@ -9,12 +9,17 @@ pub mod calls;
 mod histogram;
 mod machine;
 mod printable;
+mod race;
 pub mod store;
 mod trace;
 
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use machine::Machine;
 pub use printable::printable;
+pub use race::{
+    Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
+    Spread, State, Term, TermKind,
+};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
     SortKey, Trace, Verdict, View,

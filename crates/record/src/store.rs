@@ -16,10 +16,10 @@ use std::path::Path;
 
 pub use error::{RecordError, StoreError};
 pub use output::{OutputFile, same_output};
-pub use parse::{parse_trace, write_trace};
+pub use parse::{Record, parse_race, parse_record, parse_trace, write_race, write_trace};
 pub(crate) use unique::unique_keys;
 
-use crate::{Trace, printable};
+use crate::{Race, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -31,7 +31,30 @@ pub const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
 /// `iotomy.trace/1`.
 pub fn load_trace(path: impl AsRef<Path>) -> Result<Trace, StoreError> {
-    let path = path.as_ref();
+    load(path.as_ref(), parse_trace)
+}
+
+/// Reads a race record from `path`, or from standard input where `path` is `-`.
+///
+/// # Errors
+/// As [`load_trace`], of an `iotomy.race/1`.
+pub fn load_race(path: impl AsRef<Path>) -> Result<Race, StoreError> {
+    load(path.as_ref(), parse_race)
+}
+
+/// Reads a record of any kind this version knows from `path`, or from standard input where `path`
+/// is `-`.
+///
+/// # Errors
+/// As [`load_trace`], of any known schema.
+pub fn load_record(path: impl AsRef<Path>) -> Result<Record, StoreError> {
+    load(path.as_ref(), parse_record)
+}
+
+fn load<T>(
+    path: &Path,
+    parse: impl FnOnce(&[u8]) -> Result<T, RecordError>,
+) -> Result<T, StoreError> {
     let name = shown(path, "standard input");
     let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
         path: name.clone(),
@@ -41,7 +64,7 @@ pub fn load_trace(path: impl AsRef<Path>) -> Result<Trace, StoreError> {
     let Some(bytes) = bytes else {
         return Err(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 });
     };
-    parse_trace(&bytes).map_err(|source| StoreError::Record { path: name, source })
+    parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
 }
 
 /// Writes a trace as a JSON record to `path`, as [`OutputFile::write`] writes.
@@ -52,6 +75,16 @@ pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), Sto
     parse::check(trace)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_trace(trace, to))
+}
+
+/// Writes a race as a JSON record to `path`, as [`OutputFile::write`] writes.
+///
+/// # Errors
+/// As [`save_trace`].
+pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+    parse::check_race(race)
+        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
+    OutputFile::write_with(path, base_dir, |to| write_race(race, to))
 }
 
 /// The trace as the bytes of a JSON record, ending in a newline.

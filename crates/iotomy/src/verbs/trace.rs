@@ -214,7 +214,13 @@ fn command(args: &TraceArgs) -> Result<Command, Refusal> {
         let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
-    Ok(Command { program, argv: args.command.clone(), environment, credentials })
+    Ok(Command {
+        program,
+        argv: args.command.clone(),
+        environment,
+        credentials,
+        ..Command::default()
+    })
 }
 
 /// What to try when there is no program to run.

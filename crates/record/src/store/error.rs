@@ -75,14 +75,16 @@ pub enum RecordError {
     #[error("not a record of iotomy: it is JSON and has no \"schema\"")]
     NoSchema,
     /// It is a record of another kind.
-    #[error("it is {article} record ({found}), not a trace; `iotomy trace --json` makes one")]
+    #[error("it is {article} record ({found}), not a {wanted}; `iotomy {wanted} --json` makes one")]
     OtherKind {
         /// The kind, with its article: `a race`.
         article: String,
         /// The whole schema.
         found: String,
+        /// The kind that was expected.
+        wanted: String,
     },
-    /// It is a trace of another version.
+    /// It is a record of another version.
     #[error(
         "it is an {found} and this iotomy reads {known}; use the iotomy that wrote it, or a newer one"
     )]

@@ -1,4 +1,4 @@
-//! JSON to [`Trace`] and back.
+//! JSON to [`Trace`] and [`Race`] and back.
 //!
 //! The schema is read before anything else, so that a record of another kind or version is called
 //! that and not "field `wall_ns` is missing". Messages quote the record, so they are made
@@ -6,12 +6,13 @@
 
 use std::io;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
 use super::RecordError;
-use crate::{Trace, printable};
+use crate::{Race, Spread, Trace, printable};
 
 /// The longest quotation from a record in a message, in characters.
 const QUOTED: usize = 200;
@@ -21,22 +22,48 @@ const QUOTED: usize = 200;
 /// # Errors
 /// When they are not a whole `iotomy.trace/1`; the error names the place.
 pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
-    match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
-        None => return Err(RecordError::Empty),
-        Some(b'{') => {}
-        // serde would take an array for a struct; a record is an object.
-        Some(_) => {
-            let what = "a record begins with `{`".to_string();
-            return Err(RecordError::Syntax { line: 1, column: 1, what });
-        }
-    }
-    check_schema(&schema(bytes)?)?;
-    // Reading the schema went through the whole text: from here on it is JSON, to its end.
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let trace: Trace = serde_path_to_error::deserialize(&mut json)
-        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
+    check_schema(&schema(bytes)?, Trace::SCHEMA)?;
+    let trace: Trace = fields(bytes)?;
     check(&trace)?;
     Ok(trace)
+}
+
+/// Reads a race from the bytes of a JSON record.
+///
+/// # Errors
+/// When they are not a whole `iotomy.race/1`; the error names the place.
+pub fn parse_race(bytes: &[u8]) -> Result<Race, RecordError> {
+    check_schema(&schema(bytes)?, Race::SCHEMA)?;
+    let race: Race = fields(bytes)?;
+    check_race(&race)?;
+    Ok(race)
+}
+
+/// A record of any kind this version knows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// Of `iotomy trace`.
+    Trace(Box<Trace>),
+    /// Of `iotomy race`.
+    Race(Box<Race>),
+}
+
+/// Reads a record of any known kind.
+///
+/// # Errors
+/// When the bytes are no whole record of a known kind and version; the error names the place.
+pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
+    if schema(bytes)?.starts_with("iotomy.race/") {
+        return parse_race(bytes).map(|race| Record::Race(Box::new(race)));
+    }
+    parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace)))
+}
+
+/// The fields of a record whose schema was read, and so its whole text gone through: from here on
+/// it is JSON, to its end.
+fn fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    serde_path_to_error::deserialize(&mut json).map_err(|e| field(&e.path().to_string(), e.inner()))
 }
 
 /// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools
@@ -50,22 +77,86 @@ pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
     to.write_all(b"\n")
 }
 
+/// Writes a race as a JSON record, as [`write_trace`] does.
+///
+/// # Errors
+/// What `to` says.
+pub fn write_race(race: &Race, to: &mut dyn io::Write) -> io::Result<()> {
+    let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
+    race.serialize(&mut json).map_err(io::Error::from)?;
+    to.write_all(b"\n")
+}
+
 /// What the types cannot say.
 pub(super) fn check(trace: &Trace) -> Result<(), RecordError> {
-    check_schema(&trace.schema)?;
+    check_schema(&trace.schema, Trace::SCHEMA)?;
     let cost = trace.observer.cost_ns_per_call;
     if !cost.is_finite() || cost < 0.0 {
         let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
         return Err(RecordError::Value { path: "observer.cost_ns_per_call", what });
     }
-    if !is_rfc3339(&trace.started) {
-        let what = format!("\"{}\" is no time; expected RFC 3339", quoted(&trace.started));
-        return Err(RecordError::Value { path: "started", what });
+    check_started(&trace.started)
+}
+
+/// The same of a race.
+pub(super) fn check_race(race: &Race) -> Result<(), RecordError> {
+    check_schema(&race.schema, Race::SCHEMA)?;
+    check_started(&race.started)?;
+    for contender in &race.contenders {
+        contender.trace.as_ref().map_or(Ok(()), check)?;
+        for Spread { median_ns, ci95, min_ns, max_ns, mean_ns, stddev_ns, .. } in
+            [contender.wall, contender.cpu]
+        {
+            let [low, high] = ci95.unwrap_or_default();
+            finite("contenders", &[median_ns, low, high, min_ns, max_ns, mean_ns, stddev_ns])?;
+        }
+    }
+    for comparison in &race.comparisons {
+        let [mean_low, mean_high] = comparison.mean_ci95.unwrap_or_default();
+        let mean = comparison.mean_ratio.unwrap_or_default();
+        let [low, high] = comparison.ci95;
+        finite("comparisons", &[comparison.ratio, low, high, mean, mean_low, mean_high])?;
+    }
+    finite("plan.min_effect", &[race.plan.min_effect])?;
+    finite("harness.fault_ns", &[race.harness.fault_ns.unwrap_or_default()])?;
+    for label in &race.order {
+        if race.contender(label).is_none() {
+            let what = format!("\"{}\" is the label of no contender", quoted(label));
+            return Err(RecordError::Value { path: "order", what });
+        }
     }
     Ok(())
 }
 
+fn finite(path: &'static str, numbers: &[f64]) -> Result<(), RecordError> {
+    match numbers.iter().find(|number| !number.is_finite() || **number < 0.0) {
+        None => Ok(()),
+        Some(number) => {
+            let what = format!("{number} cannot be; expected a number of 0 or more");
+            Err(RecordError::Value { path, what })
+        }
+    }
+}
+
+fn check_started(started: &str) -> Result<(), RecordError> {
+    if is_rfc3339(started) {
+        return Ok(());
+    }
+    let what = format!("\"{}\" is no time; expected RFC 3339", quoted(started));
+    Err(RecordError::Value { path: "started", what })
+}
+
+/// The schema of a record, of which the whole text is gone through.
 fn schema(bytes: &[u8]) -> Result<String, RecordError> {
+    match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+        None => return Err(RecordError::Empty),
+        Some(b'{') => {}
+        // serde would take an array for a struct; a record is an object.
+        Some(_) => {
+            let what = "a record begins with `{`".to_string();
+            return Err(RecordError::Syntax { line: 1, column: 1, what });
+        }
+    }
     #[derive(Deserialize)]
     struct Header {
         schema: Option<String>,
@@ -74,22 +165,24 @@ fn schema(bytes: &[u8]) -> Result<String, RecordError> {
     header.schema.ok_or(RecordError::NoSchema)
 }
 
-fn check_schema(found: &str) -> Result<(), RecordError> {
-    if found == Trace::SCHEMA {
+fn check_schema(found: &str, known: &'static str) -> Result<(), RecordError> {
+    if found == known {
         return Ok(());
     }
-    let kind = found.strip_prefix("iotomy.").and_then(|rest| rest.split('/').next());
-    let article = match kind {
-        Some("trace") => {
-            return Err(RecordError::OtherVersion { found: quoted(found), known: Trace::SCHEMA });
-        }
-        Some(kind @ ("race" | "sweep" | "limits" | "anatomy")) => match kind {
-            "anatomy" => "an anatomy".to_string(),
-            kind => format!("a {kind}"),
-        },
+    let kind_of = |schema: &str| {
+        Some(schema.strip_prefix("iotomy.")?.split('/').next().unwrap_or_default().to_owned())
+    };
+    let wanted = kind_of(known).unwrap_or_default();
+    let kind = kind_of(found);
+    if kind.as_ref() == Some(&wanted) {
+        return Err(RecordError::OtherVersion { found: quoted(found), known });
+    }
+    let article = match kind.as_deref() {
+        Some("anatomy") => "an anatomy".to_string(),
+        Some(kind @ ("trace" | "race" | "sweep" | "limits")) => format!("a {kind}"),
         _ => "an unknown".to_string(),
     };
-    Err(RecordError::OtherKind { article, found: quoted(found) })
+    Err(RecordError::OtherKind { article, found: quoted(found), wanted })
 }
 
 /// An error of the first pass, which may be one of syntax.
