@@ -16,6 +16,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
+    Race(verbs::race::RaceArgs),
     Show(verbs::show::ShowArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),

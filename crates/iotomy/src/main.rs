@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
+        Verb::Race(args) => verbs::race::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),

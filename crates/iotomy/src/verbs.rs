@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod race;
 pub(crate) mod show;
 pub(crate) mod trace;
 mod view;

@@ -1,1 +1,3 @@
 //! Measurements of commands and of the machine they run on.
+
+pub mod race;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid, getpgrp};
 
 /// The signals that are held back: those a user or a supervisor ends or steers a command with.
 const HELD: [Signal; 6] = [
@@ -73,11 +73,14 @@ fn ignored() -> u64 {
 const SI_KERNEL: i32 = 0x80;
 
 impl Interrupt {
-    /// Passes the signal on to process `pid`, which has it already when it came from a terminal.
+    /// Passes the signal on to process `pid`, which has it already when it came from a terminal and
+    /// the process is in this one's group.
     pub(crate) fn pass_on(self, pid: u32) {
-        if !self.from_terminal {
+        let pid = Pid::from_raw(pid.cast_signed());
+        let has_it = || getpgid(Some(pid)).is_ok_and(|group| group == getpgrp());
+        if !self.from_terminal || !has_it() {
             // A process that has just ended needs no signal.
-            let _ = nix::sys::signal::kill(Pid::from_raw(pid.cast_signed()), self.signal);
+            let _ = nix::sys::signal::kill(pid, self.signal);
         }
     }
 

@@ -79,6 +79,11 @@ impl Timed {
         Ok(Self { command, image, stack: vec![0; STACK] })
     }
 
+    /// Changes the process group it joins.
+    pub fn set_group(&mut self, group: u32) {
+        self.command.setup.group = Some(group);
+    }
+
     /// Starts it and returns when it has executed its program. It is killed when the thread that
     /// called this ends.
     ///

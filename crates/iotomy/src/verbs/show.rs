@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use iotomy_record::store;
+use iotomy_record::store::{self, Record};
 
 use super::view::ViewArgs;
 use crate::screen::Looks;
@@ -25,9 +25,15 @@ pub(crate) struct ShowArgs {
 
 /// Prints the record to standard output.
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
-    let mut record = store::load_trace(&args.record)?;
-    args.view.apply_to(&mut record.view);
-    let text = iotomy_report::trace(&record, &args.looks.on(&std::io::stdout()));
+    let style = args.looks.on(&std::io::stdout());
+    let text = match store::load_record(&args.record)? {
+        Record::Trace(mut record) => {
+            args.view.apply_to(&mut record.view);
+            iotomy_report::trace(&record, &style)
+        }
+        // A race has its own tables, which these options do not change.
+        Record::Race(record) => iotomy_report::race(&record, &style),
+    };
     let here = std::env::current_dir().unwrap_or_default();
     store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
