@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "no test file needs all of it")]
 
 mod invariants;
+pub(crate) mod races;
 
 use std::ffi::OsStr;
 use std::fs;
