@@ -79,7 +79,7 @@ mod tests {
             format!("dd if={name} of=/dev/null"),
             format!("cat<'{name}'|cat"),
         ] {
-            assert_eq!(files(&text, "/nonexistent".as_ref()), [path.clone()], "{text}");
+            assert_eq!(files(&text, "/nonexistent".as_ref()), vec![path.clone()], "{text}");
         }
         drop_files(&files(&format!("cat {name}"), "/bin/cat".as_ref()));
     }

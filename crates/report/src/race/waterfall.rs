@@ -135,7 +135,10 @@ fn cells(
         ),
     };
     let signed = if !alone && line.delta > 0 { format!("+{delta}") } else { delta };
-    vec![line.name, base, other, signed, share(part, whole), bars]
+    // A share of a difference that is next to nothing says nothing.
+    let says_nothing = part.unsigned_abs() > whole.saturating_mul(10);
+    let share = if says_nothing { String::new() } else { share(part, whole) };
+    vec![line.name, base, other, signed, share, bars]
 }
 
 /// How many terms get a row.
@@ -189,7 +192,7 @@ fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<String> {
     remarks
 }
 
-/// Calls that stand for each other.
+/// Calls that stand for each other: a program makes one where another makes the other.
 const FAMILIES: &[&[&str]] = &[
     &[
         "read",
@@ -200,17 +203,23 @@ const FAMILIES: &[&[&str]] = &[
         "mmap",
         "recvfrom",
         "recvmsg",
-        "io_uring_enter",
-    ],
-    &["write", "pwrite64", "writev", "pwritev", "pwritev2", "sendto", "sendmsg", "io_uring_enter"],
-    &[
-        "read",
-        "write",
         "splice",
         "sendfile",
         "copy_file_range",
+        "io_uring_enter",
+    ],
+    &[
+        "write",
+        "pwrite64",
+        "writev",
+        "pwritev",
+        "pwritev2",
+        "sendto",
+        "sendmsg",
+        "splice",
         "vmsplice",
-        "mmap",
+        "sendfile",
+        "copy_file_range",
         "io_uring_enter",
     ],
     &["select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "io_uring_enter"],
@@ -219,21 +228,24 @@ const FAMILIES: &[&[&str]] = &[
     &["open", "openat", "openat2"],
 ];
 
+/// How many times as long a call takes on the side whose call it is, for it to be that.
+const MOSTLY: i64 = 4;
+
 /// The call of one side that took the place of another's, where one did.
 fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) -> Option<String> {
     let calls = || found.terms.iter().filter(|term| term.kind == TermKind::Syscall);
     let lead = calls().next()?;
-    let in_base = lead.calls_base > lead.calls_other.saturating_mul(2);
-    let in_other = lead.calls_other > lead.calls_base.saturating_mul(2);
-    if found.base == found.other || in_base == in_other {
+    let is_of = |one: i64, other: i64| one > other.saturating_mul(MOSTLY);
+    let in_base = is_of(lead.base_ns, lead.other_ns);
+    if found.base == found.other || in_base == is_of(lead.other_ns, lead.base_ns) {
         return None;
     }
     let took_over = |term: &&Term| match in_base {
-        true => term.calls_other > term.calls_base,
-        false => term.calls_base > term.calls_other,
+        true => is_of(term.other_ns, term.base_ns),
+        false => is_of(term.base_ns, term.other_ns),
     };
     let partner = calls().filter(took_over).find(|term| {
-        term.delta_ns.signum() == -lead.delta_ns.signum()
+        term.delta_ns.unsigned_abs() > lead.delta_ns.unsigned_abs() / 50
             && FAMILIES
                 .iter()
                 .any(|all| all.contains(&lead.name.as_str()) && all.contains(&term.name.as_str()))
