@@ -90,7 +90,8 @@ fn a_traced_run_that_never_ends_is_killed_too() {
 #[test]
 fn an_interrupt_while_tracing_ends_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "echo $$ >> pids; [ $(wc -l < pids) -lt 3 ] || exec sleep 1000";
+    // A shell that waits for its child until that ends, whatever signal comes.
+    let script = "trap : INT; echo $$ >> pids; [ $(wc -l < pids) -lt 3 ] || sleep 1000";
     let race = start(&folder, &["-w", "0", "-r", "2", script]);
     let family = pids(folder.path(), 3);
     send(race.id(), Signal::SIGINT);

@@ -3,8 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgid, getpgrp};
 
@@ -17,6 +18,15 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
+
+/// The last signal that asked for an end during a watch, 0 for none.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that asked for an end since this was called last, if one did: a watch passes it on to
+/// its command, and who makes several watches must know not to go on.
+pub fn take_interrupt() -> Option<i32> {
+    Some(ASKED.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
 
 /// Signals held back for as long as this lives.
 pub(crate) struct Interrupts {
@@ -58,7 +68,11 @@ impl Interrupts {
         let info = self.descriptor.read_signal().ok()??;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
         let ignored = self.ignored & 1 << (info.ssi_signo - 1) != 0;
-        Some(Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored })
+        let interrupt = Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored };
+        if interrupt.ends_a_watch() {
+            ASKED.store(signal as i32, Ordering::Relaxed);
+        }
+        Some(interrupt)
     }
 }
 
@@ -73,15 +87,17 @@ fn ignored() -> u64 {
 const SI_KERNEL: i32 = 0x80;
 
 impl Interrupt {
-    /// Passes the signal on to process `pid`, which has it already when it came from a terminal and
-    /// the process is in this one's group.
+    /// Passes the signal on to process `pid`. In this process's group it has it already when it came
+    /// from a terminal; a command in a group of its own gets it as a terminal would send it, to the
+    /// whole group, because its first process may be a shell that waits for the others.
     pub(crate) fn pass_on(self, pid: u32) {
         let pid = Pid::from_raw(pid.cast_signed());
-        let has_it = || getpgid(Some(pid)).is_ok_and(|group| group == getpgrp());
-        if !self.from_terminal || !has_it() {
-            // A process that has just ended needs no signal.
-            let _ = nix::sys::signal::kill(pid, self.signal);
-        }
+        // A process that has just ended needs no signal.
+        let _ = match getpgid(Some(pid)) {
+            Ok(group) if group != getpgrp() => killpg(group, self.signal),
+            _ if !self.from_terminal => kill(pid, self.signal),
+            _ => Ok(()),
+        };
     }
 
     /// Whether the signal asks for an end, where there is no command to pass it on to.

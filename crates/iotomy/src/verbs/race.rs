@@ -9,8 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, Surroundings, race};
-use iotomy_observe::{machine, rfc3339};
+use iotomy_lab::race::{
+    Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
+};
+use iotomy_observe::{machine, rfc3339, take_interrupt};
 use iotomy_record::{Race, Trace, View, printable, store};
 use iotomy_sys::launch::Command;
 
@@ -171,7 +173,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     check_outputs(args, &here)?;
     let options = options(args);
-    let mut around = Around { observer: &args.observer, progress: Progress::new(args.quiet) };
+    let mut around =
+        Around { observer: args.observer.clone(), progress: Progress::new(args.quiet) };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
@@ -253,16 +256,22 @@ fn options(args: &RaceArgs) -> Options {
 }
 
 /// The observers, and the terminal.
-struct Around<'a> {
-    observer: &'a str,
+struct Around {
+    /// The observer asked for, and once it has watched, the one that did.
+    observer: String,
     progress: Progress,
 }
 
-impl Surroundings for Around<'_> {
-    fn trace(&mut self, command: &Command) -> Result<Trace, String> {
+impl Surroundings for Around {
+    fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
         self.progress.clear();
         let started = rfc3339(SystemTime::now());
-        let seen = watching::command(self.observer, command).map_err(|error| error.to_string())?;
+        let seen = watching::command(&self.observer, command);
+        if let Some(signal) = take_interrupt() {
+            return Err(Untraced::Interrupted(signal));
+        }
+        let seen = seen.map_err(|error| Untraced::Cannot(error.to_string()))?;
+        self.observer.clone_from(&seen.observer.name);
         Ok(watching::record(command, started, seen, View::default()))
     }
 

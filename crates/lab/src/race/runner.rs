@@ -51,6 +51,8 @@ pub(super) struct Runner {
     keeper: Keeper,
     outputs: Outputs,
     interrupts: Option<Interrupts>,
+    /// Children this process had before the race, which are none of its.
+    bystanders: Vec<u32>,
     /// When a run is killed.
     pub(super) deadline: Option<Instant>,
 }
@@ -58,6 +60,7 @@ pub(super) struct Runner {
 impl Runner {
     pub(super) fn new(output: &Output) -> Result<Self, RaceError> {
         let interrupts = Interrupts::hold().map_err(system("hold signals back"))?;
+        let bystanders = children();
         keeper::adopt_orphans().map_err(system("become the parent of orphans"))?;
         let keeper = Keeper::new().map_err(system("make a process group"))?;
         let what = match output {
@@ -65,7 +68,7 @@ impl Runner {
             _ => "make the commands' streams".to_owned(),
         };
         let outputs = Outputs::open(output).map_err(system(what))?;
-        Ok(Self { keeper, outputs, interrupts: Some(interrupts), deadline: None })
+        Ok(Self { keeper, outputs, interrupts: Some(interrupts), bystanders, deadline: None })
     }
 
     /// Makes a contender's command ready.
@@ -213,7 +216,8 @@ impl Runner {
         let mut ended = 0;
         loop {
             let keeper = self.keeper.group();
-            let strays: Vec<u32> = children().into_iter().filter(|pid| *pid != keeper).collect();
+            let mut strays = children();
+            strays.retain(|pid| *pid != keeper && !self.bystanders.contains(pid));
             if strays.is_empty() {
                 return Ok(ended);
             }

@@ -88,6 +88,13 @@ pub(super) fn fill(commands: &[String], axes: &[Axis]) -> Result<Vec<Filled>, St
     Ok(points.into_iter().flat_map(at_point).collect())
 }
 
+/// A text with the placeholders filled in as in `one`.
+pub(super) fn text_at(text: &str, axes: &[Axis], one: &Filled) -> String {
+    axes.iter().zip(&one.point).fold(text.to_owned(), |text, (axis, value)| {
+        text.replace(&format!("{{{}}}", axis.name), value)
+    })
+}
+
 /// Which contenders are compared, base first: with several commands those of the same combination
 /// of values with the first command's, else all with the first.
 pub(super) fn pairs(filled: &[Filled]) -> Vec<(usize, usize)> {
@@ -132,6 +139,7 @@ mod tests {
         );
         assert_eq!(pairs(&filled), [(0, 1), (2, 3), (4, 5), (6, 7)]);
         assert_eq!(filled[1].values.len(), 1);
+        assert_eq!(text_at("rm {n}{bs}{x}", &axes(&["bs=1,2", "n=a,b"]), &filled[6]), "rm b2{x}");
         let one = fill(&commands[..1], &axes(&["bs=1,2,3"])).unwrap();
         assert_eq!(pairs(&one), [(0, 1), (0, 2)]);
         assert_eq!(pairs(&fill(&commands, &[]).unwrap()), [(0, 1)]);
