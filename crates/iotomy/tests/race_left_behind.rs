@@ -99,3 +99,17 @@ fn an_interrupt_while_tracing_ends_everything() {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     family.into_iter().for_each(until_ended);
 }
+
+#[test]
+fn children_that_were_there_before_the_race_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "sleep 1000 > /dev/null 2>&1 & echo $! > pids; exec {} race --no-trace -r 2 'true | true'",
+        support::IOTOMY
+    );
+    let output = support::bare("sh", &["-c", &script]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let pid = pids(folder.path(), 1)[0];
+    assert!(matches!(support::state(pid), Some('S' | 'R')));
+    send(pid, Signal::SIGKILL);
+}

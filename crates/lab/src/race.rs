@@ -92,6 +92,10 @@ pub trait Surroundings {
     /// Why it could not be watched.
     fn trace(&mut self, command: &Command) -> Result<Trace, Untraced>;
 
+    /// What tells, from another thread, whether a signal has asked [`Surroundings::trace`] for the
+    /// end. The command is killed with its group then: it may not heed the signal it was passed.
+    fn is_interrupted(&self) -> fn() -> bool;
+
     /// Hears how far the race is.
     fn progress(&mut self, text: &str);
 }

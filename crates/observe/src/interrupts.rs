@@ -28,6 +28,11 @@ pub fn take_interrupt() -> Option<i32> {
     Some(ASKED.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
 }
 
+/// Whether there is one for [`take_interrupt`] to take.
+pub fn is_interrupted() -> bool {
+    ASKED.load(Ordering::Relaxed) != 0
+}
+
 /// Signals held back for as long as this lives.
 pub(crate) struct Interrupts {
     original: SigSet,

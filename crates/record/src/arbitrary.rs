@@ -218,7 +218,7 @@ pub fn race() -> impl Strategy<Value = Race> {
         vec(finding(), 0..3),
         vec(block(), 0..4),
     );
-    let harness = (option::of(number()), option::of(positive()));
+    let harness = (option::of(number()), option::of(positive()), option::of(positive()));
     (machine().boxed(), tables, plan().boxed(), harness).prop_map(
         |(machine, tables, plan, harness)| Race {
             schema: Race::SCHEMA.to_string(),
@@ -231,7 +231,11 @@ pub fn race() -> impl Strategy<Value = Race> {
             findings: tables.3,
             plan,
             blocks: tables.4,
-            harness: Harness { shell_startup_ns: harness.0, fault_ns: harness.1 },
+            harness: Harness {
+                shell_startup_ns: harness.0,
+                fault_ns: harness.1,
+                call_ns: harness.2,
+            },
         },
     )
 }

@@ -332,6 +332,9 @@ pub struct Harness {
     /// The start-up of `sh -c`; absent where no contender runs under it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_startup_ns: Option<u64>,
+    /// A system call that does next to nothing: what entering and leaving the kernel costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_ns: Option<f64>,
     /// A page fault that finds an empty page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_ns: Option<f64>,

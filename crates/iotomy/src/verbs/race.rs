@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use iotomy_lab::race::{
     Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
 };
-use iotomy_observe::{machine, rfc3339, take_interrupt};
+use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
 use iotomy_record::{Race, Trace, View, printable, store};
 use iotomy_sys::launch::Command;
 
@@ -273,6 +273,10 @@ impl Surroundings for Around {
         let seen = seen.map_err(|error| Untraced::Cannot(error.to_string()))?;
         self.observer.clone_from(&seen.observer.name);
         Ok(watching::record(command, started, seen, View::default()))
+    }
+
+    fn is_interrupted(&self) -> fn() -> bool {
+        is_interrupted
     }
 
     fn progress(&mut self, text: &str) {

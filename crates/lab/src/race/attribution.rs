@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Attribution, Contender, Metric, Race, Term, TermKind, Trace};
+use iotomy_record::{Attribution, Contender, Harness, Metric, Race, Term, TermKind, Trace};
 
 /// The share of the observer's price that falls between a call's two time stamps, and so into the
 /// call: half of what is done at entry comes after its stamp, half of what is done at return before.
@@ -25,15 +25,15 @@ pub fn attributions(race: &Race) -> Vec<Attribution> {
     if let ([one], []) = (&race.contenders[..], &pairs[..]) {
         pairs.push((&one.label, &one.label));
     }
-    let fault_ns = race.harness.fault_ns.unwrap_or(0.0);
+    let harness = &race.harness;
     let mut found = Vec::new();
     for (base, other) in pairs {
         let (Some(a), Some(b)) = (race.contender(base), race.contender(other)) else { continue };
         for metric in [Metric::Wall, Metric::Cpu] {
-            let b = Side::of(b, metric, fault_ns);
+            let b = Side::of(b, metric, harness);
             let a = match base == other {
                 true => Some(Side::default()),
-                false => Side::of(a, metric, fault_ns),
+                false => Side::of(a, metric, harness),
             };
             if let (Some(a), Some(b)) = (a, b) {
                 found.push(attribution(base, other, metric, &a, &b));
@@ -83,7 +83,7 @@ struct Side {
 
 impl Side {
     /// Nothing for a contender without a traced run.
-    fn of(contender: &Contender, metric: Metric, fault_ns: f64) -> Option<Self> {
+    fn of(contender: &Contender, metric: Metric, harness: &Harness) -> Option<Self> {
         let trace = contender.trace.as_ref()?;
         let mut side = Self {
             untraced_ns: match metric {
@@ -101,7 +101,7 @@ impl Side {
             }
             return Some(side);
         }
-        side.add_cpu(trace, fault_ns);
+        side.add_cpu(trace, harness);
         if metric == Metric::Wall {
             side.add_waits(trace);
             let startups: Vec<f64> =
@@ -119,21 +119,26 @@ impl Side {
     }
 
     /// Time on CPUs: in calls, in page faults, and the rest.
-    fn add_cpu(&mut self, trace: &Trace, fault_ns: f64) {
+    fn add_cpu(&mut self, trace: &Trace, harness: &Harness) {
         let cost = trace.observer.cost_ns_per_call;
+        let outside = cost * (1.0 - INSIDE) * calls(trace) as f64;
+        let user: u64 = trace.ledger.iter().map(|row| row.user_ns).fold(0, u64::saturating_add);
+        let user = (user as f64 - outside).max(0.0);
+        // The way into the kernel and out of it is the call's, and lies outside its time stamps.
+        let crossings = (harness.call_ns.unwrap_or(0.0) * calls(trace) as f64).min(user);
+        let crossing = crossings / calls(trace).max(1) as f64;
         for call in &trace.calls {
             let entered = call.calls.saturating_add(call.in_flight);
             let inside = cost * INSIDE * entered as f64;
             let part = self.part(TermKind::Syscall, &call.syscall);
             part.count = part.count.saturating_add(entered);
             part.ns += (call.on_cpu_ns.unwrap_or(0) as f64 - inside).max(0.0);
+            part.ns += crossing * entered as f64;
             part.price += cost * entered as f64;
         }
+        let user = user - crossings;
         let faults: u64 = trace.processes.iter().map(|process| process.minor_faults).sum();
-        let outside = cost * (1.0 - INSIDE) * calls(trace) as f64;
-        let user: u64 = trace.ledger.iter().map(|row| row.user_ns).fold(0, u64::saturating_add);
-        let user = (user as f64 - outside).max(0.0);
-        let in_faults = (faults as f64 * fault_ns).min(user);
+        let in_faults = (faults as f64 * harness.fault_ns.unwrap_or(0.0)).min(user);
         *self.part(TermKind::Faults, "page faults") =
             Part { ns: in_faults, count: faults, price: 0.0 };
         *self.part(TermKind::User, "user") =

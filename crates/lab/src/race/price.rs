@@ -1,4 +1,5 @@
-//! What a page fault costs here: pages of fresh memory are touched once, by safe means.
+//! What a page fault and a system call cost here: pages of fresh memory are touched once, and a call
+//! that does next to nothing is made again and again.
 
 use std::time::Instant;
 
@@ -8,6 +9,19 @@ use nix::sys::resource::{UsageWho, getrusage};
 const CHUNK: usize = 1 << 20;
 const CHUNKS: usize = 4;
 const PAGE: usize = 4096;
+
+const CALLS: u32 = 5_000;
+
+/// Entering and leaving the kernel, in ns: the least of a few tries.
+pub(super) fn of_a_call() -> Option<f64> {
+    (0..9)
+        .map(|_| {
+            let began = Instant::now();
+            (0..CALLS).for_each(|_| _ = std::hint::black_box(nix::unistd::getppid()));
+            began.elapsed().as_nanos() as f64 / f64::from(CALLS)
+        })
+        .min_by(f64::total_cmp)
+}
 
 /// The least of a few tries, in ns; `None` when the pages were there already.
 pub(super) fn of_a_fault() -> Option<f64> {
@@ -37,6 +51,11 @@ fn faults() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_call_costs_something() {
+        assert!(super::of_a_call().unwrap() > 1.0);
+    }
+
     #[test]
     fn a_fault_costs_something() {
         if let Some(ns) = super::of_a_fault() {

@@ -10,14 +10,15 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use iotomy_record::{Exit, Run};
 use iotomy_sys::keeper::{self, Keeper};
 use iotomy_sys::launch::{Command, Setup, find_program};
 use iotomy_sys::seccomp::Filter;
 use iotomy_sys::timed::{Ended, Started, Timed};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -187,6 +188,7 @@ impl Runner {
     pub(super) fn traced<T>(
         &mut self,
         what: &Runnable,
+        is_interrupted: fn() -> bool,
         tracer: impl FnOnce(&Command) -> T,
     ) -> Result<(T, bool), RaceError> {
         self.check_time_and_signals(what)?;
@@ -194,9 +196,11 @@ impl Runner {
         let mut command = what.command.clone();
         command.setup.group = Some(self.keeper.group());
         let interrupts = self.interrupts.take();
-        drop(interrupts);
         let group = Pid::from_raw(self.keeper.group().cast_signed());
-        let (watched, was_late) = with_deadline(self.deadline, group, || tracer(&command));
+        let (watched, was_late) = guarded(self.deadline, is_interrupted, group, || {
+            drop(interrupts);
+            tracer(&command)
+        });
         self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
         if was_late {
             self.end_all()?;
@@ -234,23 +238,40 @@ impl Runner {
     }
 }
 
-/// Calls `work`, and kills the group when the deadline passes meanwhile; whether it did.
-fn with_deadline<T>(deadline: Option<Instant>, group: Pid, work: impl FnOnce() -> T) -> (T, bool) {
-    let Some(deadline) = deadline else { return (work(), false) };
+/// How often the guard of a traced run looks for an interrupt, and how long it leaves a command that
+/// was passed one to end by itself.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Calls `work`, and kills the group when the deadline passes meanwhile, or some time after an
+/// interrupt; whether it was the deadline. The guard's thread is made while signals are held back,
+/// so that it never gets one itself.
+fn guarded<T>(
+    deadline: Option<Instant>,
+    is_interrupted: fn() -> bool,
+    group: Pid,
+    work: impl FnOnce() -> T,
+) -> (T, bool) {
     std::thread::scope(|scope| {
-        let (done, is_done) = std::sync::mpsc::channel::<()>();
-        let watch = scope.spawn(move || {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let late =
-                is_done.recv_timeout(left) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
-            if late {
-                let _ = nix::sys::signal::killpg(group, Signal::SIGKILL);
+        let (done, is_done) = mpsc::channel::<()>();
+        let guard = scope.spawn(move || {
+            let mut was_interrupted = false;
+            loop {
+                let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+                let wait = left.map_or(LOOK, |left| left.min(LOOK));
+                if is_done.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return false;
+                }
+                let is_late = left.is_some_and(|left| left <= wait);
+                if is_late || was_interrupted {
+                    let _ = killpg(group, Signal::SIGKILL);
+                    return is_late;
+                }
+                was_interrupted = is_interrupted();
             }
-            late
         });
         let result = work();
         drop(done);
-        (result, watch.join().unwrap_or(false))
+        (result, guard.join().unwrap_or(false))
     })
 }
 

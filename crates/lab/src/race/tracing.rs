@@ -50,7 +50,8 @@ impl Track<'_> {
     ) -> Result<Result<Trace, String>, RaceError> {
         self.prepare(at)?;
         let what = &self.runnables[at];
-        let (traced, was_late) = self.runner.traced(what, |command| around.trace(command))?;
+        let (traced, was_late) =
+            self.runner.traced(what, around.is_interrupted(), |command| around.trace(command))?;
         if was_late {
             return Ok(Err("--max-time was over".to_owned()));
         }

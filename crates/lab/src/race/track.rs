@@ -147,6 +147,7 @@ impl<'a> Track<'a> {
         let mut traces = vec![None; self.runnables.len()];
         if self.options.trace {
             harness.fault_ns = price::of_a_fault();
+            harness.call_ns = price::of_a_call();
             self.traced_runs(&mut traces, &mut findings, around)?;
         }
         let mut race = self.record(started, machine, harness, traces);

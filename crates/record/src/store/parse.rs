@@ -118,6 +118,7 @@ pub(super) fn check_race(race: &Race) -> Result<(), RecordError> {
         finite("comparisons", &[comparison.ratio, low, high, mean, mean_low, mean_high])?;
     }
     finite("plan.min_effect", &[race.plan.min_effect])?;
+    finite("harness.call_ns", &[race.harness.call_ns.unwrap_or_default()])?;
     finite("harness.fault_ns", &[race.harness.fault_ns.unwrap_or_default()])?;
     for label in &race.order {
         if race.contender(label).is_none() {

@@ -114,7 +114,11 @@ fn dd_and_cat() -> Race {
             ..Plan::default()
         },
         blocks: vec![Block::default(); 15],
-        harness: Harness { shell_startup_ns: Some(900_000), fault_ns: Some(500.0) },
+        harness: Harness {
+            shell_startup_ns: Some(900_000),
+            fault_ns: Some(500.0),
+            call_ns: Some(80.0),
+        },
     };
     race.blocks[3].redone = true;
     race

@@ -106,6 +106,19 @@ fn a_thousand_more_calls_are_what_differs() {
 }
 
 #[test]
+fn the_way_into_the_kernel_is_the_calls() {
+    let a = trace(vec![call("getppid", 0, 0, 0)], 50_000);
+    let b = trace(vec![call("getppid", 1_000, 60_000, 0)], 190_000);
+    let mut race = race(vec![contender("A", 5e4, Some(a)), contender("B", 15e4, Some(b))]);
+    race.harness.call_ns = Some(80.0);
+    let wall = &attributions(&race)[0];
+    // 60 ns less the observer's 50 inside, and 80 of the 140 between calls, 50 the observer's.
+    assert_eq!(term(wall, TermKind::Syscall, "getppid").delta_ns, 90_000);
+    assert_eq!(term(wall, TermKind::User, "user").delta_ns, 10_000);
+    assert_eq!(sum(wall), 100_000);
+}
+
+#[test]
 fn waits_are_apart_from_work_and_those_for_children_are_left_out() {
     let mut a = trace(vec![call("nanosleep", 1, 1_000, 5_000_000)], 0);
     let b = trace(vec![call("nanosleep", 1, 1_000, 9_000_000)], 0);
