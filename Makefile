@@ -6,7 +6,7 @@ IOTOMY := $(TARGET)/release/iotomy
 C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-copy test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -36,6 +36,14 @@ bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-trace --iotomy $(IOTOMY) $(ARGS)
+
+# How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
+# ARGS="--sweep" races its movers with one another instead.
+bench-copy: build
+	@scripts/setup bench
+	@scripts/setup-uutils $(TARGET)/peers
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-copy --iotomy $(IOTOMY) --uutils $(TARGET)/peers/bin/coreutils $(ARGS)
 
 # The bpf observer on the kernel of this Debian release, under emulation.
 test-kernel: build

@@ -3,8 +3,8 @@
 
 use crate::observer::{Length, Observer};
 use crate::rounds::{Item, Measured, Sample};
-use crate::stats::{Estimate, estimate, median};
 use crate::subject::Subject;
+use iotomy_benches::stats::{Estimate, estimate, median};
 
 /// What observing a subject cost.
 #[derive(Debug, Clone)]

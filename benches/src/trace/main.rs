@@ -4,31 +4,30 @@
 //! a cost a call, [`costs`] and [`targets`] judge, [`results`] prints and keeps. This program is
 //! also its own subject: see [`subject`].
 
-mod child;
 mod costs;
 mod floor;
 mod memory;
 mod observer;
-mod order;
 mod results;
 mod rounds;
 mod startup;
-mod stats;
 mod subject;
 mod sweep;
 mod targets;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
+use iotomy_benches::child::{self, Interrupted, Signals};
+use iotomy_benches::order::Order;
+use iotomy_benches::run::{command, load, progress, seed};
+use iotomy_benches::stats;
 use iotomy_observe::{machine, rfc3339};
 
-use crate::child::{Interrupted, Signals};
 use crate::observer::Observer;
-use crate::order::Order;
 use crate::results::Results;
 use crate::rounds::Rounds;
 use crate::subject::Subject;
@@ -163,32 +162,6 @@ fn bench(args: &Args) -> Result<ExitCode> {
     }
     let missed = results.targets.iter().any(|t| t.binding && t.reached() == Some(false));
     Ok(if args.check && missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
-}
-
-/// Says on a terminal, and nowhere else, what is being done.
-fn progress(text: &str) {
-    use std::io::IsTerminal;
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{text}");
-    }
-}
-
-fn seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    // A short number is easier to repeat.
-    now.map_or(1, |now| u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xFFFF_FFFF))
-}
-
-/// The load averages of the last one and five minutes.
-fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').take(2).collect::<Vec<_>>().join(" and ")
-}
-
-fn command() -> String {
-    let name = |path: &str| Path::new(path).file_name().map(|n| n.to_string_lossy().into_owned());
-    let words = std::env::args().map(|word| name(&word).unwrap_or(word));
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Of iotomy, its peers and dd, each in a line.

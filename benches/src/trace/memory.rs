@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use iotomy_record::store;
 use tempfile::TempDir;
 
-use crate::child::{Signals, guarded};
-use crate::stats;
+use iotomy_benches::child::{Signals, guarded};
+use iotomy_benches::stats;
 
 /// How many processes live at the same time.
 pub(crate) const PROCESSES: usize = 1_000;

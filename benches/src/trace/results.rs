@@ -5,15 +5,17 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use iotomy_benches::child::{Signals, guarded};
+use iotomy_benches::run;
+use iotomy_benches::stats::{estimate, median};
+use iotomy_benches::tables::{digits, interval, table};
 use iotomy_record::{Machine, store::OutputFile};
 
-use crate::child::{Signals, guarded};
 use crate::costs::Cost;
 use crate::memory::Memory;
 use crate::observer::{BPFTRACE_SCRIPT, Observer};
 use crate::rounds::{Measured, Rounds};
 use crate::startup::Startup;
-use crate::stats::{Estimate, estimate, median};
 use crate::sweep::sweep;
 use crate::targets::Target;
 
@@ -194,8 +196,7 @@ impl Results {
 
     /// The folder of this run below `results`.
     pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        let date = self.started.split('T').next().unwrap_or("undated");
-        results.join(format!("{date}-{}", slug(&self.machine))).join("trace")
+        run::folder(results, &self.started, &self.machine).join("trace")
     }
 
     /// Writes the tables and the raw record into `folder`.
@@ -205,10 +206,7 @@ impl Results {
         let here = std::env::current_dir().context("cannot tell the current folder")?;
         let readme = format!("# What it costs to be observed\n\n{}{}", self.text(), method());
         OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        let mut raw = serde_json::to_vec_pretty(&sweep(self)).context("cannot write the record")?;
-        raw.push(b'\n');
-        OutputFile::write(&folder.join("raw.json"), &here, &raw)?;
-        Ok(())
+        sweep(self).write(&folder.join("raw.json"))
     }
 }
 
@@ -254,93 +252,4 @@ fn method() -> String {
          (`iotomy.trace/1`) is the record of `iotomy trace --files -- dd of=/dev/null bs=8k` on \
          the memory file.\n"
     )
-}
-
-fn interval(found: Estimate, decimals: usize) -> String {
-    let Estimate { median, low, high } = found;
-    if low == high {
-        return digits(median, decimals);
-    }
-    format!("{} [{}, {}]", digits(median, decimals), digits(low, decimals), digits(high, decimals))
-}
-
-/// Large figures without decimals.
-fn digits(figure: f64, decimals: usize) -> String {
-    let decimals = if figure.abs() >= 1000.0 { 0 } else { decimals };
-    format!("{figure:.decimals$}")
-}
-
-/// A Markdown table of aligned columns; the first `left` are names, the rest figures.
-fn table(rows: &[Vec<String>], left: usize) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = match column < left {
-                true => write!(text, "| {cell:<width$} "),
-                false => write!(text, "| {cell:>width$} "),
-            };
-        }
-        text += "|\n";
-        if number == 0 {
-            for (column, width) in widths.iter().enumerate() {
-                let _ = match column < left {
-                    true => write!(text, "| {} ", "-".repeat(*width)),
-                    false => write!(text, "| {}: ", "-".repeat(width - 1)),
-                };
-            }
-            text += "|\n";
-        }
-    }
-    text
-}
-
-/// The machine in a folder's name, as in `xeon-2cpu-linux-6.18`.
-fn slug(machine: &Machine) -> String {
-    const NOISE: [&str; 8] =
-        ["intel", "amd", "cpu", "processor", "with", "core", "virtual", "genuine"];
-    let model = machine.cpu.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
-    let model = model.split('@').next().unwrap_or_default();
-    let words: Vec<&str> = model
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty() && !NOISE.contains(word))
-        .take(3)
-        .collect();
-    let model = if words.is_empty() { "unknown".to_owned() } else { words.join("-") };
-    let release = machine.kernel.split_whitespace().nth(1).unwrap_or("unknown");
-    let release: Vec<&str> = release.split(['.', '-']).take(2).collect();
-    format!("{model}-{}cpu-linux-{}", machine.cpus, release.join("."))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_is_named_after_the_machine() {
-        let machine = |cpu: &str, cpus| Machine {
-            cpu: cpu.to_owned(),
-            cpus,
-            kernel: "Linux 6.18.44-fc x86_64".to_owned(),
-            ..Machine::default()
-        };
-        assert_eq!(slug(&machine("Intel(R) Xeon(R) Processor", 2)), "xeon-2cpu-linux-6.18");
-        assert_eq!(
-            slug(&machine("AMD EPYC 7763 64-Core Processor", 8)),
-            "epyc-7763-64-8cpu-linux-6.18"
-        );
-        let core = machine("Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz", 12);
-        assert_eq!(slug(&core), "i7-9750h-12cpu-linux-6.18");
-        assert_eq!(slug(&machine("", 1)), "unknown-1cpu-linux-6.18");
-    }
-
-    #[test]
-    fn columns_are_aligned() {
-        let rows = [["name", "ns"], ["a", "1000"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows, 1), "| name |   ns |\n| ---- | ---: |\n| a    | 1000 |\n");
-    }
 }

@@ -22,11 +22,11 @@ use libbpf_rs::query::ProgInfoIter;
 use rustix::fs::MemfdFlags;
 use tempfile::TempDir;
 
-use crate::child::{Signals, guarded};
 use crate::floor::Floor;
 use crate::observer::{Length, Observer, Seen};
-use crate::order::Order;
 use crate::subject::{DD_BLOCK, Subject};
+use iotomy_benches::child::{Signals, guarded};
+use iotomy_benches::order::Order;
 
 /// Reads and writes of the whole memory file.
 const DD_CALLS: u64 = 2 * 65_536;
@@ -165,7 +165,9 @@ impl<'a> Rounds<'a> {
                     self.failures.remove(&watched);
                     Some(sample)
                 }
-                Err(error) if error.is::<crate::child::Interrupted>() => return Err(error),
+                Err(error) if error.is::<iotomy_benches::child::Interrupted>() => {
+                    return Err(error);
+                }
                 Err(error) if item.observer == Observer::Bare => return Err(error),
                 Err(error) => {
                     let failures = self.failures.entry(watched).or_default();

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use iotomy_record::store;
 use tempfile::TempDir;
 
-use crate::child::{Signals, guarded};
-use crate::order::Order;
+use iotomy_benches::child::{Signals, guarded};
+use iotomy_benches::order::Order;
 
 /// The pairs measured, in ns.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::child::die_with_parent;
-use crate::stats;
+use iotomy_benches::child::die_with_parent;
+use iotomy_benches::stats;
 
 /// Batches a loop is timed in.
 const BATCHES: u64 = 256;

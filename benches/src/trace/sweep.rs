@@ -1,88 +1,35 @@
 //! The raw record, `iotomy.sweep/1`: every sample of every run.
 
-use std::collections::BTreeMap;
-
-use iotomy_record::Machine;
-use serde::Serialize;
-use serde_json::{Value, json};
+use iotomy_benches::record::{Case, Claim, Sweep};
+use iotomy_benches::stats::estimate;
+use serde_json::json;
 
 use crate::costs::Cost;
 use crate::memory::Memory;
 use crate::observer::Observer;
 use crate::results::Results;
 use crate::startup::Startup;
-use crate::stats::{estimate, mean_and_stddev};
 use crate::subject::Subject;
 use crate::targets::Target;
 
-/// A sweep over subjects and observers.
-#[derive(Debug, Serialize)]
-pub(crate) struct Sweep {
-    schema: &'static str,
-    started: String,
-    machine: Machine,
-    experiment: &'static str,
-    axes: Vec<Axis>,
-    cases: Vec<Case>,
-    claims: Vec<Claim>,
-}
-
-#[derive(Debug, Serialize)]
-struct Axis {
-    name: &'static str,
-    unit: &'static str,
-    values: Vec<Value>,
-}
-
-#[derive(Debug, Serialize)]
-struct Case {
-    params: BTreeMap<&'static str, Value>,
-    metric: &'static str,
-    unit: &'static str,
-    samples: Vec<f64>,
-    median: f64,
-    mean: f64,
-    stddev: f64,
-    ci95: [f64; 2],
-    extra: BTreeMap<&'static str, f64>,
-    skipped: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Claim {
-    id: String,
-    source: &'static str,
-    text: String,
-    verdict: &'static str,
-    evidence: Value,
-}
-
 /// The record of a bench.
 pub(crate) fn sweep(results: &Results) -> Sweep {
-    let axis = |name, values: Vec<&str>| Axis {
-        name,
-        unit: "",
-        values: values.into_iter().map(Value::from).collect(),
-    };
-    let mut cases: Vec<Case> = results.costs.iter().flat_map(of_cost).collect();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let axes = [
+        ("subject", names(&Subject::ALL.map(Subject::name))),
+        ("observer", names(&Observer::ALL.map(Observer::name))),
+    ];
+    let mut sweep = Sweep::new("trace-cost", &results.started, &results.machine, &axes);
+    let cases = &mut sweep.cases;
+    cases.extend(results.costs.iter().flat_map(of_cost));
     cases.extend(of_startup(&results.startup));
     cases.push(of_memory(&results.memory));
-    cases.extend(results.measured.skipped.iter().map(|((subject, observer), reason)| Case {
-        skipped: Some(reason.clone()),
-        ..case(subject.name(), observer.name(), "cost_per_call", "ns", &[])
+    cases.extend(results.measured.skipped.iter().map(|((subject, observer), reason)| {
+        let case = case(subject.name(), observer.name(), "cost_per_call", "ns", &[]);
+        case.skipped_for(reason)
     }));
-    Sweep {
-        schema: "iotomy.sweep/1",
-        started: results.started.clone(),
-        machine: results.machine.clone(),
-        experiment: "trace-cost",
-        axes: vec![
-            axis("subject", Subject::ALL.map(Subject::name).to_vec()),
-            axis("observer", Observer::ALL.map(Observer::name).to_vec()),
-        ],
-        cases,
-        claims: results.targets.iter().map(claim).collect(),
-    }
+    sweep.claims = results.targets.iter().map(claim).collect();
+    sweep
 }
 
 fn case(
@@ -92,20 +39,7 @@ fn case(
     unit: &'static str,
     samples: &[f64],
 ) -> Case {
-    let (mean, stddev) = mean_and_stddev(samples);
-    let found = estimate(samples);
-    Case {
-        params: BTreeMap::from([("subject", subject.into()), ("observer", observer.into())]),
-        metric,
-        unit,
-        samples: samples.to_vec(),
-        median: found.map_or(0.0, |found| found.median),
-        mean,
-        stddev,
-        ci95: found.map_or([0.0; 2], |found| [found.low, found.high]),
-        extra: BTreeMap::new(),
-        skipped: None,
-    }
+    Case::new(&[("subject", subject), ("observer", observer)], metric, unit, samples)
 }
 
 /// All runs, the fastest of each block, and for an observer its difference from the bare one; the calls of a run are a

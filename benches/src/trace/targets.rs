@@ -4,8 +4,8 @@ use crate::costs::Cost;
 use crate::memory::Memory;
 use crate::observer::Observer;
 use crate::startup::Startup;
-use crate::stats::{Estimate, estimate};
 use crate::subject::Subject;
+use iotomy_benches::stats::{Estimate, estimate};
 
 /// A figure to stay at or below.
 #[derive(Debug, Clone)]

@@ -17,7 +17,36 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
     Race(verbs::race::RaceArgs),
+    Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
+    Limits(verbs::limits::LimitsArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
+}
+
+/// As [`Cli`], with one verb: to build the options of all takes longer than to copy a small file.
+#[derive(Debug, Parser)]
+#[command(name = "iotomy", max_term_width = 100, disable_help_subcommand = true)]
+struct OnlyCopy {
+    #[command(subcommand)]
+    verb: CopyVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum CopyVerb {
+    Copy(verbs::copy::CopyArgs),
+}
+
+impl Cli {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// What clap says of it, or help and version, which it has as errors too.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        if std::env::args_os().nth(1).is_some_and(|verb| verb == "copy") {
+            let OnlyCopy { verb: CopyVerb::Copy(args) } = OnlyCopy::try_parse()?;
+            return Ok(Self { verb: Verb::Copy(args) });
+        }
+        Self::try_parse()
+    }
 }

@@ -7,7 +7,6 @@ mod verbs;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use iotomy_record::printable;
 
 use crate::cli::{Cli, Verb};
@@ -16,14 +15,16 @@ use crate::cli::{Cli, Verb};
 const COULD_NOT_RUN: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
         Verb::Race(args) => verbs::race::run(&args),
+        Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
+        Verb::Limits(args) => verbs::limits::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
     };

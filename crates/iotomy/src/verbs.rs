@@ -1,7 +1,9 @@
 //! A verb a file: its options, and the glue between the crates that do its work.
 
+pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod limits;
 pub(crate) mod race;
 pub(crate) mod show;
 pub(crate) mod trace;

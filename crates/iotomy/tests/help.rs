@@ -17,7 +17,7 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "race", "show", "doctor", "generate"] {
+    for verb in ["trace", "race", "copy", "limits", "show", "doctor", "generate"] {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
@@ -91,9 +91,8 @@ fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
     said(&["generate", "man", man.to_str().unwrap()]);
-    for name in ["iotomy.1", "iotomy-trace.1", "iotomy-race.1", "iotomy-show.1", "iotomy-doctor.1"]
-    {
-        let page = fs::read_to_string(man.join(name)).unwrap();
+    for name in ["", "-trace", "-race", "-copy", "-limits", "-show", "-doctor"] {
+        let page = fs::read_to_string(man.join(format!("iotomy{name}.1"))).unwrap();
         assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
     }
     let page = fs::read_to_string(man.join("iotomy-trace.1")).unwrap();
@@ -164,6 +163,10 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
         &["race", "--json", "a", "--export-csv", "a", "true"],
         &["show"],
         &["show", "a", "b"],
+        &["limits", "--list", "--refresh"],
+        &["limits", "--only"],
+        &["limits", "--path"],
+        &["limits", "extra"],
         &["generate", "no-such-thing", "/tmp"],
     ] {
         let output = iotomy(words).output().unwrap();

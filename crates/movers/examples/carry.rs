@@ -1,5 +1,6 @@
-//! `carry MOVER SOURCE TARGET [COUNT]`: one run of one mover, told in one line on stderr, for tests
-//! that watch or disturb its calls from outside. `-` is stdin or stdout.
+//! `carry MOVER SOURCE TARGET [COUNT [SPARSE]]`: one run of one mover, told in one line on stderr, for
+//! tests that watch or disturb its calls from outside. `-` is stdin or stdout, or no count. With
+//! SPARSE (`auto`, `never`, `always`) the run is the chooser's, which sees to holes.
 //!
 //! The line: `done BYTES`, `refused CALL` or `failed CALL MOVED LOST ERRNO`, then the positions of
 //! source and target, or `-` where there is none.
@@ -9,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 
-use iotomy_movers::{End, Job, Outcome};
+use iotomy_movers::{End, Job, Outcome, Sparse, chooser};
 
 fn main() -> ExitCode {
     match run() {
@@ -26,9 +27,17 @@ fn main() -> ExitCode {
 
 fn run() -> Result<String, Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut next = || arguments.next().ok_or("usage: carry MOVER SOURCE TARGET [COUNT]");
+    let mut next = || arguments.next().ok_or("usage: carry MOVER SOURCE TARGET [COUNT [SPARSE]]");
     let (name, source, target) = (next()?, next()?, next()?);
-    let count = arguments.next().map(|count| count.parse()).transpose()?;
+    let count = arguments.next().filter(|count| count != "-");
+    let count = count.map(|count| count.parse()).transpose()?;
+    let sparse = match arguments.next().as_deref() {
+        None => None,
+        Some("auto") => Some(Sparse::Auto),
+        Some("never") => Some(Sparse::Never),
+        Some("always") => Some(Sparse::Always),
+        Some(_) => return Err("SPARSE is auto, never or always".into()),
+    };
 
     let source = match source.as_str() {
         "-" => rustix::io::dup(rustix::stdio::stdin())?,
@@ -41,9 +50,16 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
     let mover = iotomy_movers::mover(&name).ok_or("no such mover")?;
     let (from, to) = (End::of(&source)?, End::of(&target)?);
     let progress = AtomicU64::new(0);
-    let job = Job { count, block_size: 64 * 1024, ..Job::new(&progress) };
-    mover.serves(&from, &to, &job)?;
-    let outcome = match mover.run(&from, &to, &job) {
+    let mut job = Job { count, block_size: 64 * 1024, ..Job::new(&progress) };
+    let outcome = if let Some(sparse) = sparse {
+        job.sparse = sparse;
+        let plan = chooser::only(mover, &from, &to, &job)?;
+        chooser::run(&plan, &from, &to, &job).map(outcome)
+    } else {
+        mover.serves(&from, &to, &job)?;
+        mover.run(&from, &to, &job)
+    };
+    let outcome = match outcome {
         Ok(Outcome::Done(moved)) => format!("done {}", moved.bytes),
         Ok(Outcome::Refused { call, .. }) => format!("refused {call}"),
         Err(e) => {
@@ -52,6 +68,14 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
         }
     };
     Ok(format!("{outcome} {} {}", position(&source), position(&target)))
+}
+
+/// What came of a plan with one mover.
+fn outcome(report: chooser::Report) -> Outcome {
+    match report.refused.first() {
+        Some(refused) => Outcome::Refused { call: refused.call, errno: refused.errno },
+        None => Outcome::Done(report.moved),
+    }
 }
 
 fn position(fd: &OwnedFd) -> String {

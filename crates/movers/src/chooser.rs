@@ -11,8 +11,9 @@ use std::fmt;
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
+use crate::copy_file_range::may_share;
 use crate::splice::PIPE_SIZE;
-use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink};
+use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes};
 
 /// A mover to be tried.
 #[derive(Clone, Copy)]
@@ -75,7 +76,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let mut plan = Plan { steps: Vec::new(), unsuited: Vec::new() };
     for &(name, reason) in order {
         let Some(mover) = crate::mover(name) else { continue };
-        match mover.serves(source, target, job) {
+        match suits(mover, source, target, job) {
             Ok(()) => plan.steps.push(Step { mover, reason }),
             Err(reason) => plan.unsuited.push(Unsuited { mover: name, reason }),
         }
@@ -83,7 +84,7 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     for mover in MOVERS {
         let name = mover.declaration().name;
         if !order.iter().any(|(known, _)| *known == name) {
-            let reason = match mover.serves(source, target, job) {
+            let reason = match suits(*mover, source, target, job) {
                 Err(reason) => reason,
                 Ok(()) if mover.declaration().calls.is_empty() => "it moves nothing".to_owned(),
                 Ok(()) => "others are faster on this route".to_owned(),
@@ -92,6 +93,27 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
         }
     }
     plan
+}
+
+/// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
+/// a plan has no steps.
+///
+/// # Errors
+/// Why it cannot.
+pub fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+    holes::possible(target, job)
+}
+
+/// Says why not when a mover cannot serve this pair as the job wants it.
+fn suits(
+    mover: &dyn Mover,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(), String> {
+    holes::possible(target, job)?;
+    mover.serves(source, target, job)?;
+    holes::suits(mover, job)
 }
 
 /// The plan of one mover that was asked for by name.
@@ -104,7 +126,7 @@ pub fn only(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Plan, String> {
-    mover.serves(source, target, job)?;
+    suits(mover, source, target, job)?;
     let step = Step { mover, reason: "asked for by name" };
     Ok(Plan { steps: vec![step], unsuited: Vec::new() })
 }
@@ -113,6 +135,10 @@ pub fn only(
 ///
 /// Pipes at the ends are widened to 1 MiB where the kernel allows it, and stay so: each wake-up of
 /// the other side moves sixteen times as much. A mover run by itself leaves them as they are.
+///
+/// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
+/// should it refuse one after the first, the rest is read and written, and it still is the mover of
+/// the report.
 ///
 /// # Errors
 /// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
@@ -129,7 +155,7 @@ pub fn run(
     }
     for step in &plan.steps {
         let name = step.mover.declaration().name;
-        match step.mover.run(source, target, job)? {
+        match holes::run(step.mover, source, target, job)? {
             Outcome::Done(moved) => return Ok(Report { mover: Some(name), moved, refused }),
             Outcome::Refused { call, errno } => refused.push(Refused { mover: name, call, errno }),
         }
@@ -155,10 +181,16 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
     if job.reflink == Reflink::Always {
         return ONLY_SHARED;
     }
+    if job.sparse == Sparse::Always {
+        return LOOKING;
+    }
     match (source.kind(), target.kind()) {
         (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
         (_, Kind::Regular) if target.is_append() => APPENDING,
-        (Kind::Regular, Kind::Regular) => FILE_TO_FILE,
+        (Kind::Char, Kind::Regular) if source.is_zero_device() => ZEROS_TO_FILE,
+        (Kind::Regular, Kind::Regular) if source.size() <= NARROW => SMALL_FILE,
+        (Kind::Regular, Kind::Regular) if may_share(target) => FILE_TO_FILE,
+        (Kind::Regular, Kind::Regular) => FILE_TO_FILE_COPIED,
         (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
         (Kind::Regular | Kind::Block, Kind::Socket) => FILE_TO_SOCKET,
         (Kind::Regular | Kind::Block, _) if target.is_null_device() => FILE_TO_NULL,
@@ -174,6 +206,9 @@ const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot:
 
 static ONLY_SHARED: Order = &[("reflink", "nothing but shared extents was asked for")];
 
+static LOOKING: Order =
+    &[("read-write", "it has the bytes at hand, and a block of zeros becomes a hole")];
+
 // Sizes mean nothing and offloads end at once; such files are small.
 static MADE_UP: Order =
     &[("read-write", "the source is made up when it is read, and offloads end at once")];
@@ -182,15 +217,37 @@ static MADE_UP: Order =
 static APPENDING: Order =
     &[("mmap-write", "the target appends: one copy, from the source's page cache"), BY_COPY];
 
-// No byte moves in a reflink. copy_file_range copies once, in the kernel, a GiB a crossing, and the
-// file system can do better still. sendfile does the same by way of a pipe between two file
-// systems, in rounds of 64 KiB.
+// No byte moves in a reflink, and copy_file_range may share or ask a server. All else copies once, in
+// the kernel, in rounds of what a pipe holds: 1 MiB in splice's own, 64 KiB in that of sendfile and of
+// copy_file_range where it has to copy. Larger rounds make larger folios on file systems that have them.
 static FILE_TO_FILE: Order = &[
     ("reflink", "no byte moves: the files share extents"),
     ("copy-file-range", "one copy inside the kernel, or none where the file system shares"),
-    ("sendfile", "one copy inside the kernel, also between file systems"),
+    SPLICED,
+    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
     BY_COPY,
 ];
+
+const SPLICED: (&str, &str) = ("splice", "one copy inside the kernel, in rounds of 1 MiB");
+
+// A file of one round: a wide pipe costs more to make than it saves.
+static SMALL_FILE: Order = &[
+    ("reflink", "no byte moves: the files share extents"),
+    ("copy-file-range", "one copy inside the kernel in one crossing, or none"),
+    ("sendfile", "one copy inside the kernel in one crossing"),
+    BY_COPY,
+];
+
+// The file system shares nothing, so copy_file_range is a splice in small rounds.
+static FILE_TO_FILE_COPIED: Order = &[
+    SPLICED,
+    ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB"),
+    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
+    BY_COPY,
+];
+
+static ZEROS_TO_FILE: Order =
+    &[("fallocate", "no byte moves: room is reserved that reads as zeros"), BY_COPY];
 
 // References to the page cache, no copy. vmsplice would save one of read-write's two copies, for a
 // page fault and a fresh page each 4 KiB, which cost more than copying within the CPU's cache.

@@ -9,18 +9,22 @@
 //! or copy from one page cache to the other. One crossing a GiB and at most one copy. Shared extents
 //! part at the next write, so later writes to the source never show through.
 //!
-//! Which of the three it was the kernel does not say. Figures count a copy where the file system is
-//! known to share nothing (ext4, tmpfs), and a reference elsewhere.
+//! Which of the three it was the kernel does not say, but one call does only one of them. So after
+//! each call the file systems that may share are asked where on the disk the first extents are that
+//! it moved (`FIEMAP`): at one place, and all the call moved is referenced; at two, or at none yet, and
+//! it was copied. Where that cannot be asked either (NFS, CIFS) a reference is counted, which then
+//! only says that nothing is known of a copy made here.
 
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 
-use crate::in_kernel::{MOST, probed};
-use crate::patience::patiently_both;
-use crate::position::apart;
-use crate::refusal::{is_suspicious_end, only, plain, refused_or_failed};
+use iotomy_sys::extent::first_place;
+
+use crate::in_kernel::{probed, repeat};
+use crate::position::{Positions, apart};
+use crate::refusal::{only, plain};
 use crate::{
-    Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side, Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse, Traffic,
 };
 
 pub(crate) struct CopyFileRange;
@@ -31,9 +35,10 @@ static DECLARATION: Declaration = Declaration {
     description: "Between regular files: extents are shared where the file system can, else the \
                   kernel copies once from page cache to page cache. One crossing a GiB.",
     man: &["copy_file_range(2)"],
-    calls: &["copy_file_range", "ppoll", "fstat", "lseek"],
+    calls: &["copy_file_range", "ppoll", "fstat", "lseek", "ioctl"],
     by_reference: false,
     positioned: false,
+    holes: Holes::AsItComes,
 };
 
 /// File systems that never share extents: ext2 to ext4, tmpfs.
@@ -42,6 +47,24 @@ const SHARES_NOTHING: [u64; 2] = [0xef53, 0x0102_1994];
 /// Whether the copy of a file of this file system may share its extents.
 pub(crate) fn may_share(end: &End<'_>) -> bool {
     !SHARES_NOTHING.contains(&end.magic())
+}
+
+/// What one call of copy_file_range(2) did to the `bytes` it moved from these places.
+pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, at: Positions, bytes: u64) -> Traffic {
+    if may_share(target) && shares(source, target, at, bytes) {
+        return Traffic { referenced: bytes, ..Traffic::default() };
+    }
+    Traffic { copied: bytes, ..Traffic::default() }
+}
+
+/// Whether both begin with the same extent, or with none, as far as that can be known.
+fn shares(source: &End<'_>, target: &End<'_>, at: Positions, bytes: u64) -> bool {
+    let ours = first_place(source.fd(), at.source, bytes);
+    let copys = first_place(target.fd(), at.target, bytes);
+    match (ours, copys) {
+        (Ok(ours), Ok(copys)) => ours == copys && ours.is_none_or(|(_, place)| place != 0),
+        _ => true,
+    }
 }
 
 impl Mover for CopyFileRange {
@@ -70,44 +93,19 @@ impl Mover for CopyFileRange {
             Reflink::Never => {}
             Reflink::Always => return Err("extents might not be shared".to_owned()),
         }
+        if job.sparse == Sparse::Never && may_share(target) {
+            return Err("holes could be kept, which are to be written as zeros".to_owned());
+        }
         apart(source, target, job)
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        let mut bytes = 0;
-        loop {
-            let want = job.want(bytes, MOST);
-            if want == 0 {
-                break;
-            }
-            let answer = patiently_both(source.fd(), target.fd(), || {
-                copy_file_range(source.fd(), None, target.fd(), None, want)
-            });
-            match answer {
-                Ok(0) if bytes == 0 && is_suspicious_end(source) => {
-                    return Ok(Outcome::Refused { call: "copy_file_range", errno: None });
-                }
-                Ok(0) => break,
-                Ok(moved) => {
-                    bytes += moved as u64;
-                    job.advance(moved as u64);
-                }
-                Err(e) => {
-                    return refused_or_failed(
-                        &DECLARATION,
-                        "copy_file_range",
-                        Side::of(e),
-                        bytes,
-                        e,
-                    );
-                }
-            }
-        }
-        let traffic = if may_share(target) {
-            Traffic { referenced: bytes, ..Traffic::default() }
-        } else {
-            Traffic { copied: bytes, ..Traffic::default() }
+        let start = match Positions::of(source, target) {
+            Ok(start) => start,
+            Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
         };
-        Ok(Outcome::Done(Moved { bytes, traffic }))
+        let call = |want| copy_file_range(source.fd(), None, target.fd(), None, want);
+        let figures = |before, bytes| traffic(source, target, start.behind(before), bytes);
+        repeat(&DECLARATION, source, target, job, call, figures)
     }
 }

@@ -29,7 +29,9 @@ use crate::position::{Positions, apart, remaining};
 use crate::read_write::{pump, traffic};
 use crate::refusal::{only, plain, refused_or_failed};
 use crate::reopen::reopen;
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+};
 
 pub(crate) struct Direct;
 
@@ -42,6 +44,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat", "open", "statx"],
     by_reference: false,
     positioned: true,
+    holes: Holes::Filled,
 };
 
 /// Bytes a request at least: small ones leave a device idle.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
 
 /// What a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +76,13 @@ impl<'fd> End<'fd> {
         let fd = fd.as_fd();
         let stat = fstat(fd)?;
         let flags = fcntl_getfl(fd)?;
+        let magic = fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned());
+        Ok(Self::known(fd, &stat, flags, magic))
+    }
+
+    /// A descriptor of which the caller knows already what [`End::of`] would ask: what fstat(2) says
+    /// of it, the flags it was opened with, and the magic number of its file system, 0 when unknown.
+    pub fn known(fd: BorrowedFd<'fd>, stat: &Stat, flags: OFlags, magic: u64) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::Regular,
             FileType::Directory => Kind::Directory,
@@ -85,7 +92,7 @@ impl<'fd> End<'fd> {
             FileType::BlockDevice => Kind::Block,
             _ => Kind::Other,
         };
-        Ok(Self {
+        Self {
             fd,
             kind,
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -95,8 +102,8 @@ impl<'fd> End<'fd> {
             append: flags.contains(OFlags::APPEND),
             direct: flags.contains(OFlags::DIRECT),
             non_blocking: flags.contains(OFlags::NONBLOCK),
-            magic: fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned()),
-        })
+            magic,
+        }
     }
 
     /// The descriptor.
@@ -153,5 +160,10 @@ impl<'fd> End<'fd> {
     /// Whether it is the null device, which takes everything and looks at nothing.
     pub fn is_null_device(&self) -> bool {
         self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 3)
+    }
+
+    /// Whether it is the zero device, which gives zeros for ever.
+    pub fn is_zero_device(&self) -> bool {
+        self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 5)
     }
 }

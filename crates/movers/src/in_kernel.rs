@@ -3,7 +3,9 @@
 
 use rustix::io::Errno;
 
-use crate::{End, Job, Kind, Probe, Traffic};
+use crate::patience::patiently_both;
+use crate::refusal::{is_suspicious_end, refused_or_failed};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side, Traffic};
 
 /// The most bytes one call is asked for: a GiB, below the 0x7fff_f000 the kernel moves at once, so
 /// that a short answer means something, and progress is seen now and then.
@@ -49,6 +51,40 @@ pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, bytes: u64) -> Traffic
         copied: bytes * (u64::from(!hands_over) + u64::from(copies_out)),
         touched: 0,
     }
+}
+
+/// Moves bytes by the first of the calls a mover declares, one call after the other, until the source
+/// ends or the job's count is reached. `figures` tells what became of so many bytes a call has moved
+/// behind so many others.
+pub(crate) fn repeat(
+    of: &Declaration,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    call: impl Fn(usize) -> Result<usize, Errno>,
+    figures: impl Fn(u64, u64) -> Traffic,
+) -> Result<Outcome, MoveError> {
+    let name = of.calls[0];
+    let mut moved = Moved::default();
+    loop {
+        let want = job.want(moved.bytes, MOST);
+        if want == 0 {
+            break;
+        }
+        match patiently_both(source.fd(), target.fd(), || call(want)) {
+            Ok(0) if moved.bytes == 0 && is_suspicious_end(source) => {
+                return Ok(Outcome::Refused { call: name, errno: None });
+            }
+            Ok(0) => break,
+            Ok(more) => {
+                moved.traffic = moved.traffic + figures(moved.bytes, more as u64);
+                moved.bytes += more as u64;
+                job.advance(more as u64);
+            }
+            Err(e) => return refused_or_failed(of, name, Side::of(e), moved.bytes, e),
+        }
+    }
+    Ok(Outcome::Done(moved))
 }
 
 /// A probe's result from a call that can only fail: with `expected` when it is there.

@@ -27,7 +27,7 @@ use iotomy_sys::copy_ring::CopyRing;
 use crate::position::{Positions, apart, remaining};
 use crate::read_write::{pump, traffic};
 use crate::refusal::{plain, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
 
 pub(crate) struct IoUring;
 
@@ -49,6 +49,7 @@ static DECLARATION: Declaration = Declaration {
     ],
     by_reference: false,
     positioned: true,
+    holes: Holes::Filled,
 };
 
 /// Bytes a slot's buffer holds at most: a request's length is 32 bits wide.

@@ -23,15 +23,18 @@ pub enum Reflink {
     Always,
 }
 
-/// What becomes of holes, and of zeros, between two regular files.
+/// What becomes of holes of a regular source, and of zeros, in a regular target that does not append.
+/// [`crate::chooser::run`] sees to it; a mover run by itself only keeps to [`Sparse::Never`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sparse {
-    /// Holes of the source are holes of the target.
+    /// Holes of the source are holes of the target. Without effect on other pairs.
     #[default]
     Auto,
-    /// The target has no holes: what is a hole in the source is written as zeros.
+    /// The target has no holes: what is a hole in the source is written as zeros. Without effect on
+    /// other pairs.
     Never,
-    /// Holes of the source, and blocks that hold nothing but zeros, are holes of the target.
+    /// Holes of the source, and blocks that hold nothing but zeros, are holes of the target, whatever
+    /// the source is; [`crate::chooser::possible`] says where that cannot be.
     Always,
 }
 
@@ -89,7 +92,9 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What really happened to the bytes. A byte can be in more than one figure, or in none but `moved`.
+/// What really happened to the bytes. A byte can be in more than one figure, or in none but `moved`:
+/// a hole that was kept was neither copied nor touched, and is referenced only in a file that was
+/// cloned whole. A hole that was written as zeros is copied and touched as zeros are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// Bytes whose pages or extents the target was given references to.
@@ -100,10 +105,22 @@ pub struct Traffic {
     pub touched: u64,
 }
 
+impl std::ops::Add for Traffic {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            referenced: self.referenced + more.referenced,
+            copied: self.copied + more.copied,
+            touched: self.touched + more.touched,
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
-    /// Bytes that reached the target.
+    /// Bytes that reached the target, those of holes too.
     pub bytes: u64,
     /// What really happened to them.
     pub traffic: Traffic,

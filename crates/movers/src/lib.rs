@@ -13,6 +13,8 @@ pub mod chooser;
 mod copy_file_range;
 mod direct;
 mod end;
+mod fallocate;
+mod holes;
 mod in_kernel;
 mod io_uring;
 mod job;
@@ -51,6 +53,35 @@ pub struct Declaration {
     /// Whether it moves from and to offsets of its own, and so leaves the descriptors' positions
     /// alone until the end.
     pub positioned: bool,
+    /// What it does by itself with holes of a regular source; [`chooser::run`] keeps them around
+    /// every mover that does not.
+    pub holes: Holes,
+}
+
+/// What a mover does by itself with holes of a regular source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holes {
+    /// They are holes of the target.
+    Kept,
+    /// They are holes of the target or zeros, as the file system likes.
+    AsItComes,
+    /// They are read as zeros, and these are written.
+    Filled,
+    /// As [`Holes::Filled`]; but as it has the bytes at hand, zeros can be looked for among them and
+    /// be left out: the one way to holes where the source has none.
+    Found,
+}
+
+impl Holes {
+    /// What lists and plans say.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::AsItComes => "kept or written as zeros, as the file system likes",
+            Self::Filled => "written as zeros",
+            Self::Found => "written as zeros, or found among the bytes",
+        }
+    }
 }
 
 /// Whether a mover can work on this machine, found by trying.
@@ -94,6 +125,7 @@ pub static MOVERS: &[&dyn Mover] = &[
     &mmap_write::MmapWrite,
     &vmsplice::Vmsplice,
     &reflink::Reflink,
+    &fallocate::Fallocate,
     &io_uring::IoUring,
     &direct::Direct,
     &parallel::Parallel,

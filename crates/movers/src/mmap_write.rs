@@ -8,6 +8,10 @@
 //! The one copy is the write's; the price is the mapping: a page fault for each page not populated,
 //! and the tables made and torn down for each window. This is how cat worked on Solaris.
 //!
+//! A hole of a file in memory (tmpfs) does not survive a look through a mapping: the page fault gives
+//! the source a page there. [`crate::chooser::run`] keeps windows off holes unless these are to be
+//! written as zeros.
+//!
 //! The one invariant: this process never looks into a window, it hands it to write(2). A page the
 //! file has lost meanwhile is an `EFAULT` then, which is the source's end and no SIGBUS. In the page
 //! that holds the new end the lost bytes read as zeroes, so each write goes no further than the
@@ -21,7 +25,9 @@ use iotomy_sys::mapping::Window;
 use crate::patience::patiently;
 use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+};
 
 /// Bytes a window, as cat on Solaris had it.
 const WINDOW: u64 = 8 << 20;
@@ -40,6 +46,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek"],
     by_reference: false,
     positioned: true,
+    holes: Holes::Filled,
 };
 
 impl Mover for MmapWrite {

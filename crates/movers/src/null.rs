@@ -8,7 +8,7 @@
 //! it is the harness. It makes no call that moves bytes, and is never chosen.
 
 use crate::refusal::only;
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe};
 
 pub(crate) struct Null;
 
@@ -21,6 +21,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &[],
     by_reference: false,
     positioned: true,
+    holes: Holes::Filled,
 };
 
 impl Mover for Null {

@@ -24,13 +24,14 @@ use rustix::io::{Errno, pread, pwrite};
 
 use iotomy_sys::buffer::Aligned;
 
-use crate::copy_file_range::may_share;
+use crate::copy_file_range::{may_share, traffic};
 use crate::patience::patiently_both;
 use crate::position::{Positions, apart, remaining};
 use crate::read_write::pump;
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
-    Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side, Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side,
+    Sparse, Traffic,
 };
 
 pub(crate) struct Parallel;
@@ -41,9 +42,20 @@ static DECLARATION: Declaration = Declaration {
     description: "Threads take ranges of a regular file in turn; each moves its own by \
                   copy_file_range(2), or by pread(2) and pwrite(2) where that is refused.",
     man: &["copy_file_range(2)", "pread(2)", "pwrite(2)"],
-    calls: &["copy_file_range", "pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat"],
+    calls: &[
+        "copy_file_range",
+        "pread64",
+        "pwrite64",
+        "read",
+        "write",
+        "ppoll",
+        "lseek",
+        "fstat",
+        "ioctl",
+    ],
     by_reference: false,
     positioned: true,
+    holes: Holes::AsItComes,
 };
 
 /// Blocks a range: enough that handing out does not count.
@@ -88,6 +100,7 @@ impl Mover for Parallel {
         ranges.share_out();
 
         let inside = ranges.inside.load(Ordering::Relaxed);
+        let referenced = ranges.referenced.load(Ordering::Relaxed);
         let through = ranges.through.load(Ordering::Relaxed);
         let short = ranges.short.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (bulk, failure) = short.map_or((length, None), |short| (short.at, short.failure));
@@ -101,14 +114,19 @@ impl Mover for Parallel {
         start.settle(&DECLARATION, source, target, bulk)?;
         // What the source has grown by meanwhile; most often nothing.
         let tail = pump(&DECLARATION, source, target, job, bulk)?;
-        let shared = may_share(target);
         let traffic = Traffic {
-            referenced: if shared { inside } else { 0 },
-            copied: if shared { 0 } else { inside } + 2 * (through + tail),
+            referenced,
+            copied: inside - referenced + 2 * (through + tail),
             touched: through + tail,
         };
         Ok(Outcome::Done(Moved { bytes: bulk + tail, traffic }))
     }
+}
+
+/// Whether the file system may do it: sharing keeps holes besides, and either can be forbidden.
+fn offloads(target: &End<'_>, job: &Job<'_>) -> bool {
+    let forbidden = job.reflink == Reflink::Never || job.sparse == Sparse::Never;
+    !forbidden || !may_share(target)
 }
 
 /// The ranges of a run, and what has become of them.
@@ -125,6 +143,8 @@ struct Ranges<'a, 'fd> {
     offload: AtomicBool,
     /// Bytes moved inside the kernel.
     inside: AtomicU64,
+    /// Those of them whose extents are shared.
+    referenced: AtomicU64,
     /// Bytes moved through buffers.
     through: AtomicU64,
     short: Mutex<Option<Short>>,
@@ -153,8 +173,9 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             range: (job.block_size as u64).saturating_mul(BLOCKS).max(LEAST),
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            offload: AtomicBool::new(job.reflink != Reflink::Never || !may_share(target)),
+            offload: AtomicBool::new(offloads(target, job)),
             inside: AtomicU64::new(0),
+            referenced: AtomicU64::new(0),
             through: AtomicU64::new(0),
             short: Mutex::new(None),
         }
@@ -202,9 +223,8 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
                     Ok(0) => self.offload.store(false, Ordering::Relaxed),
                     Err(e) if is_refusal(e) => self.offload.store(false, Ordering::Relaxed),
                     Ok(moved) => {
+                        self.count(at, moved as u64);
                         at += moved as u64;
-                        self.inside.fetch_add(moved as u64, Ordering::Relaxed);
-                        self.job.advance(moved as u64);
                     }
                     Err(e) => {
                         let failure = Some(("copy_file_range", Side::of(e), e));
@@ -218,6 +238,14 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             }
         }
         Ok(())
+    }
+
+    /// Counts bytes moved inside the kernel.
+    fn count(&self, at: u64, bytes: u64) {
+        let figures = traffic(self.source, self.target, self.start.behind(at), bytes);
+        self.inside.fetch_add(bytes, Ordering::Relaxed);
+        self.referenced.fetch_add(figures.referenced, Ordering::Relaxed);
+        self.job.advance(bytes);
     }
 
     fn offload(&self, at: u64, want: usize) -> Result<usize, Errno> {

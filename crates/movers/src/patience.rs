@@ -22,6 +22,16 @@ pub(crate) fn patiently<T>(
     }
 }
 
+/// Makes `call`, which never would block, until it does something else than being interrupted.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// As [`patiently`], for a call with two ends, which does not say which of them would block: waits
 /// until the source has something, then until the target has room.
 pub(crate) fn patiently_both<T>(

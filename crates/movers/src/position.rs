@@ -18,6 +18,11 @@ impl Positions {
         Ok(Self { source: tell(source.fd())?, target: tell(target.fd())? })
     }
 
+    /// The places so many bytes behind them.
+    pub(crate) fn behind(self, bytes: u64) -> Self {
+        Self { source: self.source + bytes, target: self.target + bytes }
+    }
+
     /// Puts both positions behind `moved` bytes.
     pub(crate) fn settle(
         self,
@@ -44,6 +49,14 @@ impl Positions {
         let _ = seek(source.fd(), SeekFrom::Start(self.source + error.moved));
         let _ = seek(target.fd(), SeekFrom::Start(self.target + error.moved));
         error
+    }
+}
+
+/// Where an end stands, if it is of a kind that has a position.
+pub(crate) fn start(end: &End<'_>) -> Result<Option<u64>, Errno> {
+    match end.kind() {
+        Kind::Regular | Kind::Block => tell(end.fd()).map(Some),
+        _ => Ok(None),
     }
 }
 

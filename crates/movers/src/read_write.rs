@@ -16,7 +16,7 @@ use rustix::io::{Errno, read, write};
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::reopen::reopen;
-use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
 
 pub(crate) struct ReadWrite;
 
@@ -29,6 +29,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["read", "write", "ppoll", "lseek"],
     by_reference: false,
     positioned: false,
+    holes: Holes::Found,
 };
 
 impl Mover for ReadWrite {
@@ -65,25 +66,29 @@ pub(crate) fn pump(
     job: &Job<'_>,
     moved: u64,
 ) -> Result<u64, MoveError> {
-    let mut buffer = iotomy_sys::buffer::Aligned::new(job.block_size);
+    let mut buffer = iotomy_sys::buffer::Aligned::new(job.want(moved, job.block_size));
     let mut bytes = moved;
     loop {
         let want = job.want(bytes, buffer.len());
         if want == 0 {
             break;
         }
-        let into = &mut buffer[..want];
-        let got = match patiently(source.fd(), PollFlags::IN, || read(source.fd(), &mut *into)) {
-            Err(Errno::INVAL) if source.is_direct() => get_plainly(source, into),
-            answer => answer,
-        };
-        let got = got.map_err(|e| MoveError::new(of, "read", Side::Source, bytes, e))?;
+        let got = take(source, &mut buffer[..want])
+            .map_err(|e| MoveError::new(of, "read", Side::Source, bytes, e))?;
         if got == 0 {
             break;
         }
         put_all(of, source, target, job, &buffer[..got], &mut bytes)?;
     }
     Ok(bytes - moved)
+}
+
+/// Reads what the source has next, as much as there is room for at most.
+pub(crate) fn take(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    match patiently(source.fd(), PollFlags::IN, || read(source.fd(), &mut *into)) {
+        Err(Errno::INVAL) if source.is_direct() => get_plainly(source, into),
+        answer => answer,
+    }
 }
 
 /// Writes `block` whole, adding what reached the target to `bytes`; gives back to the source what

@@ -16,11 +16,12 @@ use rustix::io::Errno;
 use iotomy_sys::clone_range::clone_range;
 
 use crate::copy_file_range::may_share;
+use crate::patience::uninterrupted;
 use crate::position::Positions;
 use crate::refusal::{only, plain};
 use crate::{
-    Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink as Wish, Side,
-    Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink as Wish,
+    Side, Sparse, Traffic,
 };
 
 pub(crate) struct Reflink;
@@ -34,6 +35,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["ioctl", "fstat", "lseek"],
     by_reference: false,
     positioned: true,
+    holes: Holes::Kept,
 };
 
 impl Mover for Reflink {
@@ -52,6 +54,9 @@ impl Mover for Reflink {
         plain(source, target)?;
         if job.reflink == Wish::Never {
             return Err("extents must not be shared".to_owned());
+        }
+        if job.sparse == Sparse::Never {
+            return Err("it keeps holes, which are to be written as zeros".to_owned());
         }
         if source.magic() != target.magic() {
             return Err("source and target are on different file systems".to_owned());
@@ -104,17 +109,13 @@ fn clone(
     start: Positions,
     (length, left): (u64, u64),
 ) -> Result<(), Errno> {
-    loop {
-        let answer = if start.source == 0 && start.target == 0 && length == left {
-            ioctl_ficlone(target.fd(), source.fd())
-        } else {
-            // 0 is up to the end, which need not be a whole block.
-            let length = if length == left { 0 } else { length };
-            clone_range(source.fd(), start.source, length, target.fd(), start.target)
-                .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
-        };
-        if answer != Err(Errno::INTR) {
-            return answer;
+    uninterrupted(|| {
+        if start.source == 0 && start.target == 0 && length == left {
+            return ioctl_ficlone(target.fd(), source.fd());
         }
-    }
+        // 0 is up to the end, which need not be a whole block.
+        let length = if length == left { 0 } else { length };
+        clone_range(source.fd(), start.source, length, target.fd(), start.target)
+            .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+    })
 }

@@ -12,11 +12,10 @@
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 
-use crate::in_kernel::{MOST, by_value_kept, probed, traffic};
-use crate::patience::patiently_both;
+use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::position::apart;
-use crate::refusal::{is_suspicious_end, only, plain, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::refusal::{only, plain};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe};
 
 pub(crate) struct Sendfile;
 
@@ -29,6 +28,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["sendfile", "ppoll", "fstat", "lseek"],
     by_reference: true,
     positioned: false,
+    holes: Holes::Filled,
 };
 
 impl Mover for Sendfile {
@@ -55,29 +55,8 @@ impl Mover for Sendfile {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        let mut bytes = 0;
-        loop {
-            let want = job.want(bytes, MOST);
-            if want == 0 {
-                break;
-            }
-            let answer = patiently_both(source.fd(), target.fd(), || {
-                sendfile(target.fd(), source.fd(), None, want)
-            });
-            match answer {
-                Ok(0) if bytes == 0 && is_suspicious_end(source) => {
-                    return Ok(Outcome::Refused { call: "sendfile", errno: None });
-                }
-                Ok(0) => break,
-                Ok(moved) => {
-                    bytes += moved as u64;
-                    job.advance(moved as u64);
-                }
-                Err(e) => {
-                    return refused_or_failed(&DECLARATION, "sendfile", Side::of(e), bytes, e);
-                }
-            }
-        }
-        Ok(Outcome::Done(Moved { bytes, traffic: traffic(source, target, bytes) }))
+        let call = |want| sendfile(target.fd(), source.fd(), None, want);
+        let figures = |_, bytes| traffic(source, target, bytes);
+        repeat(&DECLARATION, source, target, job, call, figures)
     }
 }

@@ -21,12 +21,12 @@ use rustix::io::{Errno, read};
 use rustix::pipe::splice;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::in_kernel::{MOST, by_value_kept, probed, traffic};
-use crate::patience::{patiently, patiently_both};
+use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
+use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::read_write::{pump, put_all, traffic as pumped};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
 
 /// The size of a wide pipe in bytes, when the kernel allows it: `/proc/sys/fs/pipe-max-size` as it is
 /// unless somebody changed it.
@@ -44,6 +44,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat"],
     by_reference: true,
     positioned: false,
+    holes: Holes::Filled,
 };
 
 impl Mover for Splice {
@@ -91,28 +92,8 @@ impl Mover for Splice {
 
 /// One end is a pipe: no other is needed.
 fn straight(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-    let mut bytes = 0;
-    loop {
-        let want = job.want(bytes, MOST);
-        if want == 0 {
-            break;
-        }
-        let answer = patiently_both(source.fd(), target.fd(), || {
-            splice(source.fd(), None, target.fd(), None, want, SpliceFlags::empty())
-        });
-        match answer {
-            Ok(0) if bytes == 0 && is_suspicious_end(source) => {
-                return Ok(Outcome::Refused { call: "splice", errno: None });
-            }
-            Ok(0) => break,
-            Ok(moved) => {
-                bytes += moved as u64;
-                job.advance(moved as u64);
-            }
-            Err(e) => return refused_or_failed(&DECLARATION, "splice", Side::of(e), bytes, e),
-        }
-    }
-    Ok(Outcome::Done(Moved { bytes, traffic: traffic(source, target, bytes) }))
+    let call = |want| splice(source.fd(), None, target.fd(), None, want, SpliceFlags::empty());
+    repeat(&DECLARATION, source, target, job, call, |_, bytes| traffic(source, target, bytes))
 }
 
 /// A run through an intermediate pipe, which is empty at the start of each round.

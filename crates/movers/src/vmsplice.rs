@@ -25,7 +25,9 @@ use crate::in_kernel::probed;
 use crate::patience::patiently;
 use crate::position::give_back;
 use crate::refusal::{is_refusal, only};
-use crate::{Declaration, End, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+};
 
 pub(crate) struct Vmsplice;
 
@@ -38,6 +40,7 @@ static DECLARATION: Declaration = Declaration {
     calls: &["vmsplice", "mmap", "read", "munmap", "ppoll", "lseek"],
     by_reference: false,
     positioned: false,
+    holes: Holes::Filled,
 };
 
 impl Mover for Vmsplice {

@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use support::told::Told;
 use support::{carry, content, difference, folders};
 
 /// What a run goes between.
@@ -48,32 +49,6 @@ const DISTURBED: [(&str, Route, &str, Option<&str>); 21] = [
     ("parallel", FileToFile, "pread64", Some("source")),
     ("parallel", FileToFile, "pwrite64", Some("target")),
 ];
-
-/// What carry told.
-#[derive(Debug)]
-struct Told {
-    outcome: String,
-    moved: usize,
-    lost: usize,
-    errno: i32,
-    source_at: Option<usize>,
-    target_at: Option<usize>,
-}
-
-impl Told {
-    fn parse(line: &str) -> Option<Self> {
-        let words: Vec<_> = line.split_whitespace().collect();
-        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
-        let (moved, lost, errno) = match *words.first()? {
-            "done" => (number(1)?, 0, 0),
-            "refused" => (0, 0, 0),
-            "failed" => (number(2)?, number(3)?, i32::try_from(number(4)?).ok()?),
-            _ => return None,
-        };
-        let (source_at, target_at) = (number(words.len() - 2), number(words.len() - 1));
-        Some(Self { outcome: words[0].to_owned(), moved, lost, errno, source_at, target_at })
-    }
-}
 
 struct Fault<'a> {
     mover: &'a str,

@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
-use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
+use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, Sparse, chooser};
 
 use support::ends::{self, From, To};
 use support::{content, difference, folders, job, moves, name, position};
@@ -219,13 +219,66 @@ fn chosen(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Vec<&'static str
 }
 
 #[test]
+fn zeros_are_reserved_and_not_written_unless_they_are_to_be() {
+    let fallocate = iotomy_movers::mover("fallocate").unwrap();
+    let mut folders = vec![folders::here()];
+    folders.extend(folders::memory());
+    folders
+        .extend(["ext4", "xfs", "btrfs"].into_iter().filter_map(|kind| folders::image(kind).ok()));
+    for folder in &folders {
+        let path = folder.path().join("target");
+        for (old, start) in [(0, 0), (0, 5000), (100_000, 5000), (100_000, 100_000)] {
+            std::fs::write(&path, vec![0xEE; old]).unwrap();
+            let zero = File::open("/dev/zero").unwrap();
+            let target = OpenOptions::new().write(true).open(&path).unwrap();
+            rustix::fs::seek(&target, rustix::fs::SeekFrom::Start(start)).unwrap();
+            let progress = AtomicU64::new(0);
+            let job = Job { count: Some(70_001), ..job(&progress) };
+            let (from, to) = (End::of(&zero).unwrap(), End::of(&target).unwrap());
+            assert_eq!(chosen(&from, &to, &job), ["fallocate", "read-write"]);
+            let forbidden = Job { sparse: Sparse::Never, ..job };
+            assert_eq!(chosen(&from, &to, &forbidden), ["read-write"]);
+            assert!(fallocate.serves(&from, &to, &Job { count: None, ..job }).is_err());
+
+            let plan = chooser::choose(&from, &to, &job);
+            let report = chooser::run(&plan, &from, &to, &job).unwrap();
+            let label = format!("{} over {old} from {start}: {report:?}", folder.name);
+            assert_eq!(report.moved.bytes, 70_001, "{label}");
+            assert_eq!(position(&target), Some(start + 70_001), "{label}");
+            let mut expected = vec![0xEE; old];
+            let start = usize::try_from(start).unwrap();
+            expected.resize(expected.len().max(start + 70_001), 0);
+            expected[start..start + 70_001].fill(0);
+            let is = std::fs::read(&path).unwrap();
+            assert_eq!(difference(&is, &expected), None, "{label}");
+        }
+    }
+    println!("skipped {} of 5", 5 - folders.len());
+}
+
+#[test]
+fn where_nothing_can_be_shared_large_files_are_spliced() {
+    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let progress = AtomicU64::new(0);
+    for (size, expected) in [
+        (1 << 20, &["splice", "copy-file-range", "sendfile", "read-write"][..]),
+        // A wide pipe is not worth making for these.
+        (4096, &["copy-file-range", "sendfile", "read-write"]),
+    ] {
+        let source = ends::source(From::File(0), &content(size), folder.path());
+        let target = ends::target(To::File, folder.path());
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        assert_eq!(chosen(&from, &to, &job(&progress)), expected);
+    }
+}
+
+#[test]
 fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
     let folder = folders::here();
     let progress = AtomicU64::new(0);
     let plain = job(&progress);
     let by_value = Job { by_value: true, ..plain };
     for (from, to, job, first) in [
-        (From::File(0), To::File, plain, "copy-file-range"),
         (From::File(0), To::Pipe, plain, "splice"),
         (From::File(0), To::Pipe, by_value, "read-write"),
         (From::File(0), To::Unix, plain, "sendfile"),
@@ -328,6 +381,49 @@ fn figures_say_what_was_referenced_copied_and_touched() {
                 assert_eq!(is, figures, "{wanted}, {from:?} to {to:?}");
             }
             Outcome::Refused { call, .. } => println!("{wanted}: {call} refused"),
+        }
+    }
+}
+
+#[test]
+fn copies_by_the_file_system_are_counted_as_shared_only_where_they_are() {
+    const N: u64 = 1 << 20;
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let folder = match folders::image(kind) {
+            Ok(folder) => folder,
+            Err(reason) => {
+                println!("skipped 1: {reason}");
+                continue;
+            }
+        };
+        let all = content(2 << 20);
+        for wanted in ["copy-file-range", "parallel"] {
+            // Extents are shared in blocks: from the middle of one there is only copying, whatever
+            // the target shared before with a third.
+            for (at, shares) in [(0, kind != "ext4"), (4096, kind != "ext4"), (1000, false)] {
+                for shared_before in [false, true] {
+                    let label = format!("{wanted} on {kind} from {at}, {shared_before}");
+                    let mut source = ends::source(From::File(0), &all, folder.path()).fd.into();
+                    File::seek(&mut source, SeekFrom::Start(at)).unwrap();
+                    let target = ends::target(To::File, folder.path());
+                    if shared_before {
+                        std::fs::write(folder.path().join("third"), content(3 << 20)).unwrap();
+                        let third = File::open(folder.path().join("third")).unwrap();
+                        third.sync_all().unwrap();
+                        let _ = rustix::fs::ioctl_ficlone(&target.fd, &third);
+                    }
+                    let progress = AtomicU64::new(0);
+                    let job = Job { count: Some(N), ..job(&progress) };
+                    let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                    let mover = iotomy_movers::mover(wanted).unwrap();
+                    let Outcome::Done(moved) = mover.run(&from, &to, &job).unwrap() else {
+                        panic!("{label}: refused")
+                    };
+                    let traffic = moved.traffic;
+                    let expected = if shares { (N, 0) } else { (0, N) };
+                    assert_eq!((traffic.referenced, traffic.copied), expected, "{label}");
+                }
+            }
         }
     }
 }

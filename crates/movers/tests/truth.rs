@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 use iotomy_movers::MOVERS;
 
-use support::{carry, content, folders, moves, name};
+use support::folders::{self, Folder};
+use support::{carry, content, moves, name};
 
 /// Calls of the language's runtime: memory, threads, and checks of descriptors when they are closed.
 const RUNTIME: [&str; 18] = [
@@ -66,33 +67,67 @@ fn calls(mover: &str, folder: &Path, to_pipe: bool) -> Option<Counts> {
     Some(counts)
 }
 
+/// Compares what every mover that serves declares with what it does; returns who did.
+fn compare(folder: &Folder, to_pipe: bool) -> Vec<&'static str> {
+    std::fs::write(folder.path().join("source"), content(3_000_001)).unwrap();
+    let nothing = calls("null", folder.path(), to_pipe).unwrap();
+    let mut served = Vec::new();
+    for mover in MOVERS.iter().copied().filter(|mover| moves(*mover)) {
+        let declared = mover.declaration().calls;
+        let Some(seen) = calls(name(mover), folder.path(), to_pipe) else {
+            println!("{} on {}: not served, into a pipe: {to_pipe}", name(mover), folder.name);
+            continue;
+        };
+        let more = |call: &str| {
+            let count = |counts: &Counts| counts.get(call).copied().unwrap_or(0);
+            count(&seen).saturating_sub(count(&nothing))
+        };
+        for call in seen.keys().filter(|call| more(call) > 0) {
+            assert!(
+                declared.contains(&call.as_str()) || RUNTIME.contains(&call.as_str()),
+                "{} on {} makes {call} and does not declare it",
+                name(mover),
+                folder.name
+            );
+        }
+        assert!(more(declared[0]) > 0, "{} makes no {}", name(mover), declared[0]);
+        served.push(name(mover));
+    }
+    served
+}
+
+fn is_watchable() -> bool {
+    Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok()
+}
+
 #[test]
 fn movers_make_the_calls_they_declare_and_no_others() {
-    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+    if !is_watchable() {
         return println!("skipped {}: no strace", MOVERS.len());
     }
     let folder = folders::here();
-    std::fs::write(folder.path().join("source"), content(3_000_001)).unwrap();
     for to_pipe in [false, true] {
-        let nothing = calls("null", folder.path(), to_pipe).unwrap();
-        for mover in MOVERS.iter().copied().filter(|mover| moves(*mover)) {
-            let declared = mover.declaration().calls;
-            let Some(seen) = calls(name(mover), folder.path(), to_pipe) else {
-                println!("{}: not served, into a pipe: {to_pipe}", name(mover));
-                continue;
-            };
-            let more = |call: &str| {
-                let count = |counts: &Counts| counts.get(call).copied().unwrap_or(0);
-                count(&seen).saturating_sub(count(&nothing))
-            };
-            for call in seen.keys().filter(|call| more(call) > 0) {
-                assert!(
-                    declared.contains(&call.as_str()) || RUNTIME.contains(&call.as_str()),
-                    "{} makes {call} and does not declare it",
-                    name(mover)
-                );
+        compare(&folder, to_pipe);
+    }
+}
+
+#[test]
+fn movers_that_share_extents_make_the_calls_they_declare_and_no_others() {
+    if !is_watchable() {
+        return println!("skipped 2: no strace");
+    }
+    let mut skipped = 0;
+    for kind in ["xfs", "btrfs"] {
+        match folders::image(kind) {
+            Ok(folder) => {
+                let served = compare(&folder, false);
+                assert!(served.contains(&"reflink"), "{kind}: {served:?}");
             }
-            assert!(more(declared[0]) > 0, "{} makes no {}", name(mover), declared[0]);
+            Err(reason) => {
+                skipped += 1;
+                println!("skipped: {reason}");
+            }
         }
     }
+    println!("skipped {skipped} of 2");
 }

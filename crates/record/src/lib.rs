@@ -6,14 +6,18 @@
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
 pub mod calls;
+mod copy;
 mod histogram;
+mod limits;
 mod machine;
 mod printable;
 mod race;
 pub mod store;
 mod trace;
 
+pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;
 pub use race::{

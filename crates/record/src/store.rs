@@ -2,28 +2,66 @@
 //!
 //! Owns what stands between a file and a record: the size bound, the JSON, the schema, and the
 //! checks that types alone cannot make. A record is a stranger's text: whatever it holds, loading
-//! gives a [`Trace`] or an error that names the place, and never a panic. Fields this version
+//! gives a [`Record`] or an error that names the place, and never a panic. Fields this version
 //! does not know are accepted, since formats grow by adding; a version it does not know is not.
 
+mod copy;
 mod error;
+mod fresh;
+mod limits;
 mod output;
 mod parse;
+mod place;
+mod race;
 mod unique;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
+pub use fresh::Fresh;
+pub use limits::{limits_bytes, parse_limits};
 pub use output::{OutputFile, same_output};
-pub use parse::{Record, parse_race, parse_record, parse_trace, write_race, write_trace};
+pub use parse::{parse_trace, write_trace};
+pub use place::Place;
+pub use race::{parse_race, write_race};
 pub(crate) use unique::unique_keys;
 
-use crate::{Race, Trace, printable};
+use crate::{Limits, Race, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
 pub const MAX_RECORD_BYTES: u64 = 1 << 30;
+
+/// A record of any kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// `iotomy.trace/1`.
+    Trace(Box<Trace>),
+    /// `iotomy.race/1`.
+    Race(Box<Race>),
+    /// `iotomy.limits/1`.
+    Limits(Limits),
+}
+
+/// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
+///
+/// # Errors
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole record.
+pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
+    load_by(path.as_ref(), parse_record)
+}
+
+/// Reads a record of any kind from the bytes of its JSON.
+fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
+    match parse::kind(&parse::schema(bytes)?) {
+        Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
+        Some("limits") => parse_limits(bytes).map(Record::Limits),
+        _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
+    }
+}
 
 /// Reads a trace record from `path`, or from standard input where `path` is `-`.
 ///
@@ -31,30 +69,31 @@ pub const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
 /// `iotomy.trace/1`.
 pub fn load_trace(path: impl AsRef<Path>) -> Result<Trace, StoreError> {
-    load(path.as_ref(), parse_trace)
+    load_by(path.as_ref(), parse_trace)
 }
 
 /// Reads a race record from `path`, or from standard input where `path` is `-`.
 ///
 /// # Errors
-/// As [`load_trace`], of an `iotomy.race/1`.
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
+/// `iotomy.race/1`.
 pub fn load_race(path: impl AsRef<Path>) -> Result<Race, StoreError> {
-    load(path.as_ref(), parse_race)
+    load_by(path.as_ref(), parse_race)
 }
 
-/// Reads a record of any kind this version knows from `path`, or from standard input where `path`
-/// is `-`.
+/// Reads the record of a machine's limits from `path`, or from standard input where `path` is `-`.
 ///
 /// # Errors
-/// As [`load_trace`], of any known schema.
-pub fn load_record(path: impl AsRef<Path>) -> Result<Record, StoreError> {
-    load(path.as_ref(), parse_record)
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
+/// `iotomy.limits/1`.
+pub fn load_limits(path: impl AsRef<Path>) -> Result<Limits, StoreError> {
+    load_by(path.as_ref(), parse_limits)
 }
 
-fn load<T>(
+fn load_by<R>(
     path: &Path,
-    parse: impl FnOnce(&[u8]) -> Result<T, RecordError>,
-) -> Result<T, StoreError> {
+    parse: impl Fn(&[u8]) -> Result<R, RecordError>,
+) -> Result<R, StoreError> {
     let name = shown(path, "standard input");
     let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
         path: name.clone(),
@@ -67,12 +106,22 @@ fn load<T>(
     parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
 }
 
+/// Writes limits as a JSON record to `path`, as [`OutputFile::write`] writes.
+///
+/// # Errors
+/// When the limits hold what no record may, or the output cannot be written whole.
+pub fn save_limits(limits: &Limits, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+    let bytes = limits_bytes(limits)
+        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
+    OutputFile::write(path, base_dir, &bytes)
+}
+
 /// Writes a trace as a JSON record to `path`, as [`OutputFile::write`] writes.
 ///
 /// # Errors
 /// When the trace holds what no record may, or the output cannot be written whole.
 pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    parse::check(trace)
+    parse::Stored::check(trace)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_trace(trace, to))
 }
@@ -82,7 +131,7 @@ pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), Sto
 /// # Errors
 /// As [`save_trace`].
 pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    parse::check_race(race)
+    parse::Stored::check(race)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_race(race, to))
 }
@@ -93,7 +142,7 @@ pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreE
 /// When the trace holds what no record may, such as an observer's cost that is not a number.
 pub fn trace_bytes(trace: &Trace) -> Result<Vec<u8>, RecordError> {
     let mut bytes = Vec::new();
-    parse::check(trace)?;
+    parse::Stored::check(trace)?;
     // Writing to memory cannot fail, and a checked trace has nothing JSON cannot hold.
     write_trace(trace, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
     Ok(bytes)

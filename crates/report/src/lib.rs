@@ -6,6 +6,7 @@
 //! colour repeats what a word or a position already says.
 
 mod findings;
+mod limits;
 mod numbers;
 mod page;
 mod quantize;
@@ -14,6 +15,8 @@ mod signals;
 mod table;
 mod trace;
 
+pub use limits::limits;
+pub use numbers::{bytes, duration, thousands};
 pub use race::race;
 pub use trace::trace;
 

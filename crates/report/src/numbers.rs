@@ -3,7 +3,7 @@
 //! Sums of a record's `u64`s are kept in `u128` and `i128`, which no record can overflow.
 
 /// An integer with its thousands separated: `16,444`.
-pub(crate) fn thousands(n: u128) -> String {
+pub fn thousands(n: u128) -> String {
     group(&n.to_string())
 }
 
@@ -61,13 +61,13 @@ pub(crate) fn decimals_for(largest: f64) -> usize {
 }
 
 /// A size in the unit that suits it: `832 B`, `8.25 KiB`, `64 MiB`.
-pub(crate) fn bytes(n: u128) -> String {
+pub fn bytes(n: u128) -> String {
     const UNITS: [&str; 9] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
     in_units(n as f64, 1024.0, &UNITS)
 }
 
 /// A time in the unit that suits it: `210 ns`, `3.4 ms`, `1.25 s`.
-pub(crate) fn duration(ns: f64) -> String {
+pub fn duration(ns: f64) -> String {
     in_units(ns, 1000.0, &["ns", "µs", "ms", "s"])
 }
 

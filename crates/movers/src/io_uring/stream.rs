@@ -5,14 +5,15 @@
 //! it reports the bytes of the first but leaves the position in front of them.
 
 use rustix::event::PollFlags;
-use rustix::fs::{SeekFrom, seek, tell};
+use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
 
 use super::{Failure, errno};
 use crate::patience::wait_for;
-use crate::{End, Job, Kind, Side};
+use crate::position::start;
+use crate::{End, Job, Side};
 
 /// The run so far. Slots are used in turns.
 struct Stream<'a, 'b, 'fd> {
@@ -41,13 +42,14 @@ pub(super) fn carry(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<u64, Failure> {
+    let start = |end, side| start(end).map_err(|e| Failure::new("lseek", side, 0, e));
     let mut stream = Stream {
         ring,
         source,
         target,
         job,
-        source_start: start(source),
-        target_start: start(target),
+        source_start: start(source, Side::Source)?,
+        target_start: start(target, Side::Target)?,
         taken: 0,
         moved: 0,
         reading: None,
@@ -69,13 +71,6 @@ pub(super) fn carry(
             };
             Err(Failure { lost, ..Failure::new(call, side, stream.moved, e) })
         }
-    }
-}
-
-fn start(end: &End<'_>) -> Option<u64> {
-    match end.kind() {
-        Kind::Regular | Kind::Block => tell(end.fd()).ok(),
-        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@
 
 pub(crate) mod ends;
 pub(crate) mod folders;
+pub(crate) mod layouts;
+pub(crate) mod told;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU64;

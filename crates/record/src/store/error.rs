@@ -75,14 +75,14 @@ pub enum RecordError {
     #[error("not a record of iotomy: it is JSON and has no \"schema\"")]
     NoSchema,
     /// It is a record of another kind.
-    #[error("it is {article} record ({found}), not a {wanted}; `iotomy {wanted} --json` makes one")]
+    #[error("it is {article} record ({found}), not {wanted}")]
     OtherKind {
         /// The kind, with its article: `a race`.
         article: String,
         /// The whole schema.
         found: String,
-        /// The kind that was expected.
-        wanted: String,
+        /// What was looked for, and what makes one.
+        wanted: &'static str,
     },
     /// It is a record of another version.
     #[error(
@@ -110,11 +110,11 @@ pub enum RecordError {
     #[error("at {path}: {what}")]
     Value {
         /// The way to it.
-        path: &'static str,
+        path: String,
         /// What was found and what was expected.
         what: String,
     },
-    /// The trace could not be put into JSON.
+    /// The record could not be put into JSON.
     #[error("cannot write the record: {what}")]
     Unwritable {
         /// What the writer said.

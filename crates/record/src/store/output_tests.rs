@@ -2,6 +2,8 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::*;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()

@@ -1,4 +1,4 @@
-//! JSON to [`Trace`] and [`Race`] and back.
+//! JSON to records and back.
 //!
 //! The schema is read before anything else, so that a record of another kind or version is called
 //! that and not "field `wall_ns` is missing". Messages quote the record, so they are made
@@ -12,58 +12,39 @@ use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
 use super::RecordError;
-use crate::{Race, Spread, Trace, printable};
+use crate::{Trace, printable};
 
 /// The longest quotation from a record in a message, in characters.
 const QUOTED: usize = 200;
+
+/// A kind of record.
+pub(super) trait Stored: Serialize + DeserializeOwned {
+    /// Its kind and version.
+    const SCHEMA: &'static str;
+    /// What it is called, and what makes one.
+    const WANTED: &'static str;
+
+    /// What the types cannot say.
+    fn check(&self) -> Result<(), RecordError>;
+}
 
 /// Reads a trace from the bytes of a JSON record.
 ///
 /// # Errors
 /// When they are not a whole `iotomy.trace/1`; the error names the place.
 pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
-    check_schema(&schema(bytes)?, Trace::SCHEMA)?;
-    let trace: Trace = fields(bytes)?;
-    check(&trace)?;
-    Ok(trace)
+    parse(bytes)
 }
 
-/// Reads a race from the bytes of a JSON record.
-///
-/// # Errors
-/// When they are not a whole `iotomy.race/1`; the error names the place.
-pub fn parse_race(bytes: &[u8]) -> Result<Race, RecordError> {
-    check_schema(&schema(bytes)?, Race::SCHEMA)?;
-    let race: Race = fields(bytes)?;
-    check_race(&race)?;
-    Ok(race)
-}
-
-/// A record of any kind this version knows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Record {
-    /// Of `iotomy trace`.
-    Trace(Box<Trace>),
-    /// Of `iotomy race`.
-    Race(Box<Race>),
-}
-
-/// Reads a record of any known kind.
-///
-/// # Errors
-/// When the bytes are no whole record of a known kind and version; the error names the place.
-pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
-    if schema(bytes)?.starts_with("iotomy.race/") {
-        return parse_race(bytes).map(|race| Record::Race(Box::new(race)));
-    }
-    parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace)))
-}
-
-/// The fields of a record whose schema was read, and so its whole text gone through: from here on
-/// it is JSON, to its end.
-fn fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
+/// Reads a record from the bytes of its JSON.
+pub(super) fn parse<R: Stored>(bytes: &[u8]) -> Result<R, RecordError> {
+    check_schema::<R>(&schema(bytes)?)?;
+    // Reading the schema went through the whole text: from here on it is JSON, to its end.
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    serde_path_to_error::deserialize(&mut json).map_err(|e| field(&e.path().to_string(), e.inner()))
+    let record: R = serde_path_to_error::deserialize(&mut json)
+        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
+    record.check()?;
+    Ok(record)
 }
 
 /// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools
@@ -72,83 +53,50 @@ fn fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
 /// # Errors
 /// What `to` says.
 pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
+    write(trace, to)
+}
+
+/// Writes a record as JSON, a line an item of its tables.
+pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
-    trace.serialize(&mut json).map_err(io::Error::from)?;
+    record.serialize(&mut json).map_err(io::Error::from)?;
     to.write_all(b"\n")
 }
 
-/// Writes a race as a JSON record, as [`write_trace`] does.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_race(race: &Race, to: &mut dyn io::Write) -> io::Result<()> {
-    let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());
-    race.serialize(&mut json).map_err(io::Error::from)?;
-    to.write_all(b"\n")
-}
+impl Stored for Trace {
+    const SCHEMA: &'static str = Self::SCHEMA;
+    const WANTED: &'static str = "a trace; `iotomy trace --json` makes one";
 
-/// What the types cannot say.
-pub(super) fn check(trace: &Trace) -> Result<(), RecordError> {
-    check_schema(&trace.schema, Trace::SCHEMA)?;
-    let cost = trace.observer.cost_ns_per_call;
-    if !cost.is_finite() || cost < 0.0 {
-        let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
-        return Err(RecordError::Value { path: "observer.cost_ns_per_call", what });
-    }
-    check_started(&trace.started)
-}
-
-/// The same of a race.
-pub(super) fn check_race(race: &Race) -> Result<(), RecordError> {
-    check_schema(&race.schema, Race::SCHEMA)?;
-    check_started(&race.started)?;
-    for contender in &race.contenders {
-        contender.trace.as_ref().map_or(Ok(()), check)?;
-        for Spread { median_ns, ci95, min_ns, max_ns, mean_ns, stddev_ns, .. } in
-            [contender.wall, contender.cpu]
-        {
-            let [low, high] = ci95.unwrap_or_default();
-            finite("contenders", &[median_ns, low, high, min_ns, max_ns, mean_ns, stddev_ns])?;
+    fn check(&self) -> Result<(), RecordError> {
+        check_schema::<Self>(&self.schema)?;
+        let cost = self.observer.cost_ns_per_call;
+        if !cost.is_finite() || cost < 0.0 {
+            let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
+            return Err(wrong("observer.cost_ns_per_call", what));
         }
-    }
-    for comparison in &race.comparisons {
-        let [mean_low, mean_high] = comparison.mean_ci95.unwrap_or_default();
-        let mean = comparison.mean_ratio.unwrap_or_default();
-        let [low, high] = comparison.ci95;
-        finite("comparisons", &[comparison.ratio, low, high, mean, mean_low, mean_high])?;
-    }
-    finite("plan.min_effect", &[race.plan.min_effect])?;
-    finite("harness.call_ns", &[race.harness.call_ns.unwrap_or_default()])?;
-    finite("harness.fault_ns", &[race.harness.fault_ns.unwrap_or_default()])?;
-    for label in &race.order {
-        if race.contender(label).is_none() {
-            let what = format!("\"{}\" is the label of no contender", quoted(label));
-            return Err(RecordError::Value { path: "order", what });
-        }
-    }
-    Ok(())
-}
-
-fn finite(path: &'static str, numbers: &[f64]) -> Result<(), RecordError> {
-    match numbers.iter().find(|number| !number.is_finite() || **number < 0.0) {
-        None => Ok(()),
-        Some(number) => {
-            let what = format!("{number} cannot be; expected a number of 0 or more");
-            Err(RecordError::Value { path, what })
-        }
+        check_time("started", &self.started)
     }
 }
 
-fn check_started(started: &str) -> Result<(), RecordError> {
-    if is_rfc3339(started) {
+/// A value that cannot be.
+pub(super) fn wrong(path: impl Into<String>, what: String) -> RecordError {
+    RecordError::Value { path: path.into(), what }
+}
+
+/// Whether a field holds a time.
+pub(super) fn check_time(path: &str, text: &str) -> Result<(), RecordError> {
+    if is_rfc3339(text) {
         return Ok(());
     }
-    let what = format!("\"{}\" is no time; expected RFC 3339", quoted(started));
-    Err(RecordError::Value { path: "started", what })
+    Err(wrong(path, format!("\"{}\" is no time; expected RFC 3339", quoted(text))))
 }
 
-/// The schema of a record, of which the whole text is gone through.
-fn schema(bytes: &[u8]) -> Result<String, RecordError> {
+/// The schema of what is JSON from its first bracket to its last.
+pub(super) fn schema(bytes: &[u8]) -> Result<String, RecordError> {
+    #[derive(Deserialize)]
+    struct Header {
+        schema: Option<String>,
+    }
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         None => return Err(RecordError::Empty),
         Some(b'{') => {}
@@ -158,32 +106,28 @@ fn schema(bytes: &[u8]) -> Result<String, RecordError> {
             return Err(RecordError::Syntax { line: 1, column: 1, what });
         }
     }
-    #[derive(Deserialize)]
-    struct Header {
-        schema: Option<String>,
-    }
     let header: Header = serde_json::from_slice(bytes).map_err(|e| syntax(&e))?;
     header.schema.ok_or(RecordError::NoSchema)
 }
 
-fn check_schema(found: &str, known: &'static str) -> Result<(), RecordError> {
-    if found == known {
+/// The kind a schema names: `trace` of `iotomy.trace/1`.
+pub(super) fn kind(schema: &str) -> Option<&str> {
+    schema.strip_prefix("iotomy.").and_then(|rest| rest.split('/').next())
+}
+
+pub(super) fn check_schema<R: Stored>(found: &str) -> Result<(), RecordError> {
+    if found == R::SCHEMA {
         return Ok(());
     }
-    let kind_of = |schema: &str| {
-        Some(schema.strip_prefix("iotomy.")?.split('/').next().unwrap_or_default().to_owned())
-    };
-    let wanted = kind_of(known).unwrap_or_default();
-    let kind = kind_of(found);
-    if kind.as_ref() == Some(&wanted) {
-        return Err(RecordError::OtherVersion { found: quoted(found), known });
-    }
-    let article = match kind.as_deref() {
+    let article = match kind(found) {
+        same if same == kind(R::SCHEMA) => {
+            return Err(RecordError::OtherVersion { found: quoted(found), known: R::SCHEMA });
+        }
+        Some(kind @ ("trace" | "copy" | "race" | "sweep" | "limits")) => format!("a {kind}"),
         Some("anatomy") => "an anatomy".to_string(),
-        Some(kind @ ("trace" | "race" | "sweep" | "limits")) => format!("a {kind}"),
         _ => "an unknown".to_string(),
     };
-    Err(RecordError::OtherKind { article, found: quoted(found), wanted })
+    Err(RecordError::OtherKind { article, found: quoted(found), wanted: R::WANTED })
 }
 
 /// An error of the first pass, which may be one of syntax.
@@ -199,7 +143,7 @@ fn syntax(error: &serde_json::Error) -> RecordError {
 }
 
 /// An error of a field, `.` being the whole record.
-fn field(path: &str, error: &serde_json::Error) -> RecordError {
+pub(super) fn field(path: &str, error: &serde_json::Error) -> RecordError {
     RecordError::Field {
         path: if path == "." { "the top".into() } else { quoted(path) },
         line: error.line(),
@@ -214,7 +158,7 @@ fn without_place(error: &serde_json::Error) -> String {
 }
 
 /// A part of the record fit for a message.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(QUOTED).collect();
     if short.len() < text.len() {
         short.push('…');

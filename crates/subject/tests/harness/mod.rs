@@ -221,15 +221,12 @@ impl Running {
         self.shell.stdin.take().unwrap().write_all(b"x").unwrap();
     }
 
-    /// Lets it go once all its threads are traced; an observer that leaves no trace of itself in
-    /// `/proc` gets a second.
+    /// Lets it go once all its threads are traced, or, by an observer that leaves no trace of itself
+    /// in `/proc`, once the watch is in the poll it waits in.
     pub(crate) fn let_go_once_watched(&mut self, observer: &str) {
-        if observer == "ptrace" {
-            while !self.is_traced() {
-                std::thread::yield_now();
-            }
-        } else {
-            std::thread::sleep(std::time::Duration::from_secs(1));
+        let is_watched = || if observer == "ptrace" { self.is_traced() } else { a_thread_polls() };
+        while !is_watched() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         self.let_go();
     }
@@ -249,4 +246,12 @@ impl Running {
         self.shell.wait().unwrap();
         line.strip_prefix("status ").unwrap().trim_end().parse().unwrap()
     }
+}
+
+/// Whether a thread of this process waits in poll or ppoll (numbers of x86-64).
+fn a_thread_polls() -> bool {
+    std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
+        let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
+        call.starts_with("7 ") || call.starts_with("271 ")
+    })
 }

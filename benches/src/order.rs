@@ -2,10 +2,11 @@
 
 /// A source of orders: splitmix64, which needs no more state than its seed.
 #[derive(Debug)]
-pub(crate) struct Order(u64);
+pub struct Order(u64);
 
 impl Order {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The order that `seed` stands for.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -19,17 +20,17 @@ impl Order {
 
     /// From 0 up to, but not, 1.
     #[cfg(test)]
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Heads or tails.
-    pub(crate) fn coin(&mut self) -> bool {
+    pub fn coin(&mut self) -> bool {
         self.next() >> 63 == 1
     }
 
     /// Puts the items into a random order (Fisher and Yates).
-    pub(crate) fn shuffle<Item>(&mut self, items: &mut [Item]) {
+    pub fn shuffle<Item>(&mut self, items: &mut [Item]) {
         for last in (1..items.len()).rev() {
             let other = (self.next() % (last as u64 + 1)) as usize;
             items.swap(last, other);

@@ -6,19 +6,22 @@
 //! narrow interval.
 
 /// Fewest samples from which a 95 % interval of the median exists: 1 − 2 / 2⁶ = 96.9 %.
-pub(crate) const FEWEST: usize = 6;
+pub const FEWEST: usize = 6;
 
 /// A median and its interval of at least 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Estimate {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Estimate {
+    /// The median of the samples.
+    pub median: f64,
+    /// Where the interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
 }
 
 /// The median of `samples` and its interval; with fewer than [`FEWEST`] the interval is their
 /// range. `None` without samples.
-pub(crate) fn estimate(samples: &[f64]) -> Option<Estimate> {
+pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = rank(sorted.len());
@@ -30,14 +33,14 @@ pub(crate) fn estimate(samples: &[f64]) -> Option<Estimate> {
 }
 
 /// The median of `samples`, or `None` without any.
-pub(crate) fn median(samples: &[f64]) -> Option<f64> {
+pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     median_of_sorted(&sorted)
 }
 
 /// The sample a twentieth from the bottom: nearly the fastest, and no accident of one.
-pub(crate) fn undisturbed(samples: &[f64]) -> Option<f64> {
+pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 20).copied()
@@ -66,7 +69,7 @@ fn rank(samples: usize) -> usize {
 }
 
 /// The mean and the standard deviation of the samples; zeroes without any.
-pub(crate) fn mean_and_stddev(samples: &[f64]) -> (f64, f64) {
+pub fn mean_and_stddev(samples: &[f64]) -> (f64, f64) {
     if samples.is_empty() {
         return (0.0, 0.0);
     }

@@ -24,11 +24,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// The signals that end a bench, held back until asked for.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalFd);
+pub struct Signals(SignalFd);
 
 /// A signal asked this program to end.
 #[derive(Debug)]
-pub(crate) struct Interrupted(pub(crate) i32);
+pub struct Interrupted(
+    /// The signal.
+    pub i32,
+);
 
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +43,7 @@ impl std::error::Error for Interrupted {}
 
 impl Signals {
     /// Holds the signals back. Children start with none held: the standard library sees to it.
-    pub(crate) fn hold() -> Result<Self> {
+    pub fn hold() -> Result<Self> {
         let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         set.thread_block().context("cannot hold signals back")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -49,7 +52,7 @@ impl Signals {
 
     /// # Errors
     /// [`Interrupted`] when a signal has come.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         match self.0.read_signal().context("cannot read the signalfd")? {
             Some(signal) => Err(Interrupted(signal.ssi_signo.cast_signed()).into()),
             None => Ok(()),
@@ -61,8 +64,8 @@ impl Signals {
     ///
     /// # Errors
     /// [`Interrupted`], or that the child took too long.
-    pub(crate) fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let waited = self.wait_for_end(child);
+    pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
+        let waited = self.wait_for_end(child, Some(Instant::now() + LONGEST));
         if waited.is_err() {
             let _ = child.kill();
             let _ = child.wait();
@@ -70,28 +73,46 @@ impl Signals {
         waited
     }
 
-    fn wait_for_end(&self, child: &mut Child) -> Result<ExitStatus> {
+    /// Waits for a child for as long as it takes, and passes on to it what signals come.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait_passing_on(&self, child: &mut Child) -> Result<ExitStatus> {
+        loop {
+            match self.wait_for_end(child, None) {
+                Ok(status) => return Ok(status),
+                Err(error) => {
+                    let Some(Interrupted(number)) = error.downcast_ref() else { return Err(error) };
+                    let signal = Signal::try_from(*number).context("an unknown signal")?;
+                    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+                    // It may have ended meanwhile.
+                    let _ = nix::sys::signal::kill(pid, signal);
+                }
+            }
+        }
+    }
+
+    fn wait_for_end(&self, child: &mut Child, until: Option<Instant>) -> Result<ExitStatus> {
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
             .context("cannot open a pidfd")?;
-        let until = Instant::now() + LONGEST;
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for a child")? {
                 return Ok(status);
             }
             self.check()?;
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
                 bail!("took longer than {} s", LONGEST.as_secs());
             }
             let mut ready = [
                 PollFd::new(&pidfd, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN),
             ];
-            let timeout = Timespec {
+            let timeout = left.map(|left| Timespec {
                 tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(&mut ready, Some(&timeout)) {
+            });
+            match poll(&mut ready, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).context("cannot poll a child"),
             }
@@ -100,7 +121,7 @@ impl Signals {
 }
 
 /// A command that dies with this program. Its standard error goes to `errors`.
-pub(crate) fn guarded(argv: &[String], errors: File) -> Result<Command> {
+pub fn guarded(argv: &[String], errors: File) -> Result<Command> {
     let own = std::env::current_exe().context("cannot tell this program's path")?;
     let mut command = Command::new(own);
     command.arg("guard").arg("--").args(argv);
@@ -110,7 +131,7 @@ pub(crate) fn guarded(argv: &[String], errors: File) -> Result<Command> {
 
 /// What `guard` does: becomes the program, which dies with its parent and is served before other
 /// work of the machine where that is allowed, so that a build next door is not measured.
-pub(crate) fn guard(argv: &[String]) -> Result<()> {
+pub fn guard(argv: &[String]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;
     let _ = rustix::process::setpriority_process(None, -20);
@@ -119,7 +140,7 @@ pub(crate) fn guard(argv: &[String]) -> Result<()> {
 }
 
 /// Asks the kernel to end this process when its parent dies.
-pub(crate) fn die_with_parent() -> Result<()> {
+pub fn die_with_parent() -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .context("cannot ask for a signal at the parent's death")
 }

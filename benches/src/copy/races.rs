@@ -1,0 +1,280 @@
+//! What is raced: every route, many small files, one small file; and, in a sweep, the movers.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use iotomy_benches::child::Signals;
+use iotomy_benches::order::Order;
+use iotomy_benches::run::progress;
+
+use crate::contender::{Contender, Tool, Tools, Variant};
+use crate::lanes::{Lane, Role, race};
+use crate::route::Route;
+use crate::runner::Runner;
+use crate::variants::variants;
+use crate::volumes::{FileSystem, Volume, Workshop};
+
+/// Bytes of a small file.
+const SMALL: usize = 4096;
+/// Block sizes that dd is tried with, in bytes, …
+const DD_BLOCKS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+/// … on a part of the bytes, in so many blocks of runs.
+const DD_PART: u64 = 4;
+const DD_RUNS: u32 = 3;
+
+/// What kind of copying a race is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Much, along a route.
+    Route,
+    /// Many small files.
+    Many,
+    /// One small file.
+    Startup,
+}
+
+/// The contenders on one route, and their times.
+#[derive(Debug, Clone)]
+pub(crate) struct Race {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// Bytes a run.
+    pub(crate) bytes: u64,
+    pub(crate) remark: &'static str,
+    /// What iotomy's chooser tries first, and why.
+    pub(crate) choice: String,
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// What is to be raced, and how.
+pub(crate) struct Plan<'a> {
+    pub(crate) signals: &'a Signals,
+    pub(crate) tools: &'a Tools,
+    pub(crate) workshop: &'a Workshop,
+    /// Peers that are installed.
+    pub(crate) peers: Vec<Tool>,
+    pub(crate) blocks: u32,
+    /// Pairs of starts.
+    pub(crate) starts: u32,
+    /// Small files.
+    pub(crate) files: usize,
+    pub(crate) bytes: u64,
+    /// Parts of names; without any, everything is raced.
+    pub(crate) only: Vec<String>,
+    /// Whether movers are raced, and not the rest.
+    pub(crate) sweep: bool,
+}
+
+/// Everything raced, and what was not, with the reason.
+#[derive(Default)]
+pub(crate) struct Raced {
+    pub(crate) races: Vec<Race>,
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+impl Plan<'_> {
+    /// Races everything, one file system after the other.
+    pub(crate) fn run(&self, order: &mut Order) -> Result<Raced> {
+        let feed = self.workshop.path().join("feed");
+        fill(&feed, self.bytes)?;
+        let mut raced = Raced::default();
+        for kind in FileSystem::ALL {
+            self.on(kind, &feed, order, &mut raced)?;
+        }
+        progress("");
+        Ok(raced)
+    }
+
+    fn wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    fn on(
+        &self,
+        kind: FileSystem,
+        feed: &Path,
+        order: &mut Order,
+        raced: &mut Raced,
+    ) -> Result<()> {
+        let routes: Vec<Route> = Route::ALL
+            .into_iter()
+            .filter(|route| route.files == kind && self.wanted(&route.name()))
+            .collect();
+        let mut small: Vec<String> = Vec::new();
+        if !self.sweep && matches!(kind, FileSystem::Tmpfs | FileSystem::Ext4) {
+            small.push(format!("{} files {}", self.files, kind.name()));
+        }
+        if !self.sweep && kind == FileSystem::Tmpfs {
+            small.push("start-up".to_owned());
+        }
+        small.retain(|name| self.wanted(name));
+        let names = routes.iter().map(|route| route.name()).chain(small.clone());
+        let names: Vec<String> = names.collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        // Room for source and target, for what a file system frees late, and for small files.
+        let volume = match self.workshop.volume(kind, 3 * self.bytes + (512 << 20)) {
+            Ok(volume) => volume,
+            Err(reason) => {
+                raced.skipped.extend(names.into_iter().map(|name| (name, reason.clone())));
+                return Ok(());
+            }
+        };
+        let mut runner = self.runner(&volume, feed);
+        if kind != FileSystem::Tmpfs && !routes.is_empty() {
+            runner.source = volume.path().join("source");
+            fs::copy(feed, &runner.source).context("cannot fill the volume")?;
+            volume.settle()?;
+        }
+        for route in routes {
+            raced.races.push(self.route(&runner, route, order)?);
+        }
+        for name in small {
+            progress(&name);
+            raced.races.push(if name == "start-up" {
+                self.startup(&runner, &name, order)?
+            } else {
+                self.many(&runner, &name, order)?
+            });
+        }
+        Ok(())
+    }
+
+    fn runner<'a>(&'a self, volume: &'a Volume, feed: &'a Path) -> Runner<'a> {
+        Runner {
+            signals: self.signals,
+            tools: self.tools,
+            volume,
+            feed,
+            source: feed.to_owned(),
+            errors: self.workshop.path().join("errors"),
+        }
+    }
+
+    fn route(&self, runner: &Runner<'_>, route: Route, order: &mut Order) -> Result<Race> {
+        let name = route.name();
+        progress(&name);
+        let mut contenders = vec![(Contender::plain(Tool::Iotomy), Role::Ours)];
+        if self.sweep {
+            contenders.extend(variants(route, self.tools.is_carry).into_iter().map(of_mover));
+        }
+        for tool in self.peers.iter().copied().filter(|tool| tool.serves(route)) {
+            let contender = match tool {
+                Tool::Dd => self.best_dd(runner, route, order)?,
+                tool => Contender::plain(tool),
+            };
+            contenders.push((contender, Role::Peer));
+        }
+        let mut lanes: Vec<Lane> =
+            contenders.iter().map(|(contender, role)| Lane::new(contender.name(), *role)).collect();
+        lanes.push(Lane::new("far ends alone".to_owned(), Role::Floor));
+        race(&mut lanes, self.blocks, order, |number, checked| match contenders.get(number) {
+            Some((contender, _)) => runner.run(route, contender, self.bytes, checked),
+            None => runner.floor(route, self.bytes),
+        })?;
+        let choice = runner.first_choice(route)?;
+        Ok(Race {
+            name,
+            kind: Kind::Route,
+            bytes: self.bytes,
+            remark: route.remark(),
+            choice,
+            lanes,
+        })
+    }
+
+    /// dd with the block size that is best for it on this route.
+    fn best_dd(&self, runner: &Runner<'_>, route: Route, order: &mut Order) -> Result<Contender> {
+        let dd = DD_BLOCKS.map(|block| Contender { block, ..Contender::plain(Tool::Dd) });
+        let mut lanes = dd.clone().map(|dd| Lane::new(dd.name(), Role::Peer));
+        let part = self.bytes / DD_PART;
+        race(&mut lanes, DD_RUNS, order, |number, checked| {
+            runner.run(route, &dd[number], part, checked)
+        })?;
+        let wall = |number: &usize| lanes[*number].wall().unwrap_or(f64::INFINITY);
+        let best = (0..dd.len()).min_by(|a, b| wall(a).total_cmp(&wall(b)));
+        Ok(dd[best.unwrap_or(0)].clone())
+    }
+
+    fn many(&self, runner: &Runner<'_>, name: &str, order: &mut Order) -> Result<Race> {
+        let from = runner.volume.path().join("originals");
+        fs::create_dir(&from).context("cannot create the folder of small files")?;
+        let names: Vec<String> = (0..self.files).map(|number| format!("{number:05}")).collect();
+        for (number, name) in names.iter().enumerate() {
+            let content = vec![(number % 251 + 1) as u8; SMALL];
+            fs::write(from.join(name), content).context("cannot write a small file")?;
+        }
+        let tools = self.copiers();
+        let mut lanes = self.lanes(&tools);
+        if self.tools.is_carry {
+            lanes[0].skipped = Some("carry copies one file".to_owned());
+        }
+        race(&mut lanes, self.blocks, order, |number, _| {
+            runner.many(tools[number], &from, &names)
+        })?;
+        let bytes = (self.files * SMALL) as u64;
+        Ok(Race {
+            name: name.to_owned(),
+            kind: Kind::Many,
+            bytes,
+            remark: "",
+            choice: String::new(),
+            lanes,
+        })
+    }
+
+    fn startup(&self, runner: &Runner<'_>, name: &str, order: &mut Order) -> Result<Race> {
+        let source = runner.volume.path().join("small");
+        fs::write(&source, vec![7; SMALL]).context("cannot write a small file")?;
+        let small = Runner { source, errors: runner.errors.clone(), ..*runner };
+        let tools = self.copiers();
+        let mut lanes = self.lanes(&tools);
+        race(&mut lanes, self.starts, order, |number, checked| {
+            let contender = Contender::plain(tools[number]);
+            small.run(Route::ALL[0], &contender, SMALL as u64, checked)
+        })?;
+        Ok(Race {
+            name: name.to_owned(),
+            kind: Kind::Startup,
+            bytes: SMALL as u64,
+            remark: "",
+            choice: String::new(),
+            lanes,
+        })
+    }
+
+    /// iotomy, and the peers that copy files by name.
+    fn copiers(&self) -> Vec<Tool> {
+        let peers = self.peers.iter().copied().filter(|tool| tool.copies_many());
+        [Tool::Iotomy].into_iter().chain(peers).collect()
+    }
+
+    fn lanes(&self, tools: &[Tool]) -> Vec<Lane> {
+        let role = |tool| if tool == Tool::Iotomy { Role::Ours } else { Role::Peer };
+        tools.iter().map(|tool| Lane::new(tool.name().to_owned(), role(*tool))).collect()
+    }
+}
+
+fn of_mover(variant: Variant) -> (Contender, Role) {
+    (Contender { mover: Some(variant), ..Contender::plain(Tool::Iotomy) }, Role::Mover)
+}
+
+/// A file of bytes that no file system can make less of.
+fn fill(path: &PathBuf, bytes: u64) -> Result<()> {
+    let fill = || -> std::io::Result<()> {
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        let mut state = 1_u64;
+        for _ in 0..bytes / 8 {
+            // xorshift64: never zero.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            file.write_all(&state.to_le_bytes())?;
+        }
+        file.flush()
+    };
+    fill().context("cannot fill the file in memory that is copied")
+}

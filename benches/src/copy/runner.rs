@@ -1,0 +1,226 @@
+//! One run: the ends are made, the contender is started with them, and the time is taken from just
+//! before its start until it has ended and the far end has seen the last byte.
+//!
+//! A target file is new in each run and removed after it; neither is timed, nor is what is written
+//! back to an image. Nothing is asked to reach a disk.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use iotomy_benches::child::Signals;
+use iotomy_movers::{End, Job, Reflink, chooser};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use rustix::pipe::fcntl_setpipe_size;
+
+use crate::contender::{Contender, Line, Tool, Tools, Work};
+use crate::ends::{Channel, Content, compare, feed, read_all};
+use crate::lanes::Run;
+use crate::route::{Route, Sharing, Source, Target};
+use crate::volumes::Volume;
+
+/// The widest pipe that is not refused to ordinary users, in bytes.
+const WIDE: usize = 1 << 20;
+
+/// What runs need.
+pub(crate) struct Runner<'a> {
+    pub(crate) signals: &'a Signals,
+    pub(crate) tools: &'a Tools,
+    pub(crate) volume: &'a Volume,
+    /// The file feeders feed, in memory.
+    pub(crate) feed: &'a Path,
+    /// The file that is copied from, on the volume.
+    pub(crate) source: PathBuf,
+    /// What contenders say.
+    pub(crate) errors: PathBuf,
+}
+
+impl Runner<'_> {
+    /// Makes a run over `bytes` bytes, the size of the source where that is a file.
+    ///
+    /// # Errors
+    /// When the contender fails, does not bring all bytes across, or, in a checked run, others.
+    pub(crate) fn run(
+        &self,
+        route: Route,
+        contender: &Contender,
+        bytes: u64,
+        checked: bool,
+    ) -> Result<Run> {
+        let target = self.volume.path().join("target");
+        let _ = fs::remove_file(&target);
+        self.volume.settle()?;
+        let work = Work { route, bytes, source: &self.source, target: &target };
+        let line = contender.line(self.tools, work);
+        let (from, to) = (Channel::of_source(route.source)?, Channel::of_target(route.target)?);
+        let (stdin, feeding) = from.map_or((None, None), |end| (Some(end.out), Some(end.into)));
+        let (reading, stdout) = to.map_or((None, None), |end| (Some(end.out), Some(end.into)));
+        let stdout = match (route.target, line.writes_stdout) {
+            (Target::File, true) => {
+                Some(File::create_new(&target).context("cannot create the target")?.into())
+            }
+            (Target::Null, true) => {
+                let null = File::options().write(true).open("/dev/null");
+                Some(null.context("cannot open /dev/null")?.into())
+            }
+            _ => stdout,
+        };
+        let run = self.timed(&line, route, (stdin, stdout), (feeding, reading), bytes, checked);
+        let run = run.and_then(|run| {
+            if route.target == Target::File {
+                self.check_file(route, &target, bytes, checked)?;
+            }
+            Ok(run)
+        });
+        let _ = fs::remove_file(&target);
+        run
+    }
+
+    /// A run of a program that does nothing, while the far ends are joined directly: what is in
+    /// every contender's time and is none of its own.
+    pub(crate) fn floor(&self, route: Route, bytes: u64) -> Result<Run> {
+        let own = std::env::current_exe().context("cannot tell this program's path")?;
+        let line = Line { program: own, arguments: vec!["nothing".into()], ..Line::default() };
+        let channel = match Channel::of_target(route.target)? {
+            None => Channel::of_source(route.source)?,
+            some => some,
+        };
+        if let Some(channel) = &channel {
+            // As wide as a contender could have made it; a connection refuses.
+            let _ = fcntl_setpipe_size(&channel.into, WIDE);
+        }
+        let ends = channel.map_or((None, None), |end| (Some(end.into), Some(end.out)));
+        self.timed(&line, route, (None, None), ends, bytes, false)
+    }
+
+    /// A run that copies many small files, `names` of the folder `from`, by one command.
+    pub(crate) fn many(&self, tool: Tool, from: &Path, names: &[String]) -> Result<Run> {
+        let target = self.volume.path().join("copies");
+        let _ = fs::remove_dir_all(&target);
+        fs::create_dir(&target).context("cannot create the target folder")?;
+        self.volume.settle()?;
+        let mut line = Contender::plain(tool).line_of_many(self.tools, names, &target);
+        line.folder = Some(from.to_owned());
+        let route = Route::ALL[0];
+        let run = self.timed(&line, route, (None, None), (None, None), 0, false)?;
+        let copies = fs::read_dir(&target).context("cannot list the target folder")?.count();
+        ensure!(copies == names.len(), "{copies} of {} files arrived", names.len());
+        for name in [names.first(), names.last()].into_iter().flatten() {
+            let pair = [from.join(name), target.join(name)].map(fs::read);
+            let [Ok(source), Ok(copy)] = pair else { bail!("{name} cannot be read") };
+            ensure!(source == copy, "{name} is not what it was");
+        }
+        Ok(run)
+    }
+
+    fn timed(
+        &self,
+        line: &Line,
+        route: Route,
+        (stdin, stdout): (Option<OwnedFd>, Option<OwnedFd>),
+        (feeding, reading): (Option<OwnedFd>, Option<OwnedFd>),
+        bytes: u64,
+        checked: bool,
+    ) -> Result<Run> {
+        let errors = File::create(&self.errors).context("cannot create a temporary file")?;
+        let mut command = Command::new(&line.program);
+        command.args(&line.arguments).env("LC_ALL", "C").stderr(errors);
+        if let Some(folder) = &line.folder {
+            command.current_dir(folder);
+        }
+        command.stdin(stdin.map_or_else(Stdio::null, Stdio::from));
+        command.stdout(stdout.map_or_else(Stdio::null, Stdio::from));
+        let content = if checked { Some(self.content(route)?) } else { None };
+        let reader = reading.map(|out| read_all(out, content));
+        let is_pipe = match route.source {
+            Source::File | Source::Zero => route.target == Target::Pipe,
+            source => source == Source::Pipe,
+        };
+        let feeder = feeding.map(|into| feed(self.feed, bytes, into, is_pipe)).transpose()?;
+
+        let cpu_before = cpu_ns()?;
+        let start = Instant::now();
+        let child = command.spawn();
+        // Its ends are the contender's alone now: when it has ended, so have they.
+        drop(command);
+        let mut child = child.with_context(|| format!("cannot run {}", line.program.display()))?;
+        let status = self.signals.wait(&mut child);
+        let mut end = Instant::now();
+        let seen = reader.map(|reader| reader.join().expect("readers do not panic"));
+        let cpu_ns = cpu_ns()? - cpu_before;
+        let fed = feeder.map(|feeder| feeder.join().expect("feeders do not panic"));
+        let status = status?;
+        if !status.success() {
+            let said = fs::read(&self.errors).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
+            let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            bail!("ended with {status}: {last}");
+        }
+        if let Some(seen) = seen.transpose()? {
+            ensure!(seen.bytes == bytes, "{} of {bytes} bytes arrived", seen.bytes);
+            end = end.max(seen.at);
+        }
+        fed.transpose().context("cannot feed")?;
+        Ok(Run { wall_ns: end.duration_since(start).as_nanos() as f64, cpu_ns })
+    }
+
+    fn content(&self, route: Route) -> Result<Content> {
+        let file = match route.source {
+            Source::Zero => return Ok(Content::Zeros),
+            Source::File => File::open(&self.source),
+            Source::Pipe | Source::Socket => File::open(self.feed),
+        };
+        file.map(Content::File).context("cannot open the source")
+    }
+
+    fn check_file(&self, route: Route, target: &Path, bytes: u64, checked: bool) -> Result<()> {
+        let mut file = File::open(target).context("cannot open the target")?;
+        let size = file.metadata().context("cannot look at the target")?.size();
+        ensure!(size == bytes, "the target has {size} of {bytes} bytes");
+        if checked {
+            compare(&mut file, &self.content(route)?)?;
+        }
+        Ok(())
+    }
+
+    /// What iotomy's chooser tries first on a route, and why.
+    pub(crate) fn first_choice(&self, route: Route) -> Result<String> {
+        let target = self.volume.path().join("target");
+        let from: OwnedFd = match route.source {
+            Source::File => File::open(&self.source).context("cannot open the source")?.into(),
+            Source::Zero => File::open("/dev/zero").context("cannot open /dev/zero")?.into(),
+            Source::Pipe => Channel::pipe()?.out,
+            Source::Socket => Channel::socket()?.out,
+        };
+        let to: OwnedFd = match route.target {
+            Target::File => File::create(&target).context("cannot create the target")?.into(),
+            Target::Null => File::options()
+                .write(true)
+                .open("/dev/null")
+                .context("cannot open /dev/null")?
+                .into(),
+            Target::Pipe => Channel::pipe()?.into,
+            Target::Socket => Channel::socket()?.into,
+        };
+        let progress = AtomicU64::new(0);
+        let reflink = if route.sharing == Sharing::Never { Reflink::Never } else { Reflink::Auto };
+        let count = (route.source == Source::Zero).then_some(1 << 30);
+        let job = Job { reflink, count, ..Job::new(&progress) };
+        let (from, to) = (End::of(&from)?, End::of(&to)?);
+        let plan = chooser::choose(&from, &to, &job);
+        let _ = fs::remove_file(&target);
+        Ok(plan.steps.first().map_or_else(|| "nothing".to_owned(), |step| format!("{step:?}")))
+    }
+}
+
+/// User and system time of all children that have ended.
+fn cpu_ns() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot tell the children's time")?;
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e3)
+}

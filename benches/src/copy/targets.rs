@@ -1,0 +1,182 @@
+//! The figures iotomy's copy sets out to reach, and whether it did on this machine.
+
+use iotomy_benches::stats::Estimate;
+
+use crate::lanes::{Role, best_peer};
+use crate::races::{Kind, Race};
+
+/// At most this share of the best peer's time on every route, …
+const EVERY: f64 = 1.0;
+/// … and at most this …
+const FAR: f64 = 0.7;
+/// … on so many of them.
+const FAR_ROUTES: usize = 3;
+/// Start-up for a small file, in times of GNU cp's.
+const STARTUP: f64 = 1.5;
+
+/// What became of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The median is at or below the limit.
+    Met,
+    /// It is above, and the interval reaches down to it.
+    WithinNoise,
+    /// All of the interval is above.
+    Missed,
+    /// There was nothing to compare.
+    NotJudged,
+}
+
+impl Verdict {
+    fn of(found: Estimate, limit: f64) -> Self {
+        if found.median <= limit {
+            Self::Met
+        } else if found.low <= limit {
+            Self::WithinNoise
+        } else {
+            Self::Missed
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::WithinNoise => "within noise",
+            Self::Missed => "missed",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
+
+/// A figure to stay at or below.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    /// In times of another's time; `None` where something else is counted.
+    pub(crate) limit: Option<f64>,
+    /// What was measured; the reason when nothing was.
+    pub(crate) found: Result<Estimate, String>,
+    pub(crate) verdict: Verdict,
+}
+
+impl Target {
+    fn new(id: &str, text: String, limit: f64, found: Result<Estimate, String>) -> Self {
+        let verdict = found.as_ref().map_or(Verdict::NotJudged, |found| Verdict::of(*found, limit));
+        Self { id: id.to_owned(), text, limit: Some(limit), found, verdict }
+    }
+}
+
+/// Judges all races.
+pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
+    let mut targets: Vec<Target> = races.iter().map(of_race).collect();
+    let far = |race: &&Race| {
+        let found = against_best(race).map(|(_, found)| found);
+        race.kind == Kind::Route && found.is_ok_and(|found| found.median <= FAR)
+    };
+    let names: Vec<&str> = races.iter().filter(far).map(|race| race.name.as_str()).collect();
+    let routes = races.iter().filter(|race| race.kind == Kind::Route).count();
+    if routes > 0 {
+        let list = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        targets.push(Target {
+            id: "far".to_owned(),
+            text: format!("{FAR_ROUTES} routes or more at {FAR} × or less; they are: {list}"),
+            limit: None,
+            found: Err(format!("{} of {routes}", names.len())),
+            verdict: if names.len() >= FAR_ROUTES { Verdict::Met } else { Verdict::Missed },
+        });
+    }
+    targets
+}
+
+fn of_race(race: &Race) -> Target {
+    let name = &race.name;
+    if race.kind == Kind::Startup {
+        let cp = race.lanes.iter().find(|lane| lane.name == "cp");
+        let ours = race.lanes.iter().find(|lane| lane.role == Role::Ours);
+        let found = cp.zip(ours).and_then(|(cp, ours)| ours.ratio(cp, |run| run.wall_ns));
+        let found = found.ok_or_else(|| "not measured".to_owned());
+        return Target::new(name, format!("{name}: iotomy copy ÷ cp"), STARTUP, found);
+    }
+    match against_best(race) {
+        Ok((peer, found)) => {
+            Target::new(name, format!("{name}: iotomy copy ÷ {peer}"), EVERY, Ok(found))
+        }
+        Err(reason) => {
+            Target::new(name, format!("{name}: iotomy copy ÷ the best peer"), EVERY, Err(reason))
+        }
+    }
+}
+
+/// iotomy's time ÷ that of the best peer, which is named.
+pub(crate) fn against_best(race: &Race) -> Result<(String, Estimate), String> {
+    let ours =
+        race.lanes.iter().find(|lane| lane.role == Role::Ours).ok_or("iotomy was not measured")?;
+    if let Some(reason) = &ours.skipped {
+        return Err(reason.clone());
+    }
+    let peer = best_peer(&race.lanes).ok_or("no peer was measured")?;
+    let found = ours.ratio(peer, |run| run.wall_ns).ok_or("too few runs")?;
+    Ok((peer.name.clone(), found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{Lane, Run};
+
+    fn race(name: &str, kind: Kind, lanes: &[(&str, &[f64])]) -> Race {
+        let lane = |(name, walls): &(&str, &[f64])| Lane {
+            name: (*name).to_owned(),
+            role: if *name == "iotomy copy" { Role::Ours } else { Role::Peer },
+            runs: walls.iter().map(|ns| Some(Run { wall_ns: *ns, cpu_ns: 0.0 })).collect(),
+            skipped: None,
+        };
+        Race {
+            name: name.to_owned(),
+            kind,
+            bytes: 1,
+            remark: "",
+            choice: String::new(),
+            lanes: lanes.iter().map(lane).collect(),
+        }
+    }
+
+    #[test]
+    fn a_route_is_judged_against_its_best_peer() {
+        let lanes: [(&str, &[f64]); 3] = [
+            ("iotomy copy", &[1.0, 1.0, 1.0]),
+            ("cat", &[4.0, 4.0, 4.0]),
+            ("uutils cat", &[2.0, 2.0, 2.0]),
+        ];
+        let targets = judge(&[race("pipe-pipe", Kind::Route, &lanes)]);
+        assert_eq!(targets[0].found.as_ref().unwrap().median, 0.5);
+        assert!(targets[0].text.ends_with("uutils cat"));
+        assert_eq!(targets[0].verdict, Verdict::Met);
+        assert_eq!(targets[1].verdict, Verdict::Missed);
+        assert!(targets[1].text.ends_with("they are: pipe-pipe"));
+    }
+
+    #[test]
+    fn noise_is_told_from_a_miss() {
+        let of = |low, median| Verdict::of(Estimate { low, median, high: 9.0 }, 1.0);
+        assert_eq!(of(0.9, 1.0), Verdict::Met);
+        assert_eq!(of(0.9, 1.1), Verdict::WithinNoise);
+        assert_eq!(of(1.01, 1.1), Verdict::Missed);
+    }
+
+    #[test]
+    fn start_up_is_judged_against_cp_alone() {
+        let lanes: [(&str, &[f64]); 3] =
+            [("iotomy copy", &[3.0; 8]), ("cp", &[2.5; 8]), ("uutils cp", &[1.0; 8])];
+        let targets = judge(&[race("start-up", Kind::Startup, &lanes)]);
+        assert_eq!(targets.len(), 1);
+        assert_eq!(targets[0].verdict, Verdict::Met);
+    }
+
+    #[test]
+    fn without_a_peer_nothing_is_judged() {
+        let targets = judge(&[race("pipe-pipe", Kind::Route, &[("iotomy copy", &[1.0])])]);
+        assert_eq!(targets[0].verdict, Verdict::NotJudged);
+    }
+}

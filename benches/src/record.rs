@@ -1,0 +1,132 @@
+//! The raw record of a bench, `iotomy.sweep/1`: every sample of every run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use iotomy_record::{Machine, store::OutputFile};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::stats::{estimate, mean_and_stddev};
+
+/// A run of a bench.
+#[derive(Debug, Serialize)]
+pub struct Sweep {
+    schema: &'static str,
+    started: String,
+    machine: Machine,
+    experiment: &'static str,
+    axes: Vec<Axis>,
+    /// What was measured.
+    pub cases: Vec<Case>,
+    /// What was judged.
+    pub claims: Vec<Claim>,
+}
+
+#[derive(Debug, Serialize)]
+struct Axis {
+    name: &'static str,
+    unit: &'static str,
+    values: Vec<Value>,
+}
+
+/// One figure of one thing measured, with all its samples.
+#[derive(Debug, Serialize)]
+pub struct Case {
+    /// What was measured: a value on each axis, and what else tells it from others.
+    pub params: BTreeMap<&'static str, Value>,
+    metric: &'static str,
+    unit: &'static str,
+    samples: Vec<f64>,
+    median: f64,
+    mean: f64,
+    stddev: f64,
+    ci95: [f64; 2],
+    /// Further figures of it.
+    pub extra: BTreeMap<&'static str, f64>,
+    /// Why it was not measured.
+    pub skipped: Option<String>,
+}
+
+/// A target, judged.
+#[derive(Debug, Serialize)]
+pub struct Claim {
+    /// Its name.
+    pub id: String,
+    /// Where it is from.
+    pub source: &'static str,
+    /// What it says.
+    pub text: String,
+    /// `holds`, `fails` or `inconclusive`.
+    pub verdict: &'static str,
+    /// The figures that decided.
+    pub evidence: Value,
+}
+
+impl Sweep {
+    /// An empty record with the names on its axes.
+    pub fn new(
+        experiment: &'static str,
+        started: &str,
+        machine: &Machine,
+        axes: &[(&'static str, Vec<String>)],
+    ) -> Self {
+        let axis = |(name, values): &(&'static str, Vec<String>)| Axis {
+            name,
+            unit: "",
+            values: values.iter().cloned().map(Value::from).collect(),
+        };
+        Self {
+            schema: "iotomy.sweep/1",
+            started: started.to_owned(),
+            machine: machine.clone(),
+            experiment,
+            axes: axes.iter().map(axis).collect(),
+            cases: Vec::new(),
+            claims: Vec::new(),
+        }
+    }
+
+    /// Writes it to `path`.
+    ///
+    /// # Errors
+    /// When it cannot be written whole.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        let mut raw = serde_json::to_vec_pretty(self).context("cannot write the record")?;
+        raw.push(b'\n');
+        OutputFile::write(path, &here, &raw)?;
+        Ok(())
+    }
+}
+
+impl Case {
+    /// A figure, its statistics made from the samples.
+    pub fn new(
+        params: &[(&'static str, &str)],
+        metric: &'static str,
+        unit: &'static str,
+        samples: &[f64],
+    ) -> Self {
+        let (mean, stddev) = mean_and_stddev(samples);
+        let found = estimate(samples);
+        Self {
+            params: params.iter().map(|(axis, value)| (*axis, (*value).into())).collect(),
+            metric,
+            unit,
+            samples: samples.to_vec(),
+            median: found.map_or(0.0, |found| found.median),
+            mean,
+            stddev,
+            ci95: found.map_or([0.0; 2], |found| [found.low, found.high]),
+            extra: BTreeMap::new(),
+            skipped: None,
+        }
+    }
+
+    /// The same, not measured for this reason.
+    pub fn skipped_for(self, reason: &str) -> Self {
+        Self { skipped: Some(reason.to_owned()), ..self }
+    }
+}

@@ -1,0 +1,80 @@
+//! A run of a bench: what it says while it works, and what identifies it.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use iotomy_record::Machine;
+
+/// Says on a terminal, and nowhere else, what is being done.
+pub fn progress(text: &str) {
+    use std::io::IsTerminal;
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{text}");
+    }
+}
+
+/// A seed of orders for a run that was given none.
+pub fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    // A short number is easier to repeat.
+    now.map_or(1, |now| u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xFFFF_FFFF))
+}
+
+/// The load averages of the last one and five minutes.
+pub fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(2).collect::<Vec<_>>().join(" and ")
+}
+
+/// The command line as typed, with programs without their folders.
+pub fn command() -> String {
+    let name = |path: &str| Path::new(path).file_name().map(|n| n.to_string_lossy().into_owned());
+    let words = std::env::args().map(|word| name(&word).unwrap_or(word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The folder of a run below `results`, named by day and machine.
+pub fn folder(results: &Path, started: &str, machine: &Machine) -> PathBuf {
+    let date = started.split('T').next().unwrap_or("undated");
+    results.join(format!("{date}-{}", slug(machine)))
+}
+
+/// The machine in a folder's name, as in `xeon-2cpu-linux-6.18`.
+fn slug(machine: &Machine) -> String {
+    const NOISE: [&str; 8] =
+        ["intel", "amd", "cpu", "processor", "with", "core", "virtual", "genuine"];
+    let model = machine.cpu.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
+    let model = model.split('@').next().unwrap_or_default();
+    let words: Vec<&str> = model
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty() && !NOISE.contains(word))
+        .take(3)
+        .collect();
+    let model = if words.is_empty() { "unknown".to_owned() } else { words.join("-") };
+    let release = machine.kernel.split_whitespace().nth(1).unwrap_or("unknown");
+    let release: Vec<&str> = release.split(['.', '-']).take(2).collect();
+    format!("{model}-{}cpu-linux-{}", machine.cpus, release.join("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_named_after_the_machine() {
+        let machine = |cpu: &str, cpus| Machine {
+            cpu: cpu.to_owned(),
+            cpus,
+            kernel: "Linux 6.18.44-fc x86_64".to_owned(),
+            ..Machine::default()
+        };
+        assert_eq!(slug(&machine("Intel(R) Xeon(R) Processor", 2)), "xeon-2cpu-linux-6.18");
+        assert_eq!(
+            slug(&machine("AMD EPYC 7763 64-Core Processor", 8)),
+            "epyc-7763-64-8cpu-linux-6.18"
+        );
+        let core = machine("Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz", 12);
+        assert_eq!(slug(&core), "i7-9750h-12cpu-linux-6.18");
+        assert_eq!(slug(&machine("", 1)), "unknown-1cpu-linux-6.18");
+    }
+}

@@ -1,0 +1,335 @@
+//! `iotomy copy`: bytes moved by the fastest way there is for a pair of descriptors.
+//!
+//! It owns the command line, what is said, and what came of the parts; which way is taken and how the
+//! bytes go it is the business of [`iotomy_movers`]. Nothing is asked of the kernel that a small copy
+//! could do without: no thread, no probe, no clock but the monotonic one.
+
+mod explain;
+mod fault;
+mod list;
+mod options;
+mod preserve;
+mod progress;
+mod sizes;
+mod source;
+mod target;
+mod transfer;
+mod verify;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, anyhow, bail};
+use iotomy_movers::chooser::{Plan, Report};
+use iotomy_movers::{MoveError, Moved, Traffic};
+use iotomy_observe::{machine, rfc3339};
+use iotomy_record::store::{same_output, save_copy};
+use iotomy_record::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
+use rustix::fs::{FileType, Mode, OFlags, Stat, open};
+
+use self::fault::Stop;
+pub(crate) use self::options::CopyArgs;
+use self::options::{INPUT, OUTPUT, is_standard};
+use self::progress::Meter;
+use self::source::{FileSystems, Source};
+use self::target::{Target, Where};
+use crate::{COULD_NOT_RUN, complain};
+
+/// A check of the result failed.
+const CHECK_FAILED: u8 = 1;
+
+/// A run under way, and what has come of it so far.
+struct Session<'a> {
+    args: &'a CopyArgs,
+    systems: FileSystems,
+    meter: Meter,
+    /// Whether several targets are filled, whose sizes are not all known in front.
+    is_folder: bool,
+    moved: Moved,
+    fsync: Duration,
+    /// Whether all that was read back was right; nothing was when it is `None`.
+    verified: Option<bool>,
+    status: u8,
+    errors: u64,
+    /// Kept for the record only.
+    parts: Vec<CopyPart>,
+}
+
+/// Copies.
+///
+/// # Errors
+/// What makes no copy at all; errors of single sources are said and counted.
+pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
+    if args.list {
+        list::print()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (sources, target) = args.ends()?;
+    let here = match &args.json {
+        Some(json) => spares(json, sources, target)?,
+        None => PathBuf::new(),
+    };
+    let started = args.json.is_some().then(SystemTime::now);
+    let mut session = Session::new(args);
+    match folder(target) {
+        Some(folder) => session.fill_folder(sources, target, &folder),
+        None => {
+            let place = Where { folder: None, name: target, path: target };
+            session.part(sources, place);
+        }
+    }
+    session.meter.end();
+    if let (Some(json), Some(started)) = (&args.json, started) {
+        save_copy(&session.record(started, sources, target), json, &here)?;
+    }
+    Ok(ExitCode::from(session.status))
+}
+
+/// The target as a folder, when it is one.
+fn folder(target: &Path) -> Option<OwnedFd> {
+    if is_standard(target, OUTPUT) {
+        return None;
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(target, flags, Mode::empty()).ok()
+}
+
+/// Refuses a record that would take the place of what is copied; returns the current folder.
+fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_taken = |path: &Path| same_output(json, path, &here);
+    let mut named = vec![target.to_path_buf()];
+    for source in sources.iter().filter(|source| !is_standard(source, INPUT)) {
+        named.push(source.clone());
+        named.extend(source.file_name().map(|name| target.join(name)));
+    }
+    let clash = named.into_iter().find(|path| is_taken(path));
+    match clash {
+        Some(path) => {
+            let (json, path) = (json.display(), path.display());
+            bail!("--json {json} would be written over {path}; give the record another file")
+        }
+        None => Ok(here),
+    }
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a CopyArgs) -> Self {
+        Self {
+            args,
+            systems: FileSystems::default(),
+            meter: Meter::new(args.progress),
+            is_folder: false,
+            moved: Moved::default(),
+            fsync: Duration::ZERO,
+            verified: None,
+            status: 0,
+            errors: 0,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Copies every source into a folder, under the last part of its name. One that fails does not
+    /// keep the others from being copied.
+    fn fill_folder(&mut self, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
+        self.is_folder = sources.len() > 1;
+        let mut made: HashSet<&OsStr> = HashSet::new();
+        for source in sources {
+            let name = match source.file_name() {
+                Some(name) if !is_standard(source, INPUT) => name,
+                _ => {
+                    let (source, path) = (source.display(), path.display());
+                    self.say(&anyhow!(
+                        "cannot copy {source} into {path}: it has no name of its own; name a file in it"
+                    ));
+                    continue;
+                }
+            };
+            let to = path.join(name);
+            if sources.len() > 1 && !made.insert(name) {
+                let (source, to) = (source.display(), to.display());
+                self.say(&anyhow!(
+                    "cannot copy {source} to {to}: another source went there just now; copy it apart"
+                ));
+                continue;
+            }
+            let place = Where { folder: Some(folder.as_fd()), name: name.as_ref(), path: &to };
+            self.part(std::slice::from_ref(source), place);
+        }
+        if self.args.fsync {
+            let synced = self.sync_folder(path);
+            self.settle(synced.map_err(Stop::Failed));
+        }
+    }
+
+    /// Copies sources into one file, and says what went wrong.
+    fn part(&mut self, sources: &[PathBuf], place: Where<'_>) {
+        let done = transfer::transfer(self, sources, place);
+        self.settle(done);
+    }
+
+    fn settle(&mut self, done: Result<(), Stop>) {
+        match done {
+            // A reader that has seen enough.
+            Ok(()) | Err(Stop::ReaderGone) => {}
+            Err(Stop::Failed(error)) => self.say(&error),
+            Err(Stop::Differs(error)) => {
+                self.say_with(&error, CHECK_FAILED);
+            }
+        }
+    }
+
+    fn say(&mut self, error: &anyhow::Error) {
+        self.say_with(error, COULD_NOT_RUN);
+    }
+
+    fn say_with(&mut self, error: &anyhow::Error, status: u8) {
+        self.meter.hush();
+        complain(error);
+        self.status = self.status.max(status);
+        self.errors += 1;
+        if let Some(part) = self.parts.last_mut().filter(|part| part.mover.is_none()) {
+            part.error.get_or_insert_with(|| format!("{error:#}"));
+        }
+    }
+
+    /// What the meter is to count up to, with the sources that will come after `first`.
+    fn expect<'s>(&mut self, first: &Source, rest: impl Iterator<Item = &'s Stat>) {
+        let is_regular = |stat: &Stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0
+        };
+        let sizes = rest.map(|stat| u64::try_from(stat.st_size).ok().filter(|_| is_regular(stat)));
+        let rest = { sizes }.try_fold(0, |sum: u64, size| sum.checked_add(size?));
+        let there = first.left().and_then(|left| left.checked_add(rest?));
+        let there = there.map(|there| there.saturating_sub(self.args.skip));
+        let wanted = match (there, self.args.count) {
+            (Some(there), Some(count)) => Some(there.min(count)),
+            (there, count) => there.or(count),
+        };
+        self.meter.expect(wanted, self.is_folder);
+    }
+
+    /// What came of comparing a part.
+    fn verified(&mut self, outcome: Result<(), Stop>) -> Result<(), Stop> {
+        self.verified = Some(self.verified.unwrap_or(true) && outcome.is_ok());
+        outcome
+    }
+
+    fn synced(&mut self, took: Duration) {
+        self.fsync += took;
+    }
+
+    /// A source has been carried, or every mover was refused.
+    fn carried(
+        &mut self,
+        source: &Source,
+        target: &Target<'_>,
+        plan: &Plan,
+        report: &Report,
+        took: Duration,
+    ) {
+        let sum = &mut self.moved;
+        sum.bytes += report.moved.bytes;
+        sum.traffic.referenced += report.moved.traffic.referenced;
+        sum.traffic.copied += report.moved.traffic.copied;
+        sum.traffic.touched += report.moved.traffic.touched;
+        if self.args.json.is_some() {
+            self.parts.push(part(source, target, plan, report, took));
+        }
+    }
+
+    /// A mover has failed.
+    fn broke_off(
+        &mut self,
+        source: &Source,
+        target: &Target<'_>,
+        plan: &Plan,
+        error: &MoveError,
+        took: Duration,
+    ) {
+        self.moved.bytes += error.moved;
+        if self.args.json.is_some() {
+            // Which were refused before it is not told; it stands in the plan.
+            let moved = Moved { bytes: error.moved, traffic: Traffic::default() };
+            let report = Report { mover: Some(error.mover), moved, refused: Vec::new() };
+            let mut part = part(source, target, plan, &report, took);
+            part.error = Some(error.to_string());
+            self.parts.push(part);
+        }
+    }
+
+    fn record(&mut self, started: SystemTime, sources: &[PathBuf], target: &Path) -> CopyRun {
+        let parts = std::mem::take(&mut self.parts);
+        let mover = parts.first().and_then(|part| part.mover.clone());
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let looked = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        CopyRun {
+            schema: CopyRun::SCHEMA.to_owned(),
+            started: rfc3339(started),
+            machine: machine(),
+            sources: sources.iter().map(|path| text(path)).collect(),
+            target: text(target),
+            mover: mover.filter(|_| parts.iter().all(|part| part.mover == parts[0].mover)),
+            bytes: self.moved.bytes,
+            referenced_bytes: self.moved.traffic.referenced,
+            copied_bytes: self.moved.traffic.copied,
+            touched_bytes: self.moved.traffic.touched,
+            wall_ns: looked(self.meter.elapsed()),
+            fsync_ns: self.args.fsync.then(|| looked(self.fsync)),
+            verified: self.verified,
+            errors: self.errors,
+            copies: parts,
+        }
+    }
+}
+
+fn part(
+    source: &Source,
+    target: &Target<'_>,
+    plan: &Plan,
+    report: &Report,
+    took: Duration,
+) -> CopyPart {
+    let mut made = CopyPlan::default();
+    let mut is_open = true;
+    for step in &plan.steps {
+        let (mover, reason) = (step.mover.declaration().name, step.reason.to_owned());
+        let refused = report.refused.iter().find(|refused| refused.mover == mover);
+        let refused = refused.map(|refused| MoverRefusal {
+            call: refused.call.to_owned(),
+            errno: refused.errno.map(|errno| named(errno.raw_os_error())),
+        });
+        if is_open && (refused.is_some() || report.mover == Some(mover)) {
+            is_open = refused.is_some();
+            made.tried.push(TriedMover { mover: mover.to_owned(), reason, refused });
+        } else {
+            made.spare.push(MoverReason { mover: mover.to_owned(), reason });
+        }
+    }
+    for unsuited in &plan.unsuited {
+        let (mover, reason) = (unsuited.mover.to_owned(), unsuited.reason.clone());
+        made.unsuited.push(MoverReason { mover, reason });
+    }
+    let traffic = report.moved.traffic;
+    CopyPart {
+        source: source.name.clone(),
+        target: target.name.clone(),
+        mover: report.mover.map(str::to_owned),
+        bytes: report.moved.bytes,
+        referenced_bytes: traffic.referenced,
+        copied_bytes: traffic.copied,
+        touched_bytes: traffic.touched,
+        wall_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        plan: made,
+        error: None,
+    }
+}
+
+fn named(errno: i32) -> String {
+    let name = u32::try_from(errno).ok().and_then(iotomy_sys::errno::name);
+    name.map_or_else(|| errno.to_string(), str::to_owned)
+}

@@ -1,0 +1,120 @@
+//! What went wrong, in the words a user needs: what was attempted, on what, what the kernel said, and
+//! what to try.
+
+use std::io::{self, ErrorKind};
+
+use anyhow::anyhow;
+use iotomy_movers::{Kind, MoveError, Side};
+use iotomy_report::thousands;
+
+use super::source::Source;
+use super::target::Target;
+
+/// Why a copy ended early.
+pub(super) enum Stop {
+    /// It could not be done.
+    Failed(anyhow::Error),
+    /// It was done, and a check says that it is wrong.
+    Differs(anyhow::Error),
+    /// Whoever read the target has gone, which is no error.
+    ReaderGone,
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What the kernel said, without the number, which says nothing more.
+pub(super) fn said(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// A source that could not be opened or looked at.
+pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "; check the name",
+        ErrorKind::PermissionDenied => "; see `ls -l` for who may read it",
+        ErrorKind::NotADirectory => "; a part of its path is no folder",
+        _ if error.raw_os_error() == Some(ENXIO) => "; a socket cannot be opened by its name",
+        _ => "",
+    };
+    anyhow!("cannot read {name}: {}{hint}", said(error))
+}
+
+/// A folder where a file was to be read.
+pub(super) fn is_folder(name: &str) -> anyhow::Error {
+    anyhow!("cannot copy {name}: it is a directory; name the files in it")
+}
+
+/// `ENXIO`: no such device or address.
+const ENXIO: i32 = 6;
+/// `ETXTBSY`: a program that runs.
+const ETXTBSY: i32 = 26;
+
+/// A target that could not be opened or made.
+pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "; make its folder first",
+        ErrorKind::PermissionDenied => "; see `ls -ld` for who may write to it and its folder",
+        ErrorKind::NotADirectory => "; a part of its path is no folder",
+        ErrorKind::IsADirectory => "; name a file in it",
+        ErrorKind::ReadOnlyFilesystem => "; write to another place",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free room",
+        _ => match error.raw_os_error() {
+            Some(ENXIO) => "; a socket cannot be opened by its name",
+            Some(ETXTBSY) => "; it is a program that runs: use --atomic to replace it",
+            _ => "",
+        },
+    };
+    anyhow!("cannot write {name}: {}{hint}", said(error))
+}
+
+/// A mover that failed, `before` bytes of the target behind it.
+pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before: u64) -> Stop {
+    if error.source.kind() == ErrorKind::BrokenPipe && target.is_stream() {
+        return Stop::ReaderGone;
+    }
+    let attempted = match error.side {
+        Side::Source => format!("cannot read {}", source.name),
+        Side::Target => format!("cannot write {}", target.name),
+        Side::Either => format!("cannot copy {} to {}", source.name, target.name),
+    };
+    let written = before + error.moved;
+    let mut text = format!("{attempted}: {} after {} bytes", said(&error.source), number(written));
+    if error.lost > 0 {
+        text += &format!(", {} more were taken from {}", number(error.lost), source.name);
+        text += " and are lost";
+    }
+    for part in [target.state(written), remedy(&error.source, target)].into_iter().flatten() {
+        text += "; ";
+        text += &part;
+    }
+    Stop::Failed(anyhow!(text))
+}
+
+fn remedy(error: &io::Error, target: &Target) -> Option<String> {
+    let text = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded if target.may_be_atomic() => {
+            "free room, or use --atomic to keep the old file whole"
+        }
+        ErrorKind::StorageFull if target.end().kind() == Kind::Block => {
+            "the device ends there: copy less with --count, or to a larger one"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free room, or write to another place",
+        ErrorKind::FileTooLarge => "see `ulimit -f`, and what the file system can hold",
+        ErrorKind::IsADirectory => "name the files in it",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// A number of bytes with its thousands separated.
+pub(super) fn number(bytes: u64) -> String {
+    thousands(bytes.into())
+}

@@ -1,0 +1,193 @@
+//! The command line of `iotomy copy`, and what of it becomes a mover's job.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use iotomy_movers::{BLOCK_SIZE, Job, MOVERS, Mover, Reflink, Sparse};
+
+use super::sizes::{block_size, size};
+
+/// Copy by the fastest way there is for this pair of descriptors
+///
+/// Several sources are put one behind the other into the target, or each into it when the target is
+/// a folder. `-` is standard input or output. Sizes are bytes, with K, M, G or T of 1024. The mover
+/// is chosen from what is known of both ends; one that the kernel refuses before anything has moved
+/// is replaced by the next.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "iotomy copy [OPTIONS] SRC… DST\n       \
+                      iotomy copy --list",
+    after_help = "Examples:\n  \
+                  iotomy copy image.raw /dev/sdb --fsync --verify\n  \
+                  iotomy copy --explain big /mnt/backup\n  \
+                  iotomy copy --atomic --preserve new.conf /etc/app.conf\n  \
+                  iotomy copy part1 part2 - | sha256sum\n  \
+                  iotomy copy --skip 1M --count 4K --seek 512 disk table"
+)]
+pub(crate) struct CopyArgs {
+    /// The sources, and behind them the target; `-` is standard input or output
+    #[arg(value_name = "PATH", required_unless_present = "list")]
+    paths: Vec<PathBuf>,
+
+    /// Move by this way only; --list tells them apart
+    #[arg(long, value_name = "NAME", value_parser = movers(), hide_possible_values = true)]
+    mover: Option<&'static str>,
+
+    /// List the movers, and which of them work here
+    #[arg(long, conflicts_with = "paths")]
+    pub(super) list: bool,
+
+    /// Say on standard error what was probed, refused and chosen, and why
+    #[arg(long)]
+    pub(super) explain: bool,
+
+    /// Bytes a request, for movers that have a choice
+    #[arg(long, value_name = "SIZE", default_value_t = BLOCK_SIZE, value_parser = block_size)]
+    block_size: usize,
+
+    /// Requests under way at once, for movers that can have several
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: u32,
+
+    /// Threads, for movers that can use several
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
+
+    /// Later writes to the source must not show through in the target
+    #[arg(long)]
+    pub(super) by_value: bool,
+
+    /// Holes of the target: those of the source, none, or every block of zeros
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    pub(super) sparse: When,
+
+    /// Whether both files may share extents on the disk until one is written to
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    pub(super) reflink: When,
+
+    /// Come back only when the target, and a name made for it, are on the disk
+    #[arg(long)]
+    pub(super) fsync: bool,
+
+    /// Keep mode, owner, times and extended attributes
+    #[arg(long)]
+    pub(super) preserve: bool,
+
+    /// Leave out the first bytes of the source; what cannot be sought in is read and dropped
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size, hide_default_value = true)]
+    pub(super) skip: u64,
+
+    /// Write in place from this byte of the target on; all around it stays as it was
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) seek: Option<u64>,
+
+    /// Copy no more than so many bytes
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) count: Option<u64>,
+
+    /// Write behind what the target holds
+    #[arg(long, conflicts_with = "seek")]
+    pub(super) append: bool,
+
+    /// Put the target in place when it is whole; after a failure the old one is still there
+    #[arg(long, conflicts_with_all = ["seek", "append"])]
+    pub(super) atomic: bool,
+
+    /// Show progress; on a terminal it shows by itself after a second, unless `never`
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
+          default_value_t = When::Auto, default_missing_value = "always", hide_default_value = true)]
+    pub(super) progress: When,
+
+    /// Read the target back and compare it with the source
+    #[arg(long)]
+    pub(super) verify: bool,
+
+    /// Write a record of the copy to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+}
+
+/// When to do what can also be left to iotomy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    /// As it fits.
+    Auto,
+    /// Not at all.
+    Never,
+    /// In any case.
+    Always,
+}
+
+fn movers() -> impl TypedValueParser<Value = &'static str> {
+    let names = MOVERS.iter().map(|mover| {
+        let declaration = mover.declaration();
+        PossibleValue::new(declaration.name).help(declaration.summary)
+    });
+    PossibleValuesParser::new(names)
+        .try_map(|name| iotomy_movers::mover(&name).map(|m| m.declaration().name).ok_or("no mover"))
+}
+
+/// Standard input and output have names too, which lead to the same descriptors.
+const STANDARD: [&str; 2] = ["/dev/stdin", "/dev/stdout"];
+
+/// Whether a path stands for standard input (of sources) or output (of the target).
+pub(super) fn is_standard(path: &Path, role: usize) -> bool {
+    path == Path::new("-") || path == Path::new(STANDARD[role])
+}
+
+/// Of [`is_standard`]: standard input.
+pub(super) const INPUT: usize = 0;
+/// Of [`is_standard`]: standard output.
+pub(super) const OUTPUT: usize = 1;
+
+impl CopyArgs {
+    /// The sources and the target.
+    ///
+    /// # Errors
+    /// There are not enough of them.
+    pub(super) fn ends(&self) -> Result<(&[PathBuf], &Path)> {
+        match self.paths.split_last() {
+            Some((target, sources)) if !sources.is_empty() => Ok((sources, target)),
+            Some((only, _)) => bail!(
+                "cannot copy {}: no target was named; name one behind it, or - for standard output",
+                only.display()
+            ),
+            None => bail!("there is nothing to copy; name a source and a target"),
+        }
+    }
+
+    /// The mover that was asked for by name.
+    pub(super) fn mover(&self) -> Option<&'static dyn Mover> {
+        self.mover.and_then(iotomy_movers::mover)
+    }
+
+    /// What a mover is asked to do.
+    pub(super) fn job<'a>(&self, count: Option<u64>, progress: &'a AtomicU64) -> Job<'a> {
+        Job {
+            count,
+            block_size: self.block_size,
+            depth: self.depth,
+            threads: self.threads,
+            by_value: self.by_value,
+            reflink: match self.reflink {
+                When::Auto => Reflink::Auto,
+                When::Never => Reflink::Never,
+                When::Always => Reflink::Always,
+            },
+            sparse: match self.sparse {
+                When::Auto => Sparse::Auto,
+                When::Never => Sparse::Never,
+                When::Always => Sparse::Always,
+            },
+            ..Job::new(progress)
+        }
+    }
+
+    /// Whether what a regular target holds is to go.
+    pub(super) fn truncates(&self) -> bool {
+        self.seek.is_none() && !self.append
+    }
+}

@@ -1,0 +1,147 @@
+//! The end bytes come from: opening it, and leaving out its beginning.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::{Context, Result, anyhow};
+use iotomy_movers::{End, Job, Kind, chooser};
+use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
+use rustix::io::retry_on_intr;
+
+use super::fault::{is_folder, said, unreadable};
+use super::options::{INPUT, is_standard};
+
+/// The magic numbers of file systems seen, by device: thousands of files ask once.
+#[derive(Debug, Default)]
+pub(super) struct FileSystems(Vec<(u64, u64)>);
+
+impl FileSystems {
+    /// The magic number of the file system `fd` is on, 0 when unknown.
+    pub(super) fn magic(&mut self, fd: BorrowedFd<'_>, stat: &Stat) -> u64 {
+        if let Some((_, magic)) = self.0.iter().find(|(device, _)| *device == stat.st_dev) {
+            return *magic;
+        }
+        let magic = fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned());
+        self.0.push((stat.st_dev, magic));
+        magic
+    }
+}
+
+/// A source, open for reading.
+pub(super) struct Source {
+    hold: Hold,
+    /// What fstat(2) said when it was opened.
+    pub(super) stat: Stat,
+    flags: OFlags,
+    magic: u64,
+    /// What messages call it.
+    pub(super) name: String,
+}
+
+enum Hold {
+    Standard(BorrowedFd<'static>),
+    Own(OwnedFd),
+}
+
+impl Source {
+    /// Opens it; opening a FIFO waits for its writer.
+    ///
+    /// # Errors
+    /// It cannot be read, or is a folder.
+    pub(super) fn open(path: &Path, systems: &mut FileSystems) -> Result<Self> {
+        let (hold, name) = if is_standard(path, INPUT) {
+            (Hold::Standard(rustix::stdio::stdin()), "standard input".to_owned())
+        } else {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+            let name = path.to_string_lossy().into_owned();
+            let fd = retry_on_intr(|| open(path, flags, Mode::empty()))
+                .map_err(|e| unreadable(&name, &e.into()))?;
+            (Hold::Own(fd), name)
+        };
+        let fd = hold.as_fd();
+        let stat = fstat(fd).map_err(|e| unreadable(&name, &e.into()))?;
+        let flags = match &hold {
+            Hold::Own(_) => OFlags::RDONLY,
+            Hold::Standard(fd) => fcntl_getfl(fd).map_err(|e| unreadable(&name, &e.into()))?,
+        };
+        let magic = systems.magic(fd, &stat);
+        let source = Self { hold, stat, flags, magic, name };
+        if source.end().kind() == Kind::Directory {
+            return Err(is_folder(&source.name));
+        }
+        Ok(source)
+    }
+
+    /// What movers see of it.
+    pub(super) fn end(&self) -> End<'_> {
+        End::known(self.fd(), &self.stat, self.flags, self.magic)
+    }
+
+    /// The descriptor.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.hold.as_fd()
+    }
+
+    /// How many bytes it has, where that is known: from here on of standard input, else all.
+    pub(super) fn left(&self) -> Option<u64> {
+        if !self.end().has_true_size() {
+            return None;
+        }
+        let at = match self.hold {
+            Hold::Own(_) => 0,
+            Hold::Standard(fd) => tell(fd).ok()?,
+        };
+        Some(self.end().size().saturating_sub(at))
+    }
+
+    /// Leaves out as many of `bytes` as there are; returns how many that was.
+    ///
+    /// # Errors
+    /// It cannot be sought in or read.
+    pub(super) fn skip(&self, bytes: u64) -> Result<u64> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, said(&e));
+        let end = self.end();
+        let there = match end.kind() {
+            Kind::Regular if end.has_true_size() => self.left().unwrap_or(0),
+            Kind::Block => {
+                let at = tell(self.fd()).map_err(|e| cannot(e.into()))?;
+                let size = seek(self.fd(), SeekFrom::End(0)).map_err(|e| cannot(e.into()))?;
+                seek(self.fd(), SeekFrom::Start(at)).map_err(|e| cannot(e.into()))?;
+                size.saturating_sub(at)
+            }
+            _ => return self.drop_bytes(bytes),
+        };
+        let skipped = bytes.min(there);
+        let distance = i64::try_from(skipped).context("a size is below 8 EiB")?;
+        seek(self.fd(), SeekFrom::Current(distance)).map_err(|e| cannot(e.into()))?;
+        Ok(skipped)
+    }
+
+    /// Moves bytes to where nobody is.
+    fn drop_bytes(&self, bytes: u64) -> Result<u64> {
+        let cannot =
+            |e: &io::Error| anyhow!("cannot skip {bytes} bytes of {}: {}", self.name, said(e));
+        let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| cannot(&e.into()))?;
+        let progress = AtomicU64::new(0);
+        let job = Job { count: Some(bytes), ..Job::new(&progress) };
+        let (from, to) = (self.end(), End::of(&nowhere).map_err(|e| cannot(&e))?);
+        let plan = chooser::choose(&from, &to, &job);
+        let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.source))?;
+        Ok(report.moved.bytes)
+    }
+}
+
+impl AsFd for Hold {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Standard(fd) => *fd,
+            Self::Own(fd) => fd.as_fd(),
+        }
+    }
+}

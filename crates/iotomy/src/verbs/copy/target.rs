@@ -1,0 +1,365 @@
+//! The end bytes go to: opening it without harm, emptying it once it is clear that a mover serves,
+//! and leaving it in a state that can be told after a failure.
+//!
+//! The invariant: until [`Target::begin`] nothing that was there before has changed.
+
+use std::cell::Cell;
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use iotomy_movers::{End, Kind};
+use iotomy_record::store::{Fresh, Place};
+use rustix::fs::{
+    Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, ftruncate,
+    openat, seek, tell, unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::fault::{number, said, unwritable};
+use super::options::{CopyArgs, OUTPUT, is_standard};
+use super::source::{FileSystems, Source};
+
+/// Where a target is to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Where<'a> {
+    /// The folder `name` is in, when it is open already.
+    pub(super) folder: Option<BorrowedFd<'a>>,
+    /// The name in that folder, or the whole path.
+    pub(super) name: &'a Path,
+    /// The whole path.
+    pub(super) path: &'a Path,
+}
+
+impl Where<'_> {
+    fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.unwrap_or(CWD)
+    }
+}
+
+/// A target, open for writing.
+pub(super) struct Target<'a> {
+    hold: Hold,
+    stat: Stat,
+    flags: OFlags,
+    magic: u64,
+    place: Where<'a>,
+    truncates: bool,
+    begun: Cell<bool>,
+    /// What messages call it.
+    pub(super) name: String,
+}
+
+enum Hold {
+    Standard(BorrowedFd<'static>),
+    /// A name; `made` when it was not there before.
+    Named {
+        fd: OwnedFd,
+        made: bool,
+    },
+    Fresh(Box<Pending>),
+}
+
+/// A file that will take the name `path`, and with it the place of `old`.
+struct Pending {
+    file: Fresh,
+    path: PathBuf,
+    old: Option<Metadata>,
+}
+
+impl<'a> Target<'a> {
+    /// Opens it; a new file gets `mode` less the umask. Opening a FIFO waits for its reader.
+    ///
+    /// # Errors
+    /// It cannot be written to, or not in the way asked for.
+    pub(super) fn open(
+        place: Where<'a>,
+        mode: Mode,
+        args: &CopyArgs,
+        systems: &mut FileSystems,
+    ) -> Result<Self> {
+        let standard = place.folder.is_none() && is_standard(place.path, OUTPUT);
+        let name = if standard {
+            "standard output".to_owned()
+        } else {
+            place.path.to_string_lossy().into_owned()
+        };
+        let cannot = |e: Errno| unwritable(&name, &e.into());
+        let hold = match (standard, args.atomic) {
+            (true, true) => bail!("cannot replace {name} in one step; leave --atomic out"),
+            (true, false) if args.append => {
+                bail!("cannot append to {name}: it is open already; let the shell do it with >>")
+            }
+            (true, false) => Hold::Standard(rustix::stdio::stdout()),
+            (false, true) => fresh(place.path, &name, mode)?,
+            (false, false) => named(place, args.append, mode).map_err(cannot)?,
+        };
+        let fd = hold.as_fd();
+        let stat = fstat(fd).map_err(cannot)?;
+        let flags = match &hold {
+            Hold::Standard(fd) => fcntl_getfl(fd).map_err(cannot)?,
+            _ if args.append => OFlags::WRONLY | OFlags::APPEND,
+            _ => OFlags::WRONLY,
+        };
+        let magic = systems.magic(fd, &stat);
+        let truncates = args.truncates() && matches!(hold, Hold::Named { .. });
+        let begun = Cell::new(false);
+        let target = Self { hold, stat, flags, magic, place, truncates, begun, name };
+        target.seek(args.seek)?;
+        Ok(target)
+    }
+
+    /// Goes to where the first byte is to be written.
+    fn seek(&self, to: Option<u64>) -> Result<()> {
+        let Some(to) = to else { return Ok(()) };
+        let end = self.end();
+        if !matches!(end.kind(), Kind::Regular | Kind::Block) || end.is_append() {
+            let what = if end.is_append() { "open for appending" } else { end.kind().name() };
+            bail!("cannot seek in {}: it is {}; leave --seek out", self.name, articled(what));
+        }
+        let distance = i64::try_from(to).unwrap_or(i64::MAX);
+        seek(self.fd(), SeekFrom::Current(distance)).map(drop).map_err(|e| {
+            anyhow!("cannot seek to {} in {}: {}", number(to), self.name, said(&e.into()))
+        })
+    }
+
+    /// What movers see of it: it is empty already when it will be emptied.
+    pub(super) fn end(&self) -> End<'_> {
+        let mut stat = self.stat;
+        if self.truncates && Kind::Regular == End::known(self.fd(), &stat, self.flags, 0).kind() {
+            stat.st_size = 0;
+            stat.st_blocks = 0;
+        }
+        End::known(self.fd(), &stat, self.flags, self.magic)
+    }
+
+    /// What it was before anything was done to it.
+    pub(super) fn end_as_found(&self) -> End<'_> {
+        End::known(self.fd(), &self.stat, self.flags, self.magic)
+    }
+
+    /// The descriptor.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.hold.as_fd()
+    }
+
+    /// Its path, where it has one that is all its own: not of standard output.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.hold {
+            Hold::Standard(_) => None,
+            Hold::Named { .. } => Some(self.place.path),
+            Hold::Fresh(pending) => Some(&pending.path),
+        }
+    }
+
+    /// Whether its name is new, or will lead to another file than before.
+    pub(super) fn changes_its_folder(&self) -> bool {
+        matches!(self.hold, Hold::Fresh(_) | Hold::Named { made: true, .. })
+    }
+
+    /// Whether bytes written to it are gone at once, to a reader.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.end().kind(), Kind::Pipe | Kind::Socket)
+    }
+
+    /// Whether `--atomic` would have been possible.
+    pub(super) fn may_be_atomic(&self) -> bool {
+        matches!(self.hold, Hold::Named { .. })
+            && self.truncates
+            && self.end().kind() == Kind::Regular
+    }
+
+    /// Whether a file with this stat is, or will be replaced by, the target.
+    fn is(&self, stat: &Stat) -> bool {
+        match (&self.hold, self.end().kind()) {
+            (Hold::Fresh(pending), _) => {
+                let old = pending.old.as_ref().map(|old| (old.dev(), old.ino()));
+                old == Some((stat.st_dev, stat.st_ino))
+            }
+            (_, Kind::Block) => {
+                let same_kind = stat.st_mode & 0o170_000 == self.stat.st_mode & 0o170_000;
+                same_kind && stat.st_rdev == self.stat.st_rdev
+            }
+            (_, Kind::Regular | Kind::Pipe) => {
+                (self.stat.st_dev, self.stat.st_ino) == (stat.st_dev, stat.st_ino)
+            }
+            _ => false,
+        }
+    }
+
+    /// Refuses a source that is the target too, unless bytes are read from one part of it and
+    /// written to another.
+    ///
+    /// # Errors
+    /// They are the same, and which of their names are.
+    pub(super) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
+        if !self.is(&source.stat) {
+            return Ok(());
+        }
+        let same = || self.same(&source.name);
+        let begins = tell(source.fd()).map(|at| at.saturating_add(skip));
+        let (Ok(from), Ok(at)) = (begins, tell(self.fd())) else { return Err(same()) };
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
+        let is_regular = source.end().kind() == Kind::Regular;
+        // Nothing is left to be read, so nothing will be written.
+        if !goes && is_regular && from >= source.end().size() {
+            return Ok(());
+        }
+        let to = if self.end().is_append() { source.end().size() } else { at };
+        let length = count.unwrap_or(u64::MAX);
+        if goes || (from < to.saturating_add(length) && to < from.saturating_add(length)) {
+            return Err(same());
+        }
+        Ok(())
+    }
+
+    /// Whether the source is the target too, and has nothing left to be read.
+    pub(super) fn is_spent(&self, source: &Source) -> bool {
+        self.is(&source.stat)
+            && source.end().kind() == Kind::Regular
+            && tell(source.fd()).is_ok_and(|at| at >= source.end().size())
+    }
+
+    /// As [`Target::apart_from`], of a source that is not open yet and will be read whole.
+    ///
+    /// # Errors
+    /// They are the same.
+    pub(super) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
+        if self.is(stat) && (goes || stat.st_size > 0) { Err(self.same(source)) } else { Ok(()) }
+    }
+
+    fn same(&self, source: &str) -> anyhow::Error {
+        let what = match self.end().kind() {
+            Kind::Pipe => "pipe, which would be fed with what it gives",
+            Kind::Block => "device",
+            _ => "file",
+        };
+        anyhow!("cannot copy {source} to {}: they are the same {what}; name another", self.name)
+    }
+
+    /// Whether something is in it that [`Target::begin`] will take away.
+    pub(super) fn has_what_goes(&self) -> bool {
+        self.truncates
+            && !self.begun.get()
+            && self.stat.st_size > 0
+            && self.end().kind() == Kind::Regular
+    }
+
+    /// A file like it that is gone with the value, to try on what might be refused; `None` where none
+    /// can be made.
+    pub(super) fn stand_in(&self) -> Option<Fresh> {
+        // Where a link leads, its file is, and with it the file system to try on.
+        let path = std::fs::canonicalize(self.path()?).ok()?;
+        Fresh::beside(&path, 0o600).ok()
+    }
+
+    /// Empties it, when it is to be emptied: from here on the old content is gone.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn begin(&self) -> Result<()> {
+        if self.begun.replace(true) || !self.truncates || self.stat.st_size == 0 {
+            return Ok(());
+        }
+        if self.end().kind() == Kind::Regular {
+            ftruncate(self.fd(), 0)
+                .map_err(|e| anyhow!("cannot empty {}: {}", self.name, said(&e.into())))?;
+        }
+        Ok(())
+    }
+
+    /// What a failure has made of it, `written` bytes behind it.
+    pub(super) fn state(&self, written: u64) -> Option<String> {
+        let name = &self.name;
+        match &self.hold {
+            Hold::Fresh(pending) if pending.old.is_some() => Some(format!("{name} is as it was")),
+            Hold::Fresh(_) => Some(format!("{name} was not made")),
+            Hold::Named { made: true, .. } if written == 0 => None,
+            _ if !matches!(self.end().kind(), Kind::Regular | Kind::Block) => None,
+            _ if written > 0 => Some(format!("{name} is partial")),
+            _ if self.truncates && self.begun.get() => Some(format!("{name} is empty now")),
+            _ => None,
+        }
+    }
+
+    /// Puts it in place.
+    ///
+    /// # Errors
+    /// It could not take its name, or the mode of what it replaces.
+    pub(super) fn settle(self, keeps_mode: bool) -> Result<()> {
+        let Hold::Fresh(pending) = self.hold else { return Ok(()) };
+        let Pending { file, path, old } = *pending;
+        let done = match &old {
+            Some(old) if keeps_mode => file.take_owner_and_mode(old),
+            _ => Ok(()),
+        };
+        done.and_then(|()| file.put_at(&path))
+            .map_err(|e| anyhow!("cannot put {} in place: {}", self.name, said(&e)))
+    }
+
+    /// Leaves no file behind that was made and never written to.
+    pub(super) fn give_up(self) {
+        if let Hold::Named { made: true, fd } = &self.hold
+            && fstat(fd).is_ok_and(|stat| stat.st_size == 0)
+        {
+            // The failure that led here is the one to tell.
+            let _ = unlinkat(self.place.folder(), self.place.name, AtFlags::empty());
+        }
+    }
+}
+
+/// `a pipe`, but `open for appending`.
+pub(super) fn articled(what: &str) -> String {
+    if what.starts_with("open ") { what.to_owned() } else { format!("a {what}") }
+}
+
+/// Opens what has the name, or makes a file.
+fn named(place: Where<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
+    let append = if append { OFlags::APPEND } else { OFlags::empty() };
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | append;
+    let open =
+        |more, mode| retry_on_intr(|| openat(place.folder(), place.name, flags | more, mode));
+    match open(OFlags::CREATE | OFlags::EXCL, mode) {
+        Ok(fd) => return Ok(Hold::Named { fd, made: true }),
+        Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    match open(OFlags::empty(), Mode::empty()) {
+        // A link to a name that is free. To give up would have to remove what it leads to.
+        Err(Errno::NOENT) => open(OFlags::CREATE, mode),
+        answer => answer,
+    }
+    .map(|fd| Hold::Named { fd, made: false })
+}
+
+/// Makes a file that will replace what has the name, links followed.
+fn fresh(path: &Path, name: &str, mode: Mode) -> Result<Hold> {
+    let cannot = |e: io::Error| unwritable(name, &e);
+    let (path, old) = match Place::of(path).map_err(cannot)? {
+        Place::Replace { path, old } => (path, old),
+        Place::Through { .. } => {
+            bail!("cannot replace {name}: it is no regular file; leave --atomic out to write to it")
+        }
+    };
+    if old.is_some() {
+        // A rename needs no right to the file it replaces, so ask for it: a file made read-only was
+        // made so for a reason.
+        accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|e| cannot(e.into()))?;
+    }
+    let file = Fresh::beside(&path, mode.as_raw_mode()).map_err(cannot)?;
+    Ok(Hold::Fresh(Box::new(Pending { file, path, old })))
+}
+
+impl AsFd for Hold {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Standard(fd) => *fd,
+            Self::Named { fd, .. } => fd.as_fd(),
+            Self::Fresh(pending) => pending.file.file().as_fd(),
+        }
+    }
+}

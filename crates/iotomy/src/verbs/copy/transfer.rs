@@ -1,0 +1,354 @@
+//! Sources put one behind the other into one target: the order of the steps.
+//!
+//! The invariant: what can be known to fail is found before the target is changed. So sources are
+//! opened (or, when there are several, looked at) before the target, the target before it is emptied,
+//! and it is emptied when a mover has been found that serves.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use iotomy_movers::chooser::{self, Plan, Report};
+use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat, accessat, fdatasync, fstat,
+    fsync, open, seek, stat, tell,
+};
+use rustix::io::Errno;
+use rustix::stdio::stdin;
+
+use super::fault::{Stop, failed, is_folder, number, said, unreadable};
+use super::options::{INPUT, When, is_standard};
+use super::source::Source;
+use super::target::{Target, Where, articled};
+use super::verify::{Begin, can_be_read_again};
+use super::{Session, explain, preserve};
+
+/// Copies every source into the target.
+pub(super) fn transfer(
+    session: &mut Session<'_>,
+    sources: &[PathBuf],
+    place: Where<'_>,
+) -> Result<(), Stop> {
+    let looked_at = look_at(sources)?;
+    let (Some(path), rest) = (sources.first(), sources.get(1..).unwrap_or_default()) else {
+        return Ok(());
+    };
+    let args = session.args;
+    let first = Source::open(path, &mut session.systems)?;
+    let alone = rest.is_empty();
+    let mode = new_mode(&first, alone, args.preserve);
+    let target = Target::open(place, mode, args, &mut session.systems)?;
+    let filled = check(session, &first, &looked_at, &target)
+        .map_err(Stop::Failed)
+        .and_then(|()| fill(session, first, rest, &target));
+    if filled.is_err() {
+        target.give_up();
+        return filled;
+    }
+    let folder = target.changes_its_folder().then(|| target.path().map(PathBuf::from)).flatten();
+    target.settle(!args.preserve)?;
+    if let Some(path) = folder.filter(|_| args.fsync && place.folder.is_none()) {
+        let name = path.parent().filter(|p| !p.as_os_str().is_empty());
+        session.sync_folder(name.unwrap_or_else(|| ".".as_ref()))?;
+    }
+    Ok(())
+}
+
+/// A source that is not open yet.
+struct LookedAt {
+    name: String,
+    stat: Stat,
+}
+
+/// Looks at sources of which there are several: one that cannot be read is found before anything has
+/// been written.
+fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
+    let mut all = Vec::new();
+    if sources.len() < 2 {
+        return Ok(all);
+    }
+    for path in sources {
+        if is_standard(path, INPUT) {
+            let name = "standard input".to_owned();
+            let stat = fstat(stdin()).map_err(|e| unreadable(&name, &e.into()))?;
+            all.push(LookedAt { name, stat });
+            continue;
+        }
+        let name = path.to_string_lossy().into_owned();
+        let stat = stat(path).map_err(|e| unreadable(&name, &e.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => return Err(is_folder(&name)),
+            // As opening it would say.
+            FileType::Socket => return Err(unreadable(&name, &Errno::NXIO.into())),
+            _ => {}
+        }
+        accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
+            .map_err(|e| unreadable(&name, &e.into()))?;
+        all.push(LookedAt { name, stat });
+    }
+    Ok(all)
+}
+
+/// The mode of a new file, of which the umask is taken: the source's, less the set-id bits. What is
+/// put together from several sources has the usual one, and what is to have the source's owner is
+/// nobody else's until then.
+fn new_mode(source: &Source, alone: bool, preserve: bool) -> Mode {
+    let mode = match source.end().kind() {
+        Kind::Regular if alone => source.stat.st_mode & 0o777,
+        _ => 0o666,
+    };
+    Mode::from_raw_mode(if preserve { mode & 0o700 } else { mode })
+}
+
+/// Finds what can be known to fail.
+fn check(
+    session: &mut Session<'_>,
+    first: &Source,
+    looked_at: &[LookedAt],
+    target: &Target<'_>,
+) -> Result<()> {
+    let args = session.args;
+    target.apart_from(first, args.skip, args.count)?;
+    for source in looked_at.iter().skip(1) {
+        target.apart_from_named(&source.name, &source.stat)?;
+    }
+    if args.verify {
+        can_be_read_again(first, target)?;
+    }
+    let kind = target.end().kind();
+    if args.fsync && !matches!(kind, Kind::Regular | Kind::Block) {
+        let what = articled(kind.name());
+        bail!("cannot sync {}: it is {what}, which has no disk; leave --fsync out", target.name);
+    }
+    if args.preserve {
+        if looked_at.len() > 1 {
+            bail!(
+                "cannot preserve attributes of several sources in one target; leave --preserve out"
+            );
+        }
+        for (end, name) in [(first.end(), &first.name), (target.end(), &target.name)] {
+            if end.kind() != Kind::Regular {
+                let what = articled(end.kind().name());
+                bail!("cannot preserve attributes: {name} is {what}; leave --preserve out");
+            }
+        }
+    }
+    session.expect(first, looked_at.iter().skip(1).map(|source| &source.stat));
+    Ok(())
+}
+
+/// What is still to be left out, and what is still wanted.
+struct Left {
+    skip: u64,
+    count: Option<u64>,
+}
+
+fn fill(
+    session: &mut Session<'_>,
+    first: Source,
+    rest: &[PathBuf],
+    target: &Target<'_>,
+) -> Result<(), Stop> {
+    let args = session.args;
+    let mut left = Left { skip: args.skip, count: args.count };
+    let mut written = 0;
+    let mut source = first;
+    let mut rest = rest.iter();
+    loop {
+        left.skip -= source.skip(left.skip)?;
+        if left.count != Some(0) && !target.is_spent(&source) {
+            let begin = args.verify.then(|| Begin::now(&source, target)).transpose()?;
+            let moved = carry(session, &source, target, (left.count, written))?;
+            if let Some(begin) = begin {
+                session.verified(begin.compare(&source, target, moved.bytes))?;
+            }
+            written += moved.bytes;
+            left.count = left.count.map(|count| count.saturating_sub(moved.bytes));
+        }
+        match rest.next() {
+            Some(path) => source = Source::open(path, &mut session.systems)?,
+            None => break,
+        }
+    }
+    target.begin()?;
+    if args.preserve {
+        preserve::keep(&source, target)?;
+    }
+    if args.fsync {
+        sync(session, target)?;
+    }
+    Ok(())
+}
+
+fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
+    let begun = Instant::now();
+    // What was preserved, and a new file's inode, are more than its data.
+    let whole = session.args.preserve || target.changes_its_folder();
+    let done = if whole { fsync(target.fd()) } else { fdatasync(target.fd()) };
+    session.synced(begun.elapsed());
+    done.map_err(|e: Errno| {
+        let hint = "what is in memory may be all there is of it; see `dmesg`";
+        anyhow!("cannot sync {}: {}; {hint}", target.name, said(&e.into()))
+    })
+}
+
+impl Session<'_> {
+    /// Syncs a folder in which a name was made or replaced.
+    pub(super) fn sync_folder(&mut self, folder: &std::path::Path) -> Result<()> {
+        let begun = Instant::now();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let done = open(folder, flags, Mode::empty()).and_then(fsync);
+        self.synced(begun.elapsed());
+        done.map_err(std::io::Error::from)
+            .with_context(|| format!("cannot sync the folder {}", folder.display()))
+    }
+}
+
+/// Carries one source to the target's position.
+fn carry(
+    session: &mut Session<'_>,
+    source: &Source,
+    target: &Target<'_>,
+    (count, before): (Option<u64>, u64),
+) -> Result<Moved, Stop> {
+    let (from, to) = (source.end(), target.end());
+    let shared = session.meter.shared();
+    let mut plan = plan(session, source, target, &session.args.job(count, &shared.moved))?;
+    if session.args.explain {
+        explain::plan(session.args, source, target, &plan);
+    }
+    rehearse(session, source, target, &plan, before)?;
+    target.begin()?;
+    session.meter.begin(&mut plan, || [from, to].iter().any(is_terminal));
+    // Drawing may have begun, and counts in a place of its own.
+    let shared = session.meter.shared();
+    let job = session.args.job(count, &shared.moved);
+    let begun = Instant::now();
+    let outcome = chooser::run(&plan, &from, &to, &job);
+    let took = begun.elapsed();
+    let report = match outcome {
+        Ok(report) => report,
+        Err(error) => {
+            session.broke_off(source, target, &plan, &error, took);
+            return Err(failed(&error, source, target, before));
+        }
+    };
+    if session.args.explain {
+        explain::report(&report, took);
+    }
+    session.carried(source, target, &plan, &report, took);
+    if report.mover.is_none() {
+        return Err(Stop::Failed(all_refused(source, target, &report, before)));
+    }
+    Ok(report.moved)
+}
+
+/// Bytes a mover is tried with that could be refused: whole blocks of every file system.
+const REHEARSAL: u64 = 1 << 20;
+
+/// Tries a plan that the kernel may refuse as a whole on a file that nobody sees, before the target
+/// is emptied for it. A plan with a mover that is never refused needs no such trial, and a source
+/// that cannot be read twice allows none.
+///
+/// # Errors
+/// Every mover was refused; the target is as it was.
+fn rehearse(
+    session: &Session<'_>,
+    source: &Source,
+    target: &Target<'_>,
+    plan: &Plan,
+    before: u64,
+) -> Result<(), Stop> {
+    let from = source.end();
+    let is_sure = plan.steps.iter().any(|step| step.mover.declaration().name == "read-write");
+    if is_sure || !target.has_what_goes() || !from.has_true_size() {
+        return Ok(());
+    }
+    let (Some(stand_in), Ok(at)) = (target.stand_in(), tell(source.fd())) else { return Ok(()) };
+    let Ok(to) = End::of(stand_in.file()) else { return Ok(()) };
+    let moved = AtomicU64::new(0);
+    // Only a whole file is cloned, and that costs nothing.
+    let clones = plan.steps.iter().all(|step| step.mover.declaration().name == "reflink");
+    let left = session.args.count.unwrap_or(u64::MAX);
+    let count = (!clones || left != u64::MAX).then(|| left.min(REHEARSAL));
+    let outcome = chooser::run(plan, &from, &to, &session.args.job(count, &moved));
+    // A source that had a position has it still.
+    let _ = seek(source.fd(), SeekFrom::Start(at));
+    match outcome {
+        Ok(report) if report.mover.is_none() => {
+            Err(Stop::Failed(all_refused(source, target, &report, before)))
+        }
+        // What fails for another reason fails again, and is told then.
+        _ => Ok(()),
+    }
+}
+
+fn is_terminal(end: &End<'_>) -> bool {
+    end.kind() == Kind::Char && rustix::termios::isatty(end.fd())
+}
+
+/// The movers for this pair.
+fn plan(
+    session: &Session<'_>,
+    source: &Source,
+    target: &Target<'_>,
+    job: &Job<'_>,
+) -> Result<Plan> {
+    let args = session.args;
+    let (from, to) = (source.end(), target.end());
+    let pair = || format!("cannot copy {} to {}", source.name, target.name);
+    let Some(mover) = args.mover() else {
+        let plan = chooser::choose(&from, &to, job);
+        if plan.steps.is_empty() {
+            let why = plan.unsuited.first().map_or("no mover serves", |first| &first.reason);
+            let hint = if args.reflink == When::Always { "; use --reflink auto" } else { "" };
+            bail!("{}: {why}{hint}", pair());
+        }
+        return Ok(plan);
+    };
+    let name = mover.declaration().name;
+    let only_shares = args.reflink == When::Always && name != "reflink";
+    let refused = match chooser::only(mover, &from, &to, job) {
+        Ok(_) if only_shares => "it copies, and extents must be shared".to_owned(),
+        Ok(plan) => return Ok(plan),
+        Err(reason) => reason,
+    };
+    let others: Vec<&str> = MOVERS
+        .iter()
+        .filter(|other| !other.declaration().calls.is_empty())
+        .filter(|other| chooser::only(**other, &from, &to, job).is_ok())
+        .map(|other| other.declaration().name)
+        .filter(|other| *other != name && (args.reflink != When::Always || *other == "reflink"))
+        .collect();
+    let can = if others.is_empty() {
+        "no other can either".to_owned()
+    } else {
+        format!("these can: {}", others.join(", "))
+    };
+    bail!("{} by {name}: {refused}; {can}", pair())
+}
+
+/// Every mover of the plan was refused by the kernel.
+fn all_refused(
+    source: &Source,
+    target: &Target<'_>,
+    report: &Report,
+    before: u64,
+) -> anyhow::Error {
+    let all: Vec<String> = report
+        .refused
+        .iter()
+        .map(|r| format!("{}: {}: {}", r.mover, r.call, explain::answer(r.errno)))
+        .collect();
+    let mut text = format!("cannot copy {} to {}: ", source.name, target.name) + &all.join("; ");
+    if before > 0 {
+        text += &format!(" after {} bytes", number(before));
+    }
+    if let Some(state) = target.state(before) {
+        text += "; ";
+        text += &state;
+    }
+    anyhow!(text + "; leave --mover and --reflink to the chooser")
+}

@@ -1,0 +1,239 @@
+//! `iotomy limits`: this machine's floors and ceilings.
+//!
+//! Glue only: what is measured is the business of [`iotomy_lab::limits`], and how it looks that of
+//! [`iotomy_report`]. What was measured is an answer even when it could be neither kept nor written.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail};
+use iotomy_lab::limits::kept::Cache;
+use iotomy_lab::limits::storage::Folder;
+use iotomy_lab::limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration, declarations};
+use iotomy_observe::{machine, rfc3339};
+use iotomy_record::{Limits, store};
+
+use crate::complain;
+use crate::screen::Looks;
+
+/// Measure what the smallest things cost on this machine, and how many bytes move at most
+///
+/// System calls, faults, memory, channels, wake-ups and starts take some seconds; each figure has its
+/// spread and says how it was measured. They are kept, for this machine and kernel, and shown the next
+/// time. With --path, the requests of a file system are measured too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+                  iotomy limits\n  \
+                  iotomy limits --path /home --path /mnt/disk\n  \
+                  iotomy limits --refresh --only syscall,memory-copy --json limits.json")]
+pub(crate) struct LimitsArgs {
+    /// Measure anew what was kept
+    #[arg(long)]
+    refresh: bool,
+
+    /// Measure the file system of this folder too; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    path: Vec<PathBuf>,
+
+    /// Only these, as in syscall,memory-copy
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', long_help = only_help())]
+    only: Vec<String>,
+
+    /// List every limit with its unit and what it is, and measure nothing
+    #[arg(long, conflicts_with_all = ["refresh", "path", "only", "json", "quiet"])]
+    list: bool,
+
+    /// Write the record to FILE; `-` is standard output, and then there is no table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the table to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print no table and no progress
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// Takes what is kept, measures the rest, keeps it and shows all.
+///
+/// # Errors
+/// A name or folder that is none, or an output that cannot be written.
+pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let stdout = Path::new("-");
+    if args.list {
+        let to = args.output.as_deref().unwrap_or(stdout);
+        store::OutputFile::write(to, &here, list().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(json), Some(output)) = (&args.json, &args.output)
+        && store::same_output(json, output, &here)
+    {
+        bail!("--json and --output both lead to {}; give them two files", json.display());
+    }
+    let plan = Plan { only: named(&args.only)?, folders: folders(&args.path)? };
+    if let Some(of_files) = plan.only.iter().find(|one| one.scope == Scope::FileSystem)
+        && plan.folders.is_empty()
+    {
+        bail!("{} is a limit of a file system; name one with --path DIR", of_files.name);
+    }
+    let record = measure(&plan, args);
+    let mut failed = None;
+    if !args.quiet && (args.output.is_some() || args.json.as_deref() != Some(stdout)) {
+        let (to, style) = match &args.output {
+            Some(file) if file != stdout => (file.as_path(), args.looks.in_a_file()),
+            _ => (stdout, args.looks.on(&std::io::stdout())),
+        };
+        let text = iotomy_report::limits(&record, &style);
+        failed = store::OutputFile::write(to, &here, text.as_bytes()).err();
+    }
+    if let Some(file) = &args.json {
+        store::save_limits(&record, file, &here)?;
+    }
+    failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+}
+
+fn measure(plan: &Plan, args: &LimitsArgs) -> Limits {
+    let machine = machine();
+    let cache = Cache::of_user();
+    let kept = cache.as_ref().and_then(|cache| cache.load(&machine));
+    let started = rfc3339(SystemTime::now());
+    let mut line = ProgressLine::on_terminal(args.quiet);
+    let usable = kept.as_ref().filter(|_| !args.refresh);
+    let limits = plan.run(usable, &started, &mut |progress| line.show(progress));
+    line.clear();
+    let record = Limits { schema: Limits::SCHEMA.to_owned(), started, machine, limits };
+    let is_new = |at: &Option<String>| at.as_ref() == Some(&record.started);
+    if record.limits.iter().any(|limit| limit.value.is_some() && is_new(&limit.measured)) {
+        say_if_busy(&record);
+        keep(cache, &record, kept);
+    }
+    record
+}
+
+/// Keeps the figures for the next time; that they cannot be kept costs nothing but that.
+fn keep(cache: Option<Cache>, record: &Limits, before: Option<Limits>) {
+    let result = match cache {
+        Some(cache) => cache.save(record, before).map_err(anyhow::Error::from),
+        None => Err(anyhow::anyhow!("neither XDG_CACHE_HOME nor HOME names a folder")),
+    };
+    if let Err(error) = result {
+        complain(&error.context("the limits are not kept for the next time"));
+    }
+}
+
+/// Others at work make every figure worse, and it is kept: that is to be known.
+fn say_if_busy(record: &Limits) {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = text.split(' ').next().and_then(|minute| minute.parse::<f64>().ok());
+    // This run by itself makes less than one.
+    let most = f64::from(record.machine.cpus) / 2.0 + 1.0;
+    if let Some(load) = load.filter(|load| *load > most) {
+        complain(&anyhow::anyhow!(
+            "the machine was busy (load {load}): figures are worse than they need be; \
+             measure again with --refresh when it is idle"
+        ));
+    }
+}
+
+/// The declarations of these names.
+fn named(names: &[String]) -> Result<Vec<&'static Declaration>> {
+    names
+        .iter()
+        .map(|name| {
+            declaration(name).with_context(|| {
+                let alike = alike(name);
+                match alike.is_empty() {
+                    true => {
+                        format!("there is no limit {name:?}; iotomy limits --list has them all")
+                    }
+                    false => format!("there is no limit {name:?}; is it {}?", alike.join(", ")),
+                }
+            })
+        })
+        .collect()
+}
+
+/// Limits whose names hold the word or a part of it, or are held by it.
+fn alike(word: &str) -> Vec<&'static str> {
+    let parts: Vec<&str> = word.split(['-', '_']).filter(|part| part.len() > 2).collect();
+    let is_like = |name: &str| parts.iter().any(|part| name.contains(part)) || word.contains(name);
+    declarations().map(|limit| limit.name).filter(|name| is_like(name)).take(6).collect()
+}
+
+/// The folders, one of each file system.
+fn folders(paths: &[PathBuf]) -> Result<Vec<Folder>> {
+    let mut folders: Vec<Folder> = Vec::new();
+    for path in paths {
+        let folder = Folder::open(path)?;
+        match folders.iter().find(|other| other.volume().id == folder.volume().id) {
+            Some(other) => complain(&anyhow::anyhow!(
+                "{} is on the file system of {}, which is measured once",
+                path.display(),
+                other.volume().path
+            )),
+            None => folders.push(folder),
+        }
+    }
+    Ok(folders)
+}
+
+/// Every limit: a line each, by group.
+fn list() -> String {
+    let widest = declarations().map(|limit| limit.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for group in GROUPS {
+        let _ = writeln!(text, "{}", group.name);
+        for limit in group.limits {
+            let (name, unit) = (limit.name, limit.unit.name());
+            let path = if limit.scope == Scope::FileSystem { " (--path)" } else { "" };
+            let _ = writeln!(text, "  {name:<widest$}  {unit:<7}  {}{path}", limit.summary);
+        }
+    }
+    text
+}
+
+fn only_help() -> String {
+    let mut help = String::from("Only these, as in syscall,memory-copy\n\nLimits:");
+    for limit in declarations() {
+        let _ = write!(help, "\n- {:<22} {}", limit.name, limit.summary);
+    }
+    help
+}
+
+/// One line on standard error that says what is being measured, on a terminal only.
+struct ProgressLine {
+    is_shown: bool,
+}
+
+impl ProgressLine {
+    fn on_terminal(quiet: bool) -> Self {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { is_shown: !quiet && !is_dumb && std::io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        let Progress { done, all, name } = progress;
+        self.put(&format!("\r\x1b[Kmeasuring {} of {all}: {name}", done + 1));
+    }
+
+    fn clear(&mut self) {
+        self.put("\r\x1b[K");
+    }
+
+    fn put(&mut self, text: &str) {
+        if self.is_shown {
+            // Nobody is left to look where it cannot be written.
+            let mut stderr = std::io::stderr();
+            let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        }
+    }
+}

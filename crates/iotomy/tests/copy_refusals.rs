@@ -1,0 +1,200 @@
+//! What cannot be done is said in one line, with status 2, and changes nothing.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+
+use support::copying::{Folder, content, refused};
+
+#[test]
+fn sources_that_cannot_be_read_leave_the_target_alone() {
+    let folder = Folder::new();
+    folder.write("a", "x");
+    fs::create_dir(folder.path("d")).unwrap();
+    let _socket = UnixListener::bind(folder.path("s")).unwrap();
+    for (source, word) in [
+        ("nope", "cannot read nope: No such file or directory; check the name"),
+        ("a/b", "cannot read a/b: Not a directory"),
+        ("d", "cannot copy d: it is a directory"),
+        ("s", "cannot read s: No such device or address; a socket"),
+    ] {
+        folder.write("old", "old");
+        for words in [&[source, "old"][..], &["a", source, "old"], &["--atomic", source, "old"]] {
+            let said = folder.refuse(2, words);
+            assert!(said.contains(word), "{words:?}: {said}");
+            assert_eq!(folder.read("old"), b"old", "{words:?}");
+        }
+        folder.refuse(2, &[source, "new"]);
+        assert!(!folder.path("new").exists());
+    }
+}
+
+#[test]
+fn targets_that_cannot_be_written_say_why() {
+    let folder = Folder::new();
+    folder.write("a", "x");
+    fs::create_dir(folder.path("d")).unwrap();
+    fs::create_dir(folder.path("d/a")).unwrap();
+    for (target, word) in [
+        ("nope/b", "cannot write nope/b: No such file or directory; make its folder first"),
+        ("nope/", "cannot write nope/: Is a directory"),
+        ("a/b", "cannot write a/b: Not a directory"),
+        ("d", "cannot write d/a: Is a directory"),
+        ("/proc/version", "cannot write /proc/version: "),
+    ] {
+        let said = folder.refuse(2, &["a", target]);
+        assert!(said.contains(word), "{target}: {said}");
+    }
+    let said = folder.refuse(2, &["--atomic", "a", "nope/b"]);
+    assert!(said.contains("make its folder first"), "{said}");
+}
+
+#[test]
+fn permissions_are_asked_for_and_named() {
+    if !support::root() || !support::has("setpriv") {
+        return;
+    }
+    let folder = support::for_everyone();
+    let write = |name: &str, mode| {
+        let path = folder.path().join(name);
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    write("secret", 0o600);
+    write("open", 0o644);
+    for (words, word) in [
+        (&["secret", "x"][..], "cannot read secret: Permission denied; see `ls -l`"),
+        (&["open", "secret", "x"], "cannot read secret: Permission denied"),
+        (&["/etc/hostname", "open"], "cannot write open: Permission denied; see `ls -ld`"),
+        (&["--atomic", "/etc/hostname", "open"], "cannot write open: Permission denied"),
+        (&["/etc/hostname", "/etc/iotomy-new"], "cannot write /etc/iotomy-new: Permission denied"),
+    ] {
+        let output = support::as_nobody(folder.path()).arg("copy").args(words).output().unwrap();
+        let said = refused(2, &output);
+        assert!(said.contains(word), "{words:?}: {said}");
+    }
+    assert!(!folder.path().join("x").exists());
+    assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"old");
+}
+
+#[test]
+fn a_file_is_not_copied_to_itself_by_whatever_name() {
+    let folder = Folder::new();
+    let path = folder.write("a", "some text");
+    folder.write("b", "other");
+    fs::hard_link(&path, folder.path("hard")).unwrap();
+    symlink("a", folder.path("soft")).unwrap();
+    for words in [
+        &["a", "a"][..],
+        &["a", "./a"],
+        &["a", "hard"],
+        &["a", "soft"],
+        &["soft", "a"],
+        &["a", "."],
+        &["--append", "a", "a"],
+        &["--atomic", "a", "a"],
+        &["--atomic", "hard", "a"],
+        &["--seek", "0", "a", "a"],
+        &["--seek", "2", "--count", "5", "a", "a"],
+        &["a", "b", "a"],
+        &["b", "a", "a"],
+        &["b", "hard", "soft"],
+    ] {
+        let said = folder.refuse(2, words);
+        assert!(said.contains("they are the same file; name another"), "{words:?}: {said}");
+        assert_eq!(folder.read("a"), b"some text", "{words:?}");
+    }
+    // Two parts of one file that do not touch are two.
+    folder.copy(&["--count", "4", "--seek", "5", "a", "a"]);
+    assert_eq!(folder.read("a"), b"some some");
+}
+
+#[test]
+fn a_mover_that_cannot_serve_says_why_and_which_can() {
+    let folder = Folder::new();
+    folder.write("a", "x");
+    folder.write("old", "old");
+    for (words, why) in [
+        (&["--mover", "vmsplice", "a", "old"][..], "by vmsplice: the target is a regular file"),
+        (&["--mover", "splice", "--append", "a", "old"], "by splice: the target is open for app"),
+        (&["--mover", "read-write", "--reflink", "always", "a", "old"], "extents must be shared"),
+        (&["--mover", "sendfile", "/dev/zero", "old"], "by sendfile: the source is a character"),
+    ] {
+        let said = folder.refuse(2, words);
+        assert!(said.contains(why) && said.contains("; "), "{words:?}: {said}");
+        let can = said.contains("these can: read-write") || said.contains("no other can");
+        assert!(can || said.contains("these can: reflink"), "{words:?}: {said}");
+        assert_eq!(folder.read("old"), b"old", "{words:?}");
+    }
+    folder.refuse(2, &["--mover", "vmsplice", "a", "new"]);
+    assert!(!folder.path("new").exists());
+    // By value, a pipe is not given pages of the source.
+    let said = folder.refuse(2, &["--by-value", "--mover", "splice", "a", "-"]);
+    assert!(said.contains("later writes to the source could show through"), "{said}");
+}
+
+#[test]
+fn options_that_do_not_fit_the_ends_are_refused() {
+    let folder = Folder::new();
+    folder.write("a", content(10));
+    folder.write("b", content(10));
+    fs::create_dir(folder.path("d")).unwrap();
+    for (words, why) in [
+        (&["--seek", "1", "a", "-"][..], "cannot seek in standard output: it is a pipe"),
+        (&["--seek", "1", "a", "/dev/null"], "it is a character device"),
+        (&["--append", "a", "-"], "cannot append to standard output"),
+        (&["--atomic", "a", "-"], "cannot replace standard output"),
+        (&["--verify", "a", "-"], "cannot verify standard output: it is a pipe"),
+        (&["--verify", "--count", "1", "/dev/zero", "c"], "cannot verify /dev/zero"),
+        (&["--fsync", "a", "-"], "cannot sync standard output"),
+        (&["--fsync", "a", "/dev/null"], "cannot sync /dev/null: it is a character device"),
+        (&["--preserve", "a", "b", "c"], "cannot preserve attributes of several sources"),
+        (&["--preserve", "--count", "1", "/dev/zero", "c"], "/dev/zero is a character device"),
+        (&["--preserve", "a", "/dev/null"], "/dev/null is a character device"),
+        (&["-", "d"], "it has no name of its own"),
+        (&["--json", "a", "a", "c"], "--json a would be written over a"),
+        (&["--json", "c", "a", "c"], "--json c would be written over c"),
+        (&["--json", "-", "a", "-"], "--json - would be written over -"),
+        (&["--json", "d/a", "a", "d"], "--json d/a would be written over d/a"),
+        (&["a"], "no target was named"),
+    ] {
+        let output = folder.run(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(why) && said.starts_with("iotomy: "), "{words:?}: {said}");
+        assert!(!folder.path("c").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn command_lines_that_make_no_sense_are_refused() {
+    let folder = Folder::new();
+    folder.write("a", "x");
+    for words in [
+        &[][..],
+        &["--count", "x", "a", "b"],
+        &["--count", "-1", "a", "b"],
+        &["--skip", "1.5K", "a", "b"],
+        &["--seek", "9E", "a", "b"],
+        &["--block-size", "0", "a", "b"],
+        &["--block-size", "2G", "a", "b"],
+        &["--depth", "0", "a", "b"],
+        &["--threads", "0", "a", "b"],
+        &["--mover", "teleport", "a", "b"],
+        &["--sparse", "sometimes", "a", "b"],
+        &["--append", "--seek", "1", "a", "b"],
+        &["--append", "--atomic", "a", "b"],
+        &["--atomic", "--seek", "1", "a", "b"],
+        &["--list", "a", "b"],
+    ] {
+        let output = folder.run(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.starts_with("iotomy: ") && output.stdout.is_empty(), "{words:?}: {said}");
+        assert_eq!(folder.names(), ["a"], "{words:?}");
+    }
+}

@@ -1,0 +1,185 @@
+//! A folder on the file system that is to be measured, and the files made in it.
+
+use std::cell::OnceCell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use iotomy_record::Volume;
+use iotomy_sys::buffer::Aligned;
+use iotomy_sys::probe::memory;
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{Errno, pwrite, retry_on_intr};
+
+use super::{LARGE, MOST_BYTES, Skip, room_for, whole};
+
+/// How long the file for direct I/O is written at; a slow device gets a smaller one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A folder that files can be made in.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    volume: Volume,
+    /// Made for the first limit that needs it and shared by all.
+    direct: OnceCell<Result<DirectFile, Skip>>,
+}
+
+/// Why a folder is of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// There is something else by that name.
+    #[error("cannot measure the file system of {path}: it is not a folder; name one with --path")]
+    NotAFolder {
+        /// As it was given.
+        path: String,
+    },
+    /// It could not be looked at, or no file be made in it.
+    #[error("cannot measure the file system of {path}: {call}: {source}; {remedy}")]
+    Refused {
+        /// As it was given.
+        path: String,
+        /// What was tried.
+        call: &'static str,
+        /// What the system said.
+        source: io::Error,
+        /// What would help.
+        remedy: &'static str,
+    },
+}
+
+/// A file open past the page cache, all of whose bytes have been written.
+#[derive(Debug)]
+pub(super) struct DirectFile {
+    pub(super) direct: OwnedFd,
+    pub(super) bytes: u64,
+    /// The file has no other name than this.
+    _file: OwnedFd,
+}
+
+impl Folder {
+    /// The folder `path`, in which a file can be made.
+    ///
+    /// # Errors
+    /// There is none, it is no folder, or no file can be made in it.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        let name = path.display().to_string();
+        let refused = |(call, source): (&'static str, io::Error)| FolderError::Refused {
+            path: name.clone(),
+            call,
+            remedy: remedy(call, &source),
+            source,
+        };
+        let found = std::fs::metadata(path).map_err(|e| refused(("stat", e)))?;
+        if !found.is_dir() {
+            return Err(FolderError::NotAFolder { path: name });
+        }
+        let file = unnamed_in(path).map_err(refused)?;
+        let volume = volume_of(path, &file).map_err(|e| refused(("fstatfs", e)))?;
+        Ok(Self { path: path.to_owned(), volume, direct: OnceCell::new() })
+    }
+
+    /// The file system it is on.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// An empty file that nobody else can meet.
+    pub(super) fn unnamed(&self) -> Result<OwnedFd, (&'static str, io::Error)> {
+        unnamed_in(&self.path)
+    }
+
+    /// The file for direct I/O.
+    pub(super) fn direct(&self) -> Result<&DirectFile, Skip> {
+        self.direct.get_or_init(|| self.make_direct()).as_ref().map_err(Clone::clone)
+    }
+
+    fn make_direct(&self) -> Result<DirectFile, Skip> {
+        let kind = &self.volume.file_system;
+        let file = self.unnamed().map_err(|(call, e)| Skip::refused(call, e))?;
+        // The same file opened anew: setting the flag on an open file passes by the file system.
+        let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let direct =
+            fs::open(again, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|e| Skip::refused(&format!("open O_DIRECT on {kind}"), e))?;
+        let most = room_for(&file, MOST_BYTES)?;
+        let mut buffer = Aligned::new(LARGE);
+        buffer.fill(0x5a);
+        let (begun, mut at) = (Instant::now(), 0);
+        while at < most && (at == 0 || begun.elapsed() < PATIENCE) {
+            let moved = retry_on_intr(|| pwrite(&direct, &buffer, at));
+            whole(&format!("pwrite O_DIRECT on {kind}"), moved, LARGE)?;
+            // A kernel without cachestat cannot tell; then the name of the file system has to.
+            let cached = matches!(memory::cachestat(file.as_fd()), Ok(1..));
+            if cached || ["tmpfs", "ramfs"].contains(&kind.as_str()) {
+                return Err(Skip(format!("{kind} takes O_DIRECT, but caches the bytes")));
+            }
+            at += LARGE as u64;
+        }
+        fs::fsync(&file).map_err(|e| Skip::refused("fsync", e))?;
+        Ok(DirectFile { direct, bytes: at, _file: file })
+    }
+}
+
+fn remedy(call: &str, error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there",
+        _ if call == "stat" => "name an existing folder with --path",
+        _ => "name a folder you can write in with --path",
+    }
+}
+
+/// An empty file without a name. Where the file system cannot make one, it has a name until this
+/// returns.
+fn unnamed_in(folder: &Path) -> Result<OwnedFd, (&'static str, io::Error)> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match fs::open(folder, flags | OFlags::TMPFILE, MODE) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+        other => return other.map_err(|e| ("open O_TMPFILE", e.into())),
+    }
+    let path = unused_name(folder);
+    let file = fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, MODE)
+        .map_err(|e| ("open O_CREAT", e.into()))?;
+    fs::unlink(&path).map_err(|e| ("unlink", e.into()))?;
+    Ok(file)
+}
+
+fn unused_name(folder: &Path) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    folder.join(format!(".iotomy-limits-{process}-{number}"))
+}
+
+/// What the file system is called, and what tells it from others: its own id where it has one, else
+/// the device the kernel knows it by, and its size.
+fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
+    let (kind, room) = (fs::fstatfs(file)?, fs::fstatvfs(file)?);
+    // The type is signed on some architectures and 32 bits wide on others.
+    let file_system = name_of(u64::from(kind.f_type as u32));
+    let device = fs::fstat(file)?.st_dev;
+    let id = format!("{file_system} {:x} {device:x} {}", room.f_fsid, room.f_blocks);
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Ok(Volume { path: path.to_string_lossy().into_owned(), file_system, id })
+}
+
+/// The name of a file system by its magic number, as statfs(2) and linux/magic.h list them.
+fn name_of(magic: u64) -> String {
+    #[rustfmt::skip]
+    const NAMES: &[(u64, &str)] = &[
+        // ext2 and ext3 share the number, and on today's kernels the driver.
+        (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs"), (0x0102_1994, "tmpfs"),
+        (0x794c_7630, "overlay"), (0xf2f5_2010, "f2fs"), (0xca45_1a4e, "bcachefs"),
+        (0x2fc1_2fc1, "zfs"), (0x6969, "nfs"), (0x6573_5546, "fuse"), (0xff53_4d42, "cifs"),
+        (0xfe53_4d42, "smb"), (0x0102_1997, "9p"), (0x8584_58f6, "ramfs"), (0x4d44, "vfat"),
+        (0x2011_bab0, "exfat"), (0x7366_746e, "ntfs3"), (0x00c3_6400, "ceph"),
+    ];
+    match NAMES.iter().find(|(known, _)| *known == magic) {
+        Some((_, name)) => (*name).to_owned(),
+        None => format!("0x{magic:x}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! What becomes of holes: a mover's run over the data extents of a source, with the holes between
+//! them kept.
+//!
+//! ```text
+//! source  data ······hole······ data ····hole····      lseek(2), SEEK_DATA and SEEK_HOLE
+//!          │ the mover           │ the mover
+//! target  data ·hole or punched data ···········│      ftruncate(2) to the end
+//! ```
+//!
+//! Behind the target's old end a hole is left by writing on behind it. Over what the target holds
+//! already a hole is punched, or zeros are written where that is refused. To make holes of zeros
+//! that are data ([`Sparse::Always`]), each block has to pass through this process: data extents, or
+//! whole sources that know no extents, are read, looked at and written here, as `read-write` does.
+//!
+//! Holes count as moved, and neither as referenced, copied nor touched.
+//!
+//! The one invariant: what counts as moved has reached the target. A hole behind the target's end
+//! does not count (it is the *gap*) before bytes behind it have arrived, or the file was extended.
+//!
+//! A source that changes meanwhile: no more extents are looked for than its size held when the run
+//! began, and each has a length, so the walk ends; an extent that gives less than it held
+//! ends it too. Then the source is read on from there to its end, as by any mover.
+
+mod walk;
+mod zeros;
+
+use rustix::fs::{SeekFrom, fstat, seek};
+use rustix::io::Errno;
+
+use crate::position::Positions;
+use crate::{End, Holes, Job, Kind, MoveError, Mover, Outcome, Side, Sparse};
+
+use walk::Walk;
+
+/// Says why not when what the job wants of holes cannot be had between these ends by any mover.
+///
+/// # Errors
+/// Zeros are to become holes, and the target has none.
+pub(crate) fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+    if job.sparse != Sparse::Always {
+        return Ok(());
+    }
+    match target.kind() {
+        Kind::Regular if !target.is_append() => Ok(()),
+        Kind::Regular => Err("the target is open for appending, which makes no holes".to_owned()),
+        kind => Err(format!("the target is a {}, which has no holes", kind.name())),
+    }
+}
+
+/// Says why not when a mover cannot do what the job wants of holes.
+pub(crate) fn suits(mover: &dyn Mover, job: &Job<'_>) -> Result<(), String> {
+    if job.sparse == Sparse::Always && mover.declaration().holes != Holes::Found {
+        return Err("zeros are to become holes, and it looks at no bytes".to_owned());
+    }
+    Ok(())
+}
+
+/// Runs a mover so that the job's wish about holes comes true.
+///
+/// # Errors
+/// As [`Mover::run`].
+pub(crate) fn run(
+    mover: &dyn Mover,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<Outcome, MoveError> {
+    let of = mover.declaration();
+    let into_file = target.kind() == Kind::Regular && !target.is_append();
+    let keeps = matches!(of.holes, Holes::Kept) || of.calls.is_empty();
+    if job.sparse == Sparse::Never || !into_file || keeps {
+        return mover.run(source, target, job);
+    }
+    let looks = job.sparse == Sparse::Always && of.holes == Holes::Found;
+    if !source.has_true_size() {
+        if !looks {
+            return mover.run(source, target, job);
+        }
+        return Walk::new(mover, source, target, job, true).map_or_else(refused, Walk::look_at_all);
+    }
+    if !looks && source.size() <= SMALL && !source.may_have_holes() {
+        return mover.run(source, target, job);
+    }
+    let extents = match Extents::of(source, target, job) {
+        Ok(extents) => extents,
+        Err(errno) => return refused(("lseek", errno)),
+    };
+    match extents.has_holes(source) {
+        Ok(holes) if holes || looks => {}
+        Ok(_) => return mover.run(source, target, job),
+        Err(errno) => return Err(MoveError::new(of, "lseek", Side::Source, 0, errno)),
+    }
+    Walk::new(mover, source, target, job, looks)
+        .map_or_else(refused, |walk| walk.along(extents.length))
+}
+
+fn refused((call, errno): (&'static str, Errno)) -> Result<Outcome, MoveError> {
+    Ok(Outcome::Refused { call, errno: Some(errno) })
+}
+
+/// Of so few bytes in as many blocks as they need, looking for a hole costs more than it may save.
+const SMALL: u64 = 128 * 1024;
+
+/// The part of a regular source that is to be walked over.
+#[derive(Debug, Clone, Copy)]
+struct Extents {
+    from: u64,
+    length: u64,
+}
+
+impl Extents {
+    fn of(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Self, Errno> {
+        let from = Positions::of(source, target)?.source;
+        Ok(Self { from, length: crate::position::remaining(source, from, job)? })
+    }
+
+    /// Whether there is a hole in it, asked of the file system: the number of blocks does not tell
+    /// of a file that has some behind its end, or some that hold its own map.
+    fn has_holes(self, source: &End<'_>) -> Result<bool, Errno> {
+        if self.length == 0 {
+            return Ok(false);
+        }
+        match place(source, SeekFrom::Hole(self.from))? {
+            Place::At(hole) => {
+                seek(source.fd(), SeekFrom::Start(self.from))?;
+                Ok(hole < self.from + self.length)
+            }
+            Place::None | Place::Unknown => Ok(false),
+        }
+    }
+}
+
+/// What `SEEK_DATA` or `SEEK_HOLE` found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    At(u64),
+    /// There is none before the end of the file, or the file has ended before.
+    None,
+    /// The file system does not know: everything is data.
+    Unknown,
+}
+
+/// Asks for the next data or hole; where there is one, the position is there afterwards.
+fn place(source: &End<'_>, of: SeekFrom) -> Result<Place, Errno> {
+    match seek(source.fd(), of) {
+        Ok(at) => Ok(Place::At(at)),
+        Err(Errno::NXIO) => Ok(Place::None),
+        Err(errno) if crate::refusal::is_refusal(errno) => Ok(Place::Unknown),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A regular file's size now.
+fn size(file: &End<'_>) -> Result<u64, Errno> {
+    Ok(u64::try_from(fstat(file.fd())?.st_size).unwrap_or(0))
+}

@@ -1,0 +1,388 @@
+//! One run over extents: what has reached the target, and what is still a gap in front of it.
+
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatvfs, ftruncate, seek, tell};
+use rustix::io::Errno;
+
+use iotomy_sys::buffer::Aligned;
+
+use super::zeros::run_of;
+use super::{Place, place, size};
+use crate::patience::uninterrupted;
+use crate::position::start;
+use crate::read_write::{pump, put_all, take, traffic};
+use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Side, Traffic};
+
+/// What a data extent is taken to have that is gone by the time its end is asked for, in bytes: a
+/// block, so that the walk goes on. Also the size of blocks where the file system does not tell.
+const LEAST: u64 = 4096;
+
+/// The magic number of xfs, which allocates ahead of a file that grows, for bytes that do not come
+/// where the next is a hole, and keeps that once the file has grown past it.
+const XFS: u64 = 0x5846_5342;
+
+/// A run under way.
+pub(super) struct Walk<'a, 'fd> {
+    mover: &'a dyn Mover,
+    of: &'static Declaration,
+    source: &'a End<'fd>,
+    target: &'a End<'fd>,
+    job: &'a Job<'a>,
+    /// Where it began; a stream has no such place.
+    source_start: Option<u64>,
+    target_start: u64,
+    /// Bytes that have reached the target.
+    moved: u64,
+    /// Zeros behind them that are due to the target.
+    gap: u64,
+    /// Bytes taken from the source.
+    taken: u64,
+    /// The target's length, past which there is nothing to punch.
+    length: u64,
+    /// The size of the blocks that are looked at.
+    block: usize,
+    looks: bool,
+    /// Whether holes can be punched, as far as is known.
+    punches: bool,
+    /// Whether the mover has refused and the rest is read and written.
+    by_copy: bool,
+    buffer: Option<Aligned>,
+    traffic: Traffic,
+}
+
+/// How an extent ended.
+enum Extent {
+    /// So much of it was moved: less than it held when the source has ended in it.
+    Moved(u64),
+    /// The mover refused it, and nothing has moved before.
+    Refused(Outcome),
+}
+
+impl<'a, 'fd> Walk<'a, 'fd> {
+    pub(super) fn new(
+        mover: &'a dyn Mover,
+        source: &'a End<'fd>,
+        target: &'a End<'fd>,
+        job: &'a Job<'a>,
+        looks: bool,
+    ) -> Result<Self, (&'static str, Errno)> {
+        let block = fstatvfs(target.fd()).map_or(LEAST, |fs| fs.f_frsize);
+        Ok(Self {
+            mover,
+            of: mover.declaration(),
+            source,
+            target,
+            job,
+            source_start: start(source).map_err(|errno| ("lseek", errno))?,
+            target_start: tell(target.fd()).map_err(|errno| ("lseek", errno))?,
+            moved: 0,
+            gap: 0,
+            taken: 0,
+            length: size(target).map_err(|errno| ("fstat", errno))?,
+            block: usize::try_from(block.clamp(512, 1 << 20)).expect("a MiB at most"),
+            looks,
+            punches: true,
+            by_copy: false,
+            buffer: None,
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// Walks along the first `length` bytes of the source, and reads on behind them.
+    pub(super) fn along(mut self, length: u64) -> Result<Outcome, MoveError> {
+        let outcome = self.extents(length);
+        let outcome = match outcome {
+            Ok(None) => self.tail().map(|()| None),
+            outcome => outcome,
+        };
+        self.end(outcome)
+    }
+
+    /// Looks at all a source gives that knows no extents.
+    pub(super) fn look_at_all(mut self) -> Result<Outcome, MoveError> {
+        let outcome = self.look(self.job.count).and_then(|_| self.close());
+        self.end(outcome.map(|()| None))
+    }
+
+    /// Puts the positions where they belong, and says how it went.
+    fn end(mut self, outcome: Result<Option<Outcome>, MoveError>) -> Result<Outcome, MoveError> {
+        if outcome.is_err() {
+            // The failure being passed on is the one to tell: what cannot be saved is not counted.
+            let _ = self.close();
+        }
+        let settled = self.settle();
+        match outcome.and_then(|refused| settled.map(|()| refused)) {
+            Ok(Some(refused)) => Ok(refused),
+            Ok(None) => Ok(Outcome::Done(Moved { bytes: self.moved, traffic: self.traffic })),
+            Err(error) => {
+                let lost = if self.source_start.is_some() { 0 } else { self.taken - self.moved };
+                Err(MoveError { moved: self.moved, lost, ..error })
+            }
+        }
+    }
+
+    fn settle(&self) -> Result<(), MoveError> {
+        if let Some(start) = self.source_start {
+            seek(self.source.fd(), SeekFrom::Start(start + self.moved))
+                .map_err(|e| self.failed("lseek", Side::Source, e))?;
+        }
+        seek(self.target.fd(), SeekFrom::Start(self.target_start + self.moved))
+            .map_err(|e| self.failed("lseek", Side::Target, e))?;
+        Ok(())
+    }
+
+    fn failed(&self, call: &'static str, side: Side, errno: Errno) -> MoveError {
+        MoveError::new(self.of, call, side, self.moved, errno)
+    }
+
+    /// Moves the data among the first `length` bytes; what is no data becomes the gap in front of
+    /// the next.
+    fn extents(&mut self, length: u64) -> Result<Option<Outcome>, MoveError> {
+        let from = self.source_start.unwrap_or(0);
+        let end = from + length;
+        loop {
+            let here = from + self.moved + self.gap;
+            if here >= end {
+                return Ok(None);
+            }
+            let data = self.seek(SeekFrom::Data(here))?;
+            let data = match data {
+                Place::At(data) => data.clamp(here, end),
+                Place::Unknown => here,
+                // Nothing but a hole, up to where the file ends by now.
+                Place::None => size(self.source)
+                    .map_err(|e| self.failed("fstat", Side::Source, e))?
+                    .clamp(here, end),
+            };
+            self.gap += data - here;
+            let hole = match self.seek_hole(data, end)? {
+                Some(hole) => hole,
+                None => return Ok(None),
+            };
+            match self.extent(hole - data)? {
+                Extent::Moved(moved) if moved < hole - data => return Ok(None),
+                Extent::Moved(_) => {}
+                Extent::Refused(outcome) => return Ok(Some(outcome)),
+            }
+        }
+    }
+
+    fn seek_hole(&self, data: u64, end: u64) -> Result<Option<u64>, MoveError> {
+        if data >= end {
+            return Ok(None);
+        }
+        Ok(match self.seek(SeekFrom::Hole(data))? {
+            Place::At(hole) if hole > data => Some(hole.min(end)),
+            Place::At(_) => Some(end.min(data + LEAST)),
+            // The file has shrunk, or nobody knows: moving tells.
+            Place::None | Place::Unknown => Some(end),
+        })
+    }
+
+    fn seek(&self, to: SeekFrom) -> Result<Place, MoveError> {
+        place(self.source, to).map_err(|e| self.failed("lseek", Side::Source, e))
+    }
+
+    /// Moves one extent of data of `length` bytes, which begins behind the gap.
+    fn extent(&mut self, length: u64) -> Result<Extent, MoveError> {
+        self.fill()?;
+        self.step_over_gap()?;
+        if self.looks {
+            return self.look(Some(length)).map(Extent::Moved);
+        }
+        let job = Job { count: Some(length), ..*self.job };
+        if !self.by_copy {
+            match self.mover.run(self.source, self.target, &job) {
+                Ok(Outcome::Done(Moved { bytes, traffic })) => {
+                    self.arrived(bytes);
+                    self.traffic = self.traffic + traffic;
+                    return Ok(Extent::Moved(bytes));
+                }
+                Ok(refused) if self.moved == 0 => {
+                    self.gap = 0;
+                    return Ok(Extent::Refused(refused));
+                }
+                // What it did not refuse before it does now: the rest is read and written.
+                Ok(Outcome::Refused { .. }) => self.by_copy = true,
+                Err(error) => {
+                    self.arrived(error.moved);
+                    return Err(error);
+                }
+            }
+        }
+        self.copy(&job).map(Extent::Moved)
+    }
+
+    /// Reads and writes from the positions, which are right.
+    fn copy(&mut self, job: &Job<'_>) -> Result<u64, MoveError> {
+        let answer = pump(self.of, self.source, self.target, job, 0);
+        let bytes = answer.as_ref().map_or_else(|error| error.moved, |bytes| *bytes);
+        self.arrived(bytes);
+        self.traffic = self.traffic + traffic(self.target, bytes);
+        answer
+    }
+
+    /// What the source has grown by meanwhile; most often nothing.
+    fn tail(&mut self) -> Result<(), MoveError> {
+        self.close()?;
+        let left = self.job.count.map(|count| count - self.moved);
+        if left == Some(0) {
+            return Ok(());
+        }
+        self.settle()?;
+        if self.looks {
+            self.look(left)?;
+            return self.close();
+        }
+        self.copy(&Job { count: left, ..*self.job }).map(drop)
+    }
+
+    /// Reads `count` bytes and writes those that are in blocks of something else than zeros; returns
+    /// how many there were.
+    fn look(&mut self, count: Option<u64>) -> Result<u64, MoveError> {
+        let mut buffer = self.buffer.take().unwrap_or_else(|| Aligned::new(self.job.block_size));
+        let job = Job { count, ..*self.job };
+        let mut seen = 0;
+        loop {
+            let want = job.want(seen, buffer.len());
+            if want == 0 {
+                break;
+            }
+            let got = take(self.source, &mut buffer[..want])
+                .map_err(|e| self.failed("read", Side::Source, e))?;
+            if got == 0 {
+                break;
+            }
+            seen += got as u64;
+            self.taken += got as u64;
+            self.traffic.copied += got as u64;
+            self.traffic.touched += got as u64;
+            let mut rest = &buffer[..got];
+            while !rest.is_empty() {
+                let at = self.target_start + self.moved + self.gap;
+                let (length, zeros) = run_of(rest, at, self.block);
+                let (run, behind) = rest.split_at(length);
+                if zeros {
+                    self.gap += length as u64;
+                } else {
+                    self.put(run)?;
+                }
+                rest = behind;
+            }
+        }
+        self.buffer = Some(buffer);
+        Ok(seen)
+    }
+
+    /// Writes what is no zeros, behind the gap.
+    fn put(&mut self, run: &[u8]) -> Result<(), MoveError> {
+        if self.gap > 0 {
+            self.fill()?;
+            self.seek_target(self.moved + self.gap)?;
+        }
+        let mut bytes = 0;
+        let answer = put_all(self.of, self.source, self.target, self.job, run, &mut bytes);
+        self.arrived(bytes);
+        self.traffic.copied += bytes;
+        answer
+    }
+
+    /// Counts bytes that have arrived behind the gap, which is none any more by that. Whoever moved
+    /// them has told of their progress, but not of the gap's.
+    fn arrived(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.job.advance(self.gap);
+            self.moved += self.gap + bytes;
+            self.gap = 0;
+            self.length = self.length.max(self.target_start + self.moved);
+        }
+    }
+
+    fn step_over_gap(&self) -> Result<(), MoveError> {
+        if let Some(start) = self.source_start {
+            seek(self.source.fd(), SeekFrom::Start(start + self.moved + self.gap))
+                .map_err(|e| self.failed("lseek", Side::Source, e))?;
+        }
+        self.seek_target(self.moved + self.gap)
+    }
+
+    fn seek_target(&self, behind: u64) -> Result<(), MoveError> {
+        seek(self.target.fd(), SeekFrom::Start(self.target_start + behind))
+            .map(drop)
+            .map_err(|e| self.failed("lseek", Side::Target, e))
+    }
+
+    /// Gives the target the gap as far as it lies over what the target holds, and frees what was
+    /// allocated for the rest in advance.
+    fn fill(&mut self) -> Result<(), MoveError> {
+        let at = self.target_start + self.moved;
+        let over = self.length.saturating_sub(at).min(self.gap);
+        if over > 0 && self.punch(at, over) {
+            self.gap_reached(over);
+        } else if over > 0 {
+            self.write_zeros(over)?;
+        }
+        if self.gap > 0 && self.target.magic() == XFS {
+            // Only a matter of room: where it is refused, the file takes more.
+            self.punch(self.target_start + self.moved, self.gap);
+        }
+        Ok(())
+    }
+
+    /// Gives the target the whole gap.
+    fn close(&mut self) -> Result<(), MoveError> {
+        self.fill()?;
+        if self.gap == 0 {
+            return Ok(());
+        }
+        let end = self.target_start + self.moved + self.gap;
+        // Somebody else may have made it longer: nothing is cut off.
+        let extended = size(self.target).and_then(|now| {
+            if now < end { uninterrupted(|| ftruncate(self.target.fd(), end)) } else { Ok(()) }
+        });
+        if extended.is_err() {
+            // Writing may do, or tells the reason better.
+            return self.write_zeros(self.gap);
+        }
+        self.length = self.length.max(end);
+        self.gap_reached(self.gap);
+        Ok(())
+    }
+
+    fn gap_reached(&mut self, bytes: u64) {
+        self.job.advance(bytes);
+        self.moved += bytes;
+        self.gap -= bytes;
+    }
+
+    /// Whether a hole could be punched: a matter of the file system, of seals, and of its room.
+    fn punch(&mut self, at: u64, bytes: u64) -> bool {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let answer = match self.punches {
+            true => uninterrupted(|| fallocate(self.target.fd(), flags, at, bytes)),
+            false => return false,
+        };
+        self.punches = answer.is_ok();
+        self.punches
+    }
+
+    /// Writes zeros for so much of the gap.
+    fn write_zeros(&mut self, bytes: u64) -> Result<(), MoveError> {
+        self.seek_target(self.moved)?;
+        let zeros = Aligned::new(self.job.block_size);
+        let job = Job { count: Some(bytes), ..*self.job };
+        let mut written = 0;
+        while let want @ 1.. = job.want(written, zeros.len()) {
+            let mut put = 0;
+            let answer =
+                put_all(self.of, self.source, self.target, self.job, &zeros[..want], &mut put);
+            written += put;
+            self.moved += put;
+            self.gap -= put;
+            self.traffic.copied += put;
+            self.traffic.touched += put;
+            self.length = self.length.max(self.target_start + self.moved);
+            answer?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! The line `carry` tells of a run.
+
+/// What carry told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) outcome: String,
+    pub(crate) moved: usize,
+    pub(crate) lost: usize,
+    pub(crate) errno: i32,
+    pub(crate) source_at: Option<usize>,
+    pub(crate) target_at: Option<usize>,
+}
+
+impl Told {
+    /// From its line.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+        let (moved, lost, errno) = match *words.first()? {
+            "done" => (number(1)?, 0, 0),
+            "refused" => (0, 0, 0),
+            "failed" => (number(2)?, number(3)?, i32::try_from(number(4)?).ok()?),
+            _ => return None,
+        };
+        let (source_at, target_at) = (number(words.len() - 2), number(words.len() - 1));
+        Some(Self { outcome: words[0].to_owned(), moved, lost, errno, source_at, target_at })
+    }
+}

@@ -1,0 +1,110 @@
+//! `iotomy.copy/1`: what was copied, by which mover, and what really happened to the bytes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Machine;
+
+/// One run of `iotomy copy`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyRun {
+    /// Always [`CopyRun::SCHEMA`].
+    pub schema: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The sources as they were named.
+    pub sources: Vec<String>,
+    /// The target as it was named.
+    pub target: String,
+    /// The mover that did it; `null` when nothing was moved, or not all by the same.
+    pub mover: Option<String>,
+    /// Bytes that reached their target.
+    pub bytes: u64,
+    /// Bytes whose pages or extents the target was given references to.
+    pub referenced_bytes: u64,
+    /// Bytes the kernel copied from memory to memory, each time counted.
+    pub copied_bytes: u64,
+    /// Bytes that passed through memory of iotomy.
+    pub touched_bytes: u64,
+    /// From the command line read to the last byte, attribute and sync.
+    pub wall_ns: u64,
+    /// Of that, spent in syncs; `null` when none was asked for.
+    pub fsync_ns: Option<u64>,
+    /// Whether every target read back was its source; `null` when it was not looked at.
+    pub verified: Option<bool>,
+    /// Errors that were said, of sources and of the whole.
+    pub errors: u64,
+    /// An entry a source that was begun.
+    pub copies: Vec<CopyPart>,
+}
+
+/// One source on its way into its target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyPart {
+    /// The source as it was named.
+    pub source: String,
+    /// The file it went to.
+    pub target: String,
+    /// The mover that did it.
+    pub mover: Option<String>,
+    /// Bytes that reached the target.
+    pub bytes: u64,
+    /// As in [`CopyRun`]; 0 for what an error cut short.
+    pub referenced_bytes: u64,
+    /// As in [`CopyRun`]; 0 for what an error cut short.
+    pub copied_bytes: u64,
+    /// As in [`CopyRun`]; 0 for what an error cut short.
+    pub touched_bytes: u64,
+    /// The moving alone.
+    pub wall_ns: u64,
+    /// How the mover was chosen.
+    pub plan: CopyPlan,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// The movers of a choice.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CopyPlan {
+    /// Those that were tried, in this order. All but the last were refused.
+    pub tried: Vec<TriedMover>,
+    /// Those that would have been tried next.
+    pub spare: Vec<MoverReason>,
+    /// All others.
+    pub unsuited: Vec<MoverReason>,
+}
+
+/// A mover that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedMover {
+    /// Its name.
+    pub mover: String,
+    /// Why it stood where it stood.
+    pub reason: String,
+    /// What the kernel refused before a byte had moved; `null` for the one that served.
+    pub refused: Option<MoverRefusal>,
+}
+
+/// A call that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoverRefusal {
+    /// The call.
+    pub call: String,
+    /// The name of its error; `null` where it moved nothing without an error.
+    pub errno: Option<String>,
+}
+
+/// A mover, and why it stands where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoverReason {
+    /// Its name.
+    pub mover: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl CopyRun {
+    /// The schema this version writes and reads.
+    pub const SCHEMA: &'static str = "iotomy.copy/1";
+}
