@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
+        Verb::Race(args) => verbs::race::run(&args),
         Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),

@@ -4,6 +4,7 @@ pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod limits;
+pub(crate) mod race;
 pub(crate) mod show;
 pub(crate) mod trace;
 mod view;

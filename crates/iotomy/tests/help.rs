@@ -17,7 +17,7 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "copy", "limits", "show", "doctor", "generate"] {
+    for verb in ["trace", "race", "copy", "limits", "show", "doctor", "generate"] {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
@@ -49,6 +49,34 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     for name in ["auto", "bpf", "ptrace", "return", "on-cpu", "blocked"] {
         assert!(trace.contains(name), "{name}: {trace}");
     }
+    let race = said(&["race", "--help"]);
+    for option in [
+        "-w, --warmup",
+        "-r, --runs",
+        "--min-effect",
+        "--max-time",
+        "--prepare",
+        "--setup",
+        "--cleanup",
+        "--cache",
+        "--drop-caches",
+        "--output",
+        "-i, --ignore-failure",
+        "-L, --parameter",
+        "--deny",
+        "--seed",
+        "--redo",
+        "--no-trace",
+        "--observer",
+        "--json",
+        "--export-csv",
+        "--export-markdown",
+        "-q, --quiet",
+        "--color",
+        "CMD",
+    ] {
+        assert!(race.contains(option), "{option}: {race}");
+    }
     let show = said(&["show", "--help"]);
     assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
 }
@@ -63,7 +91,7 @@ fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
     said(&["generate", "man", man.to_str().unwrap()]);
-    for name in ["", "-trace", "-copy", "-limits", "-show", "-doctor"] {
+    for name in ["", "-trace", "-race", "-copy", "-limits", "-show", "-doctor"] {
         let page = fs::read_to_string(man.join(format!("iotomy{name}.1"))).unwrap();
         assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
     }
@@ -109,6 +137,30 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
         &["trace", "--call", "", "true"],
         &["trace", "--json", "", "true"],
         &["trace", "--json", "a", "--json", "b", "true"],
+        &["race"],
+        &["race", ""],
+        &["race", "  "],
+        &["race", "echo 'a"],
+        &["race", "no-such-program-here"],
+        &["race", "/nonexistent/program", "true"],
+        &["race", "-r", "0", "true"],
+        &["race", "-r", "many", "true"],
+        &["race", "--max-time", "0", "true"],
+        &["race", "--min-effect", "-1%", "true"],
+        &["race", "--min-effect", "100%", "true"],
+        &["race", "--min-effect", "nan", "true"],
+        &["race", "--cache", "lukewarm", "true"],
+        &["race", "--output", "nowhere", "true"],
+        &["race", "--output", "/nonexistent/folder/file", "true"],
+        &["race", "-L", "x", "true"],
+        &["race", "-L", "x=", "true {x}"],
+        &["race", "-L", "x=1,,2", "true {x}"],
+        &["race", "-L", "x=1,2", "true"],
+        &["race", "-L", "x=1", "-L", "x=2", "true {x}"],
+        &["race", "--deny", "no_such_call", "true"],
+        &["race", "--deny", "read=EVIL", "true"],
+        &["race", "--deny", "C:read", "true", "true"],
+        &["race", "--json", "a", "--export-csv", "a", "true"],
         &["show"],
         &["show", "a", "b"],
         &["limits", "--list", "--refresh"],

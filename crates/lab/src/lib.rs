@@ -1,3 +1,4 @@
 //! Measurements of commands and of the machine they run on.
 
 pub mod limits;
+pub mod race;

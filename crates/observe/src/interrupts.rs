@@ -3,10 +3,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid, getpgrp};
 
 /// The signals that are held back: those a user or a supervisor ends or steers a command with.
 const HELD: [Signal; 6] = [
@@ -17,6 +18,20 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
+
+/// The last signal that asked for an end during a watch, 0 for none.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that asked for an end since this was called last, if one did: a watch passes it on to
+/// its command, and who makes several watches must know not to go on.
+pub fn take_interrupt() -> Option<i32> {
+    Some(ASKED.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
+/// Whether there is one for [`take_interrupt`] to take.
+pub fn is_interrupted() -> bool {
+    ASKED.load(Ordering::Relaxed) != 0
+}
 
 /// Signals held back for as long as this lives.
 pub(crate) struct Interrupts {
@@ -58,7 +73,11 @@ impl Interrupts {
         let info = self.descriptor.read_signal().ok()??;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
         let ignored = self.ignored & 1 << (info.ssi_signo - 1) != 0;
-        Some(Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored })
+        let interrupt = Interrupt { signal, from_terminal: info.ssi_code == SI_KERNEL, ignored };
+        if interrupt.ends_a_watch() {
+            ASKED.store(signal as i32, Ordering::Relaxed);
+        }
+        Some(interrupt)
     }
 }
 
@@ -73,12 +92,17 @@ fn ignored() -> u64 {
 const SI_KERNEL: i32 = 0x80;
 
 impl Interrupt {
-    /// Passes the signal on to process `pid`, which has it already when it came from a terminal.
+    /// Passes the signal on to process `pid`. In this process's group it has it already when it came
+    /// from a terminal; a command in a group of its own gets it as a terminal would send it, to the
+    /// whole group, because its first process may be a shell that waits for the others.
     pub(crate) fn pass_on(self, pid: u32) {
-        if !self.from_terminal {
-            // A process that has just ended needs no signal.
-            let _ = nix::sys::signal::kill(Pid::from_raw(pid.cast_signed()), self.signal);
-        }
+        let pid = Pid::from_raw(pid.cast_signed());
+        // A process that has just ended needs no signal.
+        let _ = match getpgid(Some(pid)) {
+            Ok(group) if group != getpgrp() => killpg(group, self.signal),
+            _ if !self.from_terminal => kill(pid, self.signal),
+            _ => Ok(()),
+        };
     }
 
     /// Whether the signal asks for an end, where there is no command to pass it on to.

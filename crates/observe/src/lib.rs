@@ -21,6 +21,7 @@ mod tally;
 mod timestamp;
 
 pub use error::ObserveError;
+pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;
 pub use request::{Observation, Request, Target};
 pub use timestamp::rfc3339;

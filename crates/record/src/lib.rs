@@ -11,6 +11,7 @@ mod histogram;
 mod limits;
 mod machine;
 mod printable;
+mod race;
 pub mod store;
 mod trace;
 
@@ -19,6 +20,10 @@ pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;
+pub use race::{
+    Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
+    Spread, State, Term, TermKind,
+};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
     SortKey, Trace, Verdict, View,

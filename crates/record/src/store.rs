@@ -12,6 +12,7 @@ mod limits;
 mod output;
 mod parse;
 mod place;
+mod race;
 mod unique;
 
 use std::fs::File;
@@ -25,9 +26,10 @@ pub use limits::{limits_bytes, parse_limits};
 pub use output::{OutputFile, same_output};
 pub use parse::{parse_trace, write_trace};
 pub use place::Place;
+pub use race::{parse_race, write_race};
 pub(crate) use unique::unique_keys;
 
-use crate::{Limits, Trace, printable};
+use crate::{Limits, Race, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -38,6 +40,8 @@ pub const MAX_RECORD_BYTES: u64 = 1 << 30;
 pub enum Record {
     /// `iotomy.trace/1`.
     Trace(Box<Trace>),
+    /// `iotomy.race/1`.
+    Race(Box<Race>),
     /// `iotomy.limits/1`.
     Limits(Limits),
 }
@@ -47,10 +51,16 @@ pub enum Record {
 /// # Errors
 /// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole record.
 pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
-    load_by(path.as_ref(), |bytes| match parse::kind(&parse::schema(bytes)?) {
+    load_by(path.as_ref(), parse_record)
+}
+
+/// Reads a record of any kind from the bytes of its JSON.
+fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
+    match parse::kind(&parse::schema(bytes)?) {
+        Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
-    })
+    }
 }
 
 /// Reads a trace record from `path`, or from standard input where `path` is `-`.
@@ -60,6 +70,15 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
 /// `iotomy.trace/1`.
 pub fn load_trace(path: impl AsRef<Path>) -> Result<Trace, StoreError> {
     load_by(path.as_ref(), parse_trace)
+}
+
+/// Reads a race record from `path`, or from standard input where `path` is `-`.
+///
+/// # Errors
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
+/// `iotomy.race/1`.
+pub fn load_race(path: impl AsRef<Path>) -> Result<Race, StoreError> {
+    load_by(path.as_ref(), parse_race)
 }
 
 /// Reads the record of a machine's limits from `path`, or from standard input where `path` is `-`.
@@ -105,6 +124,16 @@ pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), Sto
     parse::Stored::check(trace)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_trace(trace, to))
+}
+
+/// Writes a race as a JSON record to `path`, as [`OutputFile::write`] writes.
+///
+/// # Errors
+/// As [`save_trace`].
+pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+    parse::Stored::check(race)
+        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
+    OutputFile::write_with(path, base_dir, |to| write_race(race, to))
 }
 
 /// The trace as the bytes of a JSON record, ending in a newline.

@@ -5,16 +5,19 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod findings;
 mod limits;
 mod numbers;
 mod page;
 mod quantize;
+mod race;
 mod signals;
 mod table;
 mod trace;
 
 pub use limits::limits;
 pub use numbers::{bytes, duration, thousands};
+pub use race::race;
 pub use trace::trace;
 
 /// How text is to look.

@@ -142,6 +142,11 @@ fn ascii(text: &str) -> String {
             '—' | '−' => out.push('-'),
             'µ' => out.push('u'),
             '…' => out.push_str("..."),
+            '×' => out.push('x'),
+            '÷' => out.push('/'),
+            'Δ' => out.push('d'),
+            '→' => out.push_str("->"),
+            '∞' => out.push_str("inf"),
             c if c.is_ascii() => out.push(c),
             _ => out.push('?'),
         }

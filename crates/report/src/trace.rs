@@ -3,7 +3,6 @@
 mod calls;
 mod distributions;
 mod files;
-mod findings;
 mod headline;
 mod images;
 mod ledger;
@@ -11,8 +10,8 @@ mod processes;
 
 use iotomy_record::Trace;
 
-use crate::Style;
 use crate::page::{Ink, Page};
+use crate::{Style, findings};
 use images::Image;
 
 /// Rows of a table of calls or files unless the run asked for another number.
@@ -41,7 +40,7 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     calls::print(&mut page, record, &images);
     distributions::print(&mut page, record, &images);
     files::print(&mut page, record, &images);
-    findings::print(&mut page, record);
+    findings::print(&mut page, &record.findings);
     page.finish()
 }
 

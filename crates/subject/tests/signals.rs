@@ -49,8 +49,7 @@ fn watcher(observer: &str) {
     let command = iotomy_sys::launch::Command {
         program: program.into(),
         argv,
-        environment: vec![],
-        credentials: None,
+        ..iotomy_sys::launch::Command::default()
     };
     let request = Request {
         target: Target::Command(command),

@@ -4,13 +4,19 @@
 //! The one invariant: whatever becomes of this process, the child never waits for ever. The barrier
 //! is a pipe, so the death of the parent is an end of file, upon which the child leaves.
 
+mod child;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::startup;
+use crate::seccomp::Filter;
+
+pub(crate) use child::become_program;
+use child::{STAGE_CREDENTIALS, STAGE_FILTER, STAGE_GROUP, STAGE_STREAMS};
 
 /// The user a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +29,30 @@ pub struct Credentials {
     pub groups: Vec<u32>,
 }
 
-/// A command to start.
+/// What a command's standard streams are.
 #[derive(Debug, Clone)]
+pub struct Streams {
+    /// Standard input.
+    pub input: Arc<OwnedFd>,
+    /// Standard output.
+    pub output: Arc<OwnedFd>,
+    /// Standard error.
+    pub error: Arc<OwnedFd>,
+}
+
+/// What a command's process is to be given that this process has otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Its standard streams, or `None` for this process's.
+    pub streams: Option<Streams>,
+    /// The process group it joins, or `None` to stay in this process's.
+    pub group: Option<u32>,
+    /// The calls it is to do without.
+    pub filter: Option<Arc<Filter>>,
+}
+
+/// A command to start.
+#[derive(Debug, Clone, Default)]
 pub struct Command {
     /// The file to execute; see [`find_program`].
     pub program: PathBuf,
@@ -34,6 +62,30 @@ pub struct Command {
     pub environment: Vec<(OsString, OsString)>,
     /// The user to become before executing, or `None` to stay.
     pub credentials: Option<Credentials>,
+    /// What else its process is to have.
+    pub setup: Setup,
+}
+
+impl Command {
+    /// What a child's report means.
+    pub(crate) fn failure(&self, stage: i32, errno: i32) -> LaunchError {
+        let source = io::Error::from_raw_os_error(errno);
+        let setup = |operation| LaunchError::Fork { operation, source: again(&source) };
+        match stage {
+            STAGE_CREDENTIALS => LaunchError::Credentials {
+                uid: self.credentials.as_ref().map(|who| who.uid).unwrap_or_default(),
+                source,
+            },
+            STAGE_GROUP => setup("give the command a process group"),
+            STAGE_STREAMS => setup("give the command its standard streams"),
+            STAGE_FILTER => setup("set a seccomp filter"),
+            _ => LaunchError::Exec { program: self.program.clone(), source },
+        }
+    }
+}
+
+fn again(error: &io::Error) -> io::Error {
+    io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))
 }
 
 /// Why a command could not be started.
@@ -129,15 +181,10 @@ fn executable(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Held {
     pid: u32,
-    program: PathBuf,
-    uid: Option<u32>,
+    command: Command,
     barrier: OwnedFd,
     failure: std::fs::File,
 }
-
-/// What a child writes into the failure pipe: the stage, then the errno.
-const STAGE_CREDENTIALS: i32 = 1;
-const STAGE_EXEC: i32 = 2;
 
 impl Held {
     /// The child's process id.
@@ -177,7 +224,7 @@ impl Held {
     /// # Errors
     /// As [`Held::release`].
     pub fn outcome(self) -> Result<u32, LaunchError> {
-        let Self { pid, program, uid, barrier, mut failure } = self;
+        let Self { pid, command, barrier, mut failure } = self;
         drop(barrier);
         let mut report = Vec::new();
         failure
@@ -189,13 +236,7 @@ impl Held {
         };
         match (word(0), word(4)) {
             (None, _) | (_, None) => Ok(pid),
-            (Some(STAGE_CREDENTIALS), Some(errno)) => Err(LaunchError::Credentials {
-                uid: uid.unwrap_or_default(),
-                source: io::Error::from_raw_os_error(errno),
-            }),
-            (_, Some(errno)) => {
-                Err(LaunchError::Exec { program, source: io::Error::from_raw_os_error(errno) })
-            }
+            (Some(stage), Some(errno)) => Err(command.failure(stage, errno)),
         }
     }
 }
@@ -214,12 +255,11 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchErro
         -1 => Err(LaunchError::Fork { operation: "fork", source: io::Error::last_os_error() }),
         0 => {
             let ends = [barrier_read.as_raw_fd(), failure_write.as_raw_fd(), barrier.as_raw_fd()];
-            child(&image, mask, ends)
+            child(command, &image, mask, ends)
         }
         pid => Ok(Held {
             pid: pid.unsigned_abs(),
-            program: command.program.clone(),
-            uid: command.credentials.as_ref().map(|who| who.uid),
+            command: command.clone(),
             barrier,
             failure: std::fs::File::from(failure),
         }),
@@ -227,7 +267,7 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchErro
 }
 
 /// A command as `execve` takes it: every string and array made before the fork.
-struct Image {
+pub(crate) struct Image {
     program: CString,
     argv: Pointers,
     /// `/bin/sh program arguments…`, for a script without an interpreter line, as `execvp` does.
@@ -235,7 +275,6 @@ struct Image {
     /// Whether the program could be such a script: a file for another machine is none.
     may_be_script: bool,
     environment: Pointers,
-    credentials: Option<Credentials>,
 }
 
 struct Pointers {
@@ -251,7 +290,7 @@ impl Pointers {
 }
 
 impl Image {
-    fn new(command: &Command) -> Result<Self, LaunchError> {
+    pub(crate) fn new(command: &Command) -> Result<Self, LaunchError> {
         let program = c_string(command.program.as_os_str())?;
         let argv = command.argv.iter().map(|a| c_string(a)).collect::<Result<Vec<_>, _>>()?;
         let mut shell_argv = vec![c"/bin/sh".to_owned(), program.clone()];
@@ -275,7 +314,6 @@ impl Image {
             shell_argv: Pointers::new(shell_argv),
             may_be_script: may_be_script(&command.program),
             environment: Pointers::new(environment),
-            credentials: command.credentials.clone(),
         })
     }
 }
@@ -310,54 +348,32 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
 }
 
 /// The child's side of the fork. Only async-signal-safe calls, no allocation.
-fn child(image: &Image, mask: &libc::sigset_t, [barrier, failure, other]: [RawFd; 3]) -> ! {
+fn child(
+    command: &Command,
+    image: &Image,
+    mask: &libc::sigset_t,
+    [barrier, failure, other]: [RawFd; 3],
+) -> ! {
     // SAFETY: closes this process's copy of the parent's end, so that the parent's death is an
     // end of file; the owner object is never dropped on this side.
     unsafe { libc::close(other) };
-    for (signal, ignored) in startup::changed_signals() {
-        let action = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: sets a disposition that needs no handler.
-        unsafe { libc::signal(signal, action) };
-    }
-    // SAFETY: `mask` is an initialised set owned by the caller.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
-    if let Some(who) = &image.credentials
-        && !become_user(who)
-    {
-        give_up(failure, STAGE_CREDENTIALS);
-    }
+    let report = become_program(command, image, mask, &mut || wait_at(barrier));
+    give_up(failure, report);
+}
+
+/// Waits until the parent says go; leaves when it is gone.
+fn wait_at(barrier: RawFd) {
     let mut go = 0u8;
     loop {
         // SAFETY: `go` is room for one byte; the descriptor was inherited.
         let got = unsafe { libc::read(barrier, (&raw mut go).cast(), 1) };
         if got == 1 {
-            break;
+            return;
         }
         if got == 0 || errno() != libc::EINTR {
             // SAFETY: ends this process at once, without the parent's exit handlers.
             unsafe { libc::_exit(127) };
         }
-    }
-    execute(image.program.as_ptr(), &image.argv, &image.environment);
-    if errno() == libc::ENOEXEC && image.may_be_script {
-        execute(c"/bin/sh".as_ptr(), &image.shell_argv, &image.environment);
-    }
-    give_up(failure, STAGE_EXEC);
-}
-
-fn execute(program: *const libc::c_char, argv: &Pointers, environment: &Pointers) {
-    // SAFETY: the strings and NULL-terminated arrays were made before the fork and outlive it.
-    unsafe { libc::execve(program, argv.raw.as_ptr(), environment.raw.as_ptr()) };
-}
-
-fn become_user(who: &Credentials) -> bool {
-    // SAFETY: the slice's pointer and length describe readable memory.
-    let groups = unsafe { libc::setgroups(who.groups.len(), who.groups.as_ptr()) };
-    // SAFETY: plain integers.
-    let gid = unsafe { libc::setgid(who.gid) };
-    groups == 0 && gid == 0 && {
-        // SAFETY: a plain integer.
-        unsafe { libc::setuid(who.uid) == 0 }
     }
 }
 
@@ -365,8 +381,8 @@ fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-fn give_up(failure: RawFd, stage: i32) -> ! {
-    let report = [stage, errno()];
+fn give_up(failure: RawFd, (stage, errno): (i32, i32)) -> ! {
+    let report = [stage, errno];
     // SAFETY: `report` is eight readable bytes; a pipe takes them in one piece.
     unsafe { libc::write(failure, report.as_ptr().cast(), size_of_val(&report)) };
     // SAFETY: ends this process at once, without the parent's exit handlers.
@@ -396,8 +412,7 @@ mod tests {
         Command {
             program: program.into(),
             argv: argv.iter().map(Into::into).collect(),
-            environment: vec![],
-            credentials: None,
+            ..Command::default()
         }
     }
 

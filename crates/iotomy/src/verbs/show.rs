@@ -31,6 +31,8 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
             args.view.apply_to(&mut trace.view);
             iotomy_report::trace(&trace, &style)
         }
+        // A race has its own tables, which these options do not change.
+        Record::Race(race) => iotomy_report::race(&race, &style),
         Record::Limits(limits) => iotomy_report::limits(&limits, &style),
     };
     let here = std::env::current_dir().unwrap_or_default();

@@ -6,6 +6,7 @@
 
 mod calls;
 mod user;
+pub(super) mod watching;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
@@ -15,9 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, Request, Target, machine, observer, rfc3339,
-};
+use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::{Exit, Trace, View, store};
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
@@ -104,9 +103,9 @@ pub(crate) struct TraceArgs {
     looks: Looks,
 }
 
-const AUTO: &str = "auto";
+pub(super) const AUTO: &str = "auto";
 
-fn observers() -> impl TypedValueParser<Value = String> {
+pub(super) fn observers() -> impl TypedValueParser<Value = String> {
     let names = OBSERVERS.iter().map(|observer| {
         let declaration = observer.declaration();
         clap::builder::PossibleValue::new(declaration.name).help(declaration.summary)
@@ -115,10 +114,10 @@ fn observers() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new([auto].into_iter().chain(names))
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     if seconds.is_nan() || seconds <= 0.0 {
-        return Err(String::from("a watch takes more than 0 seconds"));
+        return Err(String::from("it takes more than 0 seconds"));
     }
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are too many"))
 }
@@ -141,7 +140,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     };
     say_how_to_end(&args);
     let started = rfc3339(SystemTime::now());
-    let observation = match watch(&args.observer, &request) {
+    let observation = match watching::watch(&args.observer, &request) {
         Ok(observation) => observation,
         Err(error) => {
             let status = launch_status(&error);
@@ -214,7 +213,13 @@ fn command(args: &TraceArgs) -> Result<Command, Refusal> {
         let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
-    Ok(Command { program, argv: args.command.clone(), environment, credentials })
+    Ok(Command {
+        program,
+        argv: args.command.clone(),
+        environment,
+        credentials,
+        ..Command::default()
+    })
 }
 
 /// What to try when there is no program to run.
@@ -240,63 +245,12 @@ fn launch_status(error: &ObserveError) -> u8 {
     }
 }
 
-/// Watches by the observer called `name`, or by the first that works.
-fn watch(name: &str, request: &Request) -> Result<Observation, ObserveError> {
-    if let Some(observer) = observer(name) {
-        return observer.watch(request);
-    }
-    let mut refused: Vec<ObserveError> = Vec::new();
-    for observer in OBSERVERS {
-        say_fall_back(*observer, refused.last());
-        match observer.watch(request) {
-            Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
-            // A fall-back that cannot do it either: the best one's reason is what helps.
-            Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),
-            watched => return watched,
-        }
-    }
-    Err(refused.swap_remove(0))
-}
-
-/// Says in a line that and why a lesser observer is about to be used.
-fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
-    let Some(ObserveError::Unsupported { observer: other, reason, remedy }) = refused else {
-        return;
-    };
-    let slower = if observer.declaration().times_inflated {
-        ", which slows every call and inflates its times"
-    } else {
-        ""
-    };
-    let name = observer.declaration().name;
-    let line = format!("iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}");
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 fn record(args: &TraceArgs, request: &Request, started: String, seen: Observation) -> Trace {
     let mut view = View { calls: args.calls.clone(), files: args.files, ..View::default() };
     args.view.apply_to(&mut view);
-    let command = match &request.target {
-        Target::Command(command) => {
-            command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect()
-        }
-        _ => Vec::new(),
-    };
-    Trace {
-        schema: Trace::SCHEMA.to_owned(),
-        started,
-        command,
-        wall_ns: seen.wall_ns,
-        exit: seen.exit,
-        machine: machine(),
-        observer: seen.observer,
-        processes: seen.processes,
-        calls: seen.calls,
-        files: seen.files,
-        ledger: seen.ledger,
-        findings: Vec::new(),
-        still_running: seen.still_running,
-        view,
+    match &request.target {
+        Target::Command(command) => watching::record(command, started, seen, view),
+        _ => watching::assemble(Vec::new(), started, seen, view),
     }
 }
 

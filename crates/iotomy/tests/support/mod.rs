@@ -6,6 +6,7 @@
 
 pub(crate) mod copying;
 mod invariants;
+pub(crate) mod races;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -49,7 +49,7 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
         .chain(arguments.iter().map(Into::into))
         .collect();
     let environment = vec![(NO_LIBRARY_PATH.0.into(), NO_LIBRARY_PATH.1.into())];
-    let command = Command { program, argv, environment, credentials: None };
+    let command = Command { program, argv, environment, ..Command::default() };
     Request {
         target: Target::Command(command),
         wait: false,

@@ -1,17 +1,17 @@
 //! What the numbers mean and what to try, the gravest first.
 
-use iotomy_record::{Finding, Trace, Verdict};
+use iotomy_record::{Finding, Verdict};
 
 use crate::page::{Ink, Page, columns};
 
 /// Columns of text a finding may take in all, far above any of ours.
 const TEXT: usize = 2_000;
 
-pub(super) fn print(page: &mut Page<'_>, record: &Trace) {
-    if record.findings.is_empty() {
+pub(crate) fn print(page: &mut Page<'_>, findings: &[Finding]) {
+    if findings.is_empty() {
         return;
     }
-    let mut findings: Vec<&Finding> = record.findings.iter().collect();
+    let mut findings: Vec<&Finding> = findings.iter().collect();
     findings.sort_by_key(|finding| grade(finding.verdict).0);
     let longest =
         findings.iter().map(|f| columns(grade(f.verdict).1)).max().unwrap_or(0).max("advice".len());

@@ -1,0 +1,342 @@
+//! `iotomy race`: commands against each other, and why one is faster.
+
+mod export;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use iotomy_lab::race::{
+    Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
+};
+use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
+use iotomy_record::{Race, Trace, View, printable, store};
+use iotomy_sys::launch::Command;
+
+use super::trace::watching;
+use crate::screen::Looks;
+use crate::{COULD_NOT_RUN, complain};
+
+/// Race commands: which is faster, by how much, and which calls make the difference
+///
+/// Runs the commands untraced in random order, mirrored in blocks, until it is decided which is
+/// faster, and gives the ratio with its interval of 95 %. Then traces each once and accounts for the
+/// difference, call by call. One command alone is timed, traced and accounted for by itself. A
+/// command runs directly, or by `sh -c` where it has redirections, pipes or other syntax of a shell.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "iotomy race [OPTIONS] CMD…",
+    after_help = "Examples:\n  \
+                  iotomy race 'dd if=f of=g bs=8k' 'dd if=f of=g bs=1M'\n  \
+                  iotomy race 'cat f > g' 'cp f g' --prepare 'rm -f g'\n  \
+                  iotomy race 'dd if=f of=/dev/null bs={bs}' -L bs=4k,64k,1M\n  \
+                  iotomy race 'cp f g' 'cp f g' --deny B:copy_file_range=ENOSYS\n  \
+                  iotomy race --json race.json 'ls -l' 'ls'; iotomy show race.json"
+)]
+pub(crate) struct RaceArgs {
+    /// A command as one word, quoted; the first is the base the others are compared with
+    #[arg(value_name = "CMD", required = true)]
+    commands: Vec<String>,
+
+    /// Runs of each command before the timed ones [default: 1; 0 unless --cache is warm]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000))]
+    warmup: Option<u64>,
+
+    /// Timed runs of each command [default: until it is decided, at most 128]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    runs: Option<u64>,
+
+    /// The smallest difference worth telling: below it, there is none
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    min_effect: f64,
+
+    /// The most the race may take; a command still running then is killed with its process group
+    /// [default: no new runs after 60 s]
+    #[arg(long, value_name = "SECONDS", value_parser = super::trace::seconds)]
+    max_time: Option<Duration>,
+
+    /// A line for the shell before each run, not timed
+    #[arg(long, value_name = "CMD")]
+    prepare: Option<String>,
+
+    /// A line for the shell once, before everything
+    #[arg(long, value_name = "CMD")]
+    setup: Option<String>,
+
+    /// A line for the shell once, after everything, whatever happened
+    #[arg(long, value_name = "CMD")]
+    cleanup: Option<String>,
+
+    /// What is done about caches before runs
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = CacheArg::Warm)]
+    cache: CacheArg,
+
+    /// Drop all of the machine's caches before each run; needs root
+    #[arg(long)]
+    drop_caches: bool,
+
+    /// Where the commands' standard output goes: null, pipe (which is emptied), file, inherit, or a
+    /// path with a slash
+    #[arg(long, value_name = "WHERE", default_value = "pipe", value_parser = output)]
+    output: Output,
+
+    /// Let commands fail; failures are counted
+    #[arg(short, long)]
+    ignore_failure: bool,
+
+    /// Put each of these values in the place of {NAME} in the commands; may be given again
+    #[arg(short = 'L', long = "parameter", value_name = "NAME=V,…")]
+    axes: Vec<Axis>,
+
+    /// Run without a system call: it fails with ERRNO (ENOSYS unless said). For one command with
+    /// its label in front, as in B:splice=EINVAL; may be given again
+    #[arg(long, value_name = "[LABEL:]CALL[=ERRNO]")]
+    deny: Vec<Denial>,
+
+    /// Repeat the random order of an earlier race
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Make up to N blocks again that others disturbed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    redo: u64,
+
+    /// Time only, and account for nothing
+    #[arg(long)]
+    no_trace: bool,
+
+    /// How to trace; auto takes the best that works
+    #[arg(long, value_name = "NAME", default_value = super::trace::AUTO, value_parser = super::trace::observers())]
+    observer: String,
+
+    /// Write the record to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write every run as a line of comma-separated values to FILE
+    #[arg(long, value_name = "FILE")]
+    export_csv: Option<PathBuf>,
+
+    /// Write the results as a Markdown table to FILE
+    #[arg(long, value_name = "FILE")]
+    export_markdown: Option<PathBuf>,
+
+    /// Print no report
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// What is done about caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CacheArg {
+    /// Untimed runs first
+    Warm,
+    /// Drop the files the commands name from the page cache before each run
+    Cold,
+    /// Nothing
+    Asis,
+}
+
+/// A share of 1 from `1%`, `0.5 %` or `0.01`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().map_err(|_| format!("{text:?} is no share; as in 1%"))?;
+    let share = share / whole;
+    match (0.0..1.0).contains(&share) {
+        true => Ok(share),
+        false => Err(String::from("a share is from 0 to below 100 %")),
+    }
+}
+
+fn output(text: &str) -> Result<Output, String> {
+    match text {
+        "null" => Ok(Output::Null),
+        "pipe" => Ok(Output::Pipe),
+        "file" => Ok(Output::File),
+        "inherit" => Ok(Output::Inherit),
+        path if path.contains('/') => Ok(Output::Path(path.into())),
+        _ => Err(String::from("it is null, pipe, file, inherit, or a path with a slash")),
+    }
+}
+
+/// Races, and prints the result to standard output.
+pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    check_outputs(args, &here)?;
+    let options = options(args);
+    let mut around =
+        Around { observer: args.observer.clone(), progress: Progress::new(args.quiet) };
+    let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
+    around.progress.clear();
+    match raced {
+        Ok(record) => write_out(args, &record, &here).map(|()| ExitCode::SUCCESS),
+        Err(RaceError::Interrupted(signal)) => {
+            Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN)))
+        }
+        Err(error) => {
+            let said = match &error {
+                RaceError::Failed { stderr, .. } => stderr.clone(),
+                _ => Vec::new(),
+            };
+            complain(&anyhow::Error::new(error));
+            show_stderr(&said);
+            Ok(ExitCode::from(COULD_NOT_RUN))
+        }
+    }
+}
+
+/// What a command that failed said, a line each.
+fn show_stderr(said: &[u8]) {
+    let text = String::from_utf8_lossy(said);
+    for line in text.lines() {
+        // With standard error gone there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "  | {}", printable(line, true));
+    }
+}
+
+fn check_outputs(args: &RaceArgs, here: &Path) -> Result<()> {
+    let outputs = [
+        ("--json", &args.json),
+        ("--export-csv", &args.export_csv),
+        ("--export-markdown", &args.export_markdown),
+    ];
+    for (at, (option, path)) in outputs.iter().enumerate() {
+        for (earlier, other) in &outputs[..at] {
+            if let (Some(path), Some(other)) = (path, other)
+                && store::same_output(path, other, here)
+            {
+                bail!(
+                    "{earlier} and {option} both lead to {}; give them two files",
+                    path.display()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn options(args: &RaceArgs) -> Options {
+    let by_clock = || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Short enough to be typed again.
+        u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xfff) << 20
+    };
+    Options {
+        commands: args.commands.clone(),
+        axes: args.axes.clone(),
+        denials: args.deny.clone(),
+        output: args.output.clone(),
+        cache: match args.cache {
+            CacheArg::Warm => Cache::Warm,
+            CacheArg::Cold => Cache::Cold,
+            CacheArg::Asis => Cache::AsIs,
+        },
+        drop_caches: args.drop_caches,
+        warmup: args.warmup,
+        runs: args.runs,
+        min_effect: args.min_effect,
+        max_time: args.max_time,
+        seed: args.seed.unwrap_or_else(by_clock),
+        prepare: args.prepare.clone(),
+        setup: args.setup.clone(),
+        cleanup: args.cleanup.clone(),
+        ignore_failure: args.ignore_failure,
+        redo: args.redo,
+        trace: !args.no_trace,
+    }
+}
+
+/// The observers, and the terminal.
+struct Around {
+    /// The observer asked for, and once it has watched, the one that did.
+    observer: String,
+    progress: Progress,
+}
+
+impl Surroundings for Around {
+    fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
+        self.progress.clear();
+        let started = rfc3339(SystemTime::now());
+        let seen = watching::command(&self.observer, command);
+        if let Some(signal) = take_interrupt() {
+            return Err(Untraced::Interrupted(signal));
+        }
+        let seen = seen.map_err(|error| Untraced::Cannot(error.to_string()))?;
+        self.observer.clone_from(&seen.observer.name);
+        Ok(watching::record(command, started, seen, View::default()))
+    }
+
+    fn is_interrupted(&self) -> fn() -> bool {
+        is_interrupted
+    }
+
+    fn progress(&mut self, text: &str) {
+        self.progress.show(text);
+    }
+}
+
+/// One line that is written over and over, on a terminal, of work longer than a second.
+struct Progress {
+    began: Instant,
+    is_wanted: bool,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Self {
+        let is_wanted = !quiet && std::io::stderr().is_terminal();
+        Self { began: Instant::now(), is_wanted, is_shown: false }
+    }
+
+    fn show(&mut self, text: &str) {
+        if self.is_wanted && self.began.elapsed() > Duration::from_secs(1) {
+            let text: String = printable(text, true).chars().take(78).collect();
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+            self.is_shown = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// The report first: a record that cannot be written must not cost it.
+fn write_out(args: &RaceArgs, record: &Race, here: &Path) -> Result<()> {
+    let dash = Path::new("-");
+    let takes_stdout = [&args.json, &args.export_csv, &args.export_markdown]
+        .into_iter()
+        .any(|path| path.as_deref() == Some(dash));
+    let mut failed = Ok(());
+    if !args.quiet {
+        if takes_stdout {
+            let text = iotomy_report::race(record, &args.looks.on(&std::io::stderr()));
+            // With standard error gone there is nobody left to tell.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        } else {
+            let text = iotomy_report::race(record, &args.looks.on(&std::io::stdout()));
+            failed = store::OutputFile::write(dash, here, text.as_bytes());
+        }
+    }
+    if let Some(path) = &args.json {
+        store::save_race(record, path, here)?;
+    }
+    if let Some(path) = &args.export_csv {
+        store::OutputFile::write(path, here, export::csv(record).as_bytes())?;
+    }
+    if let Some(path) = &args.export_markdown {
+        store::OutputFile::write(path, here, export::markdown(record).as_bytes())?;
+    }
+    Ok(failed?)
+}

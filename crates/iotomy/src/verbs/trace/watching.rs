@@ -1,0 +1,94 @@
+//! Watching by the observer asked for, or by the best there is: what `trace` and `race` share.
+
+use std::io::Write;
+
+use iotomy_observe::{
+    OBSERVERS, Observation, ObserveError, Observer, Request, Target, machine, observer,
+};
+use iotomy_record::{Trace, View};
+use iotomy_sys::launch::Command;
+
+/// Watches a command to its end, all calls and no files.
+pub(in crate::verbs) fn command(
+    name: &str,
+    command: &Command,
+) -> Result<Observation, ObserveError> {
+    let request = Request {
+        target: Target::Command(command.clone()),
+        wait: false,
+        duration: None,
+        files: false,
+        calls: None,
+        rows: Request::ROWS,
+    };
+    watch(name, &request)
+}
+
+/// Watches by the observer called `name`, or by the first that works.
+pub(super) fn watch(name: &str, request: &Request) -> Result<Observation, ObserveError> {
+    if let Some(observer) = observer(name) {
+        return observer.watch(request);
+    }
+    let mut refused: Vec<ObserveError> = Vec::new();
+    for observer in OBSERVERS {
+        say_fall_back(*observer, refused.last());
+        match observer.watch(request) {
+            Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
+            // A fall-back that cannot do it either: the best one's reason is what helps.
+            Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),
+            watched => return watched,
+        }
+    }
+    Err(refused.swap_remove(0))
+}
+
+/// Says in a line that and why a lesser observer is about to be used.
+fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
+    let Some(ObserveError::Unsupported { observer: other, reason, remedy }) = refused else {
+        return;
+    };
+    let slower = if observer.declaration().times_inflated {
+        ", which slows every call and inflates its times"
+    } else {
+        ""
+    };
+    let name = observer.declaration().name;
+    let line = format!("iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}");
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What was seen as the record of a command's run.
+pub(in crate::verbs) fn record(
+    command: &Command,
+    started: String,
+    seen: Observation,
+    view: View,
+) -> Trace {
+    let command = command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    assemble(command, started, seen, view)
+}
+
+/// What was seen as a record; `command` is empty where none was started.
+pub(super) fn assemble(
+    command: Vec<String>,
+    started: String,
+    seen: Observation,
+    view: View,
+) -> Trace {
+    Trace {
+        schema: Trace::SCHEMA.to_owned(),
+        started,
+        command,
+        wall_ns: seen.wall_ns,
+        exit: seen.exit,
+        machine: machine(),
+        observer: seen.observer,
+        processes: seen.processes,
+        calls: seen.calls,
+        files: seen.files,
+        ledger: seen.ledger,
+        findings: Vec::new(),
+        still_running: seen.still_running,
+        view,
+    }
+}

@@ -1,0 +1,121 @@
+//! The difference, call by call, of programs that were made to differ by something known.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+
+use iotomy_record::{Metric, TermKind};
+use support::races::{Raced, raced, racing, term};
+use support::{bpf, has};
+
+/// dd that reads `count` blocks of 1 MiB of the zero device, which takes tens of µs each, and writes
+/// them to the null device, which takes no time.
+fn dd(count: u32) -> String {
+    format!("dd if=/dev/zero of=/dev/null bs=1M count={count} status=none")
+}
+
+#[test]
+fn a_thousand_more_calls_have_the_difference() {
+    if !bpf() || !has("dd") {
+        return;
+    }
+    let race = raced(&["-r", "12", &dd(10), &dd(1_010)]).record();
+    // On a CPU, what others do to the machine moves no time between terms.
+    let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
+    let read = cpu.terms.iter().find(|term| term.name == "read").unwrap();
+    assert_eq!(read.calls_other - read.calls_base, 1_000);
+    let explained: i64 = cpu.terms.iter().map(|term| term.delta_ns).sum();
+    assert!(read.delta_ns * 10 >= explained * 9, "{cpu:#?}");
+    assert_eq!(cpu.terms[0].name, "read");
+    let wall = term(&race, TermKind::Syscall, "read").unwrap();
+    assert_eq!(wall.delta_ns, read.delta_ns);
+}
+
+#[test]
+fn a_longer_sleep_is_time_asleep() {
+    if !bpf() {
+        return;
+    }
+    let race = raced(&["-r", "6", "sleep 0.02", "sleep 0.12"]).record();
+    let slept =
+        race.attributions[0].terms.iter().find(|term| term.kind == TermKind::Blocked).unwrap();
+    assert!(slept.name.contains("nanosleep"), "{slept:?}");
+    assert!((95_000_000..105_000_000).contains(&slept.delta_ns), "{slept:?}");
+    let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
+    assert!(cpu.terms.iter().all(|term| term.kind != TermKind::Blocked));
+}
+
+#[test]
+fn calls_of_one_side_only_are_shown_as_such() {
+    if !bpf() {
+        return;
+    }
+    let raced = raced(&["-r", "2", "true", "sleep 0.05"]);
+    raced.record();
+    assert!(raced.stdout().contains("only in B"), "{}", raced.stdout());
+}
+
+#[test]
+fn without_bpf_calls_are_counted_and_the_times_left_alone() {
+    let raced = raced(&["-r", "2", "--observer", "ptrace", "true", "echo a"]);
+    let race = raced.record();
+    let write = term(&race, TermKind::Syscall, "write").unwrap();
+    assert_eq!((write.calls_base, write.calls_other, write.delta_ns), (0, 1, 0));
+    assert!(raced.stdout().contains("too much to tell their times"), "{}", raced.stdout());
+}
+
+fn cp(options: &[&str]) -> Raced {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("f"), vec![7; 1 << 20]).unwrap();
+    let commands = ["-r", "2", "cp --reflink=never f g", "cp --reflink=never f g"];
+    let output = racing(&folder, &[options, &commands].concat()).output().unwrap();
+    Raced { output, folder }
+}
+
+#[test]
+fn a_denied_call_drives_a_program_down_its_other_way() {
+    if !has("cp") || !cp(&[]).stdout().contains("copy_file_range") && !bpf() {
+        return;
+    }
+    let raced = cp(&["--deny", "B:copy_file_range=ENOSYS"]);
+    let race = raced.record();
+    assert!(race.contenders[0].denied.is_empty());
+    assert_eq!(race.contenders[1].denied, ["copy_file_range=ENOSYS"]);
+    assert!(raced.stdout().contains("without copy_file_range=ENOSYS"), "{}", raced.stdout());
+    let calls = |at: usize, name: &str| -> (u64, u64) {
+        let trace = race.contenders[at].trace.as_ref().unwrap();
+        let rows = trace.calls.iter().filter(|call| call.syscall == name);
+        rows.fold((0, 0), |(calls, errors), call| (calls + call.calls, errors + call.errors))
+    };
+    let (made, failed) = calls(0, "copy_file_range");
+    if made > 0 {
+        assert_eq!(failed, 0);
+        let (made, failed) = calls(1, "copy_file_range");
+        assert!(made > 0 && made == failed);
+        assert!(calls(1, "write").0 > 0 || calls(1, "sendfile").0 > 0);
+    }
+}
+
+#[test]
+fn a_call_denied_to_all_is_denied_to_all() {
+    let raced = raced(&[
+        "--no-trace",
+        "-i",
+        "-r",
+        "2",
+        "--deny",
+        "mkdir=EROFS",
+        "--deny",
+        "mkdirat=EROFS",
+        "mkdir d",
+        "mkdir e",
+    ]);
+    let race = raced.record();
+    assert!(race.contenders.iter().all(|one| one.failures == 2));
+    assert!(!raced.folder.path().join("d").exists());
+    let refused = support::races::raced(&["--no-trace", "--deny", "execve", "true"]);
+    assert_eq!(refused.code(), 2);
+    assert!(refused.stderr().contains("Function not implemented"), "{}", refused.stderr());
+}

@@ -1,0 +1,115 @@
+//! Whatever ends a race, nothing of it is left.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::Signal;
+use support::races::{raced, racing};
+use support::{send, until, until_ended};
+
+/// The process ids a script has written to a file, one a line, once there are `count`.
+fn pids(folder: &Path, count: usize) -> Vec<u32> {
+    until("the contender says who it is", || {
+        let text = fs::read_to_string(folder.join("pids")).ok()?;
+        let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        (pids.len() >= count && text.ends_with('\n')).then_some(pids)
+    })
+}
+
+/// A child in the background, one in the foreground, and one in a session of its own.
+const FAMILY: &str = "sleep 1000 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; exec sleep 1000' & \
+                      echo $$ >> pids; sleep 1000; true";
+
+fn start(folder: &tempfile::TempDir, options: &[&str]) -> Child {
+    let mut command = racing(folder, options);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn a_command_that_never_ends_is_killed_with_all_it_made() {
+    let raced = raced(&["--no-trace", "--max-time", "1", FAMILY]);
+    assert_eq!(raced.code(), 2);
+    assert!(raced.stderr().contains("--max-time was over"), "{}", raced.stderr());
+    pids(raced.folder.path(), 3).into_iter().for_each(until_ended);
+}
+
+#[test]
+fn an_interrupt_ends_everything_and_cleans_up() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ["--no-trace", "--cleanup", "echo x > cleaned", FAMILY];
+        let race = start(&folder, &options);
+        let family = pids(folder.path(), 3);
+        send(race.id(), signal);
+        let output = race.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(128 + signal as i32));
+        family.into_iter().for_each(until_ended);
+        assert!(folder.path().join("cleaned").exists());
+    }
+}
+
+#[test]
+fn a_kill_of_iotomy_ends_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    // What leaves both the group and the session is beyond reach of a killed process.
+    let script = "sleep 1000 & echo $! >> pids; echo $$ >> pids; sleep 1000; true";
+    let mut race = start(&folder, &["--no-trace", script]);
+    let family = pids(folder.path(), 2);
+    race.kill().unwrap();
+    race.wait().unwrap();
+    family.into_iter().for_each(until_ended);
+}
+
+#[test]
+fn what_a_run_leaves_in_the_background_is_ended_before_the_next() {
+    let raced = raced(&["--no-trace", "-w", "0", "-r", "2", "sleep 1000 & echo $! >> pids"]);
+    let race = raced.record();
+    assert!(race.findings.iter().any(|finding| finding.id == "left-behind"));
+    pids(raced.folder.path(), 2).into_iter().for_each(until_ended);
+}
+
+#[test]
+fn a_traced_run_that_never_ends_is_killed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    // Quick when timed, endless when traced: the third run and those after it.
+    let script = "echo $$ >> pids; [ $(wc -l < pids) -lt 3 ] || sleep 1000";
+    let mut command = racing(&folder, &["-w", "0", "-r", "2", "--max-time", "4", script]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let race = iotomy_record::store::load_race(folder.path().join("race.json")).unwrap();
+    assert!(race.findings.iter().any(|finding| finding.id == "untraced"), "{:?}", race.findings);
+    pids(folder.path(), 3).into_iter().for_each(until_ended);
+}
+
+#[test]
+fn an_interrupt_while_tracing_ends_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    // A shell that waits for its child until that ends, whatever signal comes.
+    let script = "trap : INT; echo $$ >> pids; [ $(wc -l < pids) -lt 3 ] || sleep 1000";
+    let race = start(&folder, &["-w", "0", "-r", "2", script]);
+    let family = pids(folder.path(), 3);
+    send(race.id(), Signal::SIGINT);
+    let output = race.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    family.into_iter().for_each(until_ended);
+}
+
+#[test]
+fn children_that_were_there_before_the_race_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "sleep 1000 > /dev/null 2>&1 & echo $! > pids; exec {} race --no-trace -r 2 'true | true'",
+        support::IOTOMY
+    );
+    let output = support::bare("sh", &["-c", &script]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let pid = pids(folder.path(), 1)[0];
+    assert!(matches!(support::state(pid), Some('S' | 'R')));
+    send(pid, Signal::SIGKILL);
+}

@@ -1,0 +1,174 @@
+//! The options of a race, each seen to do what it says.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+
+use iotomy_record::{Exit, Metric};
+use support::races::{Raced, raced, racing};
+
+fn quick(options: &[&str]) -> Raced {
+    raced(&[&["--no-trace"], options].concat())
+}
+
+fn lines(raced: &Raced, name: &str) -> usize {
+    fs::read_to_string(raced.folder.path().join(name)).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn warm_ups_come_before_the_timed_runs_and_are_not_counted() {
+    for (options, runs) in [(&["-w", "3"][..], 5), (&[], 3), (&["--cache", "asis"], 2)] {
+        let raced = quick(&[options, &["-r", "2", "sh -c 'echo x >> log'"]].concat());
+        assert_eq!(raced.record().contenders[0].runs.len(), 2);
+        assert_eq!(lines(&raced, "log"), runs, "{options:?}");
+    }
+}
+
+#[test]
+fn scripts_run_before_each_run_once_first_and_once_last() {
+    let scripts = [
+        "--setup",
+        "echo setup >> log",
+        "--prepare",
+        "echo prepare >> log",
+        "--cleanup",
+        "echo cleanup >> log",
+    ];
+    let raced = quick(&[&scripts[..], &["-w", "1", "-r", "2", "sh -c 'echo run >> log'"]].concat());
+    raced.record();
+    let log = fs::read_to_string(raced.folder.path().join("log")).unwrap();
+    let words: Vec<&str> = log.lines().collect();
+    let one = ["prepare", "run"];
+    assert_eq!(words, [&["setup"][..], &one, &one, &one, &["cleanup"]].concat());
+}
+
+#[test]
+fn the_clean_up_is_run_after_a_failure_too() {
+    let raced = quick(&["--cleanup", "echo x > cleaned", "false"]);
+    assert_eq!(raced.code(), 2);
+    assert_eq!(lines(&raced, "cleaned"), 1);
+    for option in ["--setup", "--prepare", "--cleanup"] {
+        let raced = quick(&[option, "echo no good >&2; exit 9", "true", "-r", "2"]);
+        assert_eq!(raced.code(), 2);
+        assert!(raced.stderr().contains(&format!("iotomy: {option}")), "{}", raced.stderr());
+        assert!(raced.stderr().contains("exit status 9\n  | no good\n"), "{}", raced.stderr());
+    }
+}
+
+#[test]
+fn a_failure_stops_the_race_with_what_was_said_unless_it_is_ignored() {
+    let raced = quick(&["true", "sh -c 'echo out of luck >&2; exit 7'"]);
+    assert_eq!(raced.code(), 2);
+    assert!(raced.stderr().starts_with("iotomy: B (sh -c "), "{}", raced.stderr());
+    assert!(raced.stderr().contains("exit status 7"), "{}", raced.stderr());
+    assert!(raced.stderr().ends_with("\n  | out of luck\n"), "{}", raced.stderr());
+    assert!(!raced.json().exists() && raced.stdout().is_empty());
+
+    let raced = quick(&["true", "sh -c 'kill -9 $$'", "-i", "-r", "4"]);
+    let race = raced.record();
+    assert_eq!((race.contenders[0].failures, race.contenders[1].failures), (0, 4));
+    assert!(race.contenders[1].runs.iter().all(|run| run.exit == Exit::Signal(9)));
+    assert!(race.findings.iter().any(|finding| finding.id == "failures"));
+    assert!(raced.stdout().contains("4 failed runs"), "{}", raced.stdout());
+}
+
+#[test]
+fn output_goes_where_it_is_sent() {
+    for (place, bytes) in [("pipe", Some(6)), ("file", Some(6)), ("null", None)] {
+        let race = quick(&["--output", place, "-r", "2", "echo hello"]).record();
+        assert!(race.contenders[0].runs.iter().all(|run| run.output_bytes == bytes), "{place}");
+        assert_eq!(race.plan.output, place);
+    }
+    let to_file = quick(&["--output", "./out", "-r", "3", "echo hello"]);
+    to_file.record();
+    assert_eq!(fs::read_to_string(to_file.folder.path().join("out")).unwrap(), "hello\n");
+    let inherited = quick(&["--output", "inherit", "-w", "1", "-r", "2", "echo hello"]);
+    assert_eq!(inherited.stdout().matches("hello\n").count(), 3);
+    // More than a pipe holds, on both streams.
+    let loud =
+        quick(&["-r", "2", "sh -c 'head -c 500000 /dev/zero; head -c 500000 /dev/zero >&2'"]);
+    assert_eq!(loud.record().contenders[0].runs[0].output_bytes, Some(500_000));
+}
+
+#[test]
+fn contenders_read_nothing() {
+    assert_eq!(quick(&["-r", "2", "cat"]).record().contenders[0].runs[0].output_bytes, Some(0));
+}
+
+#[test]
+fn different_amounts_of_output_are_pointed_out() {
+    let race = quick(&["-r", "2", "echo a", "echo bb"]).record();
+    assert!(race.findings.iter().any(|finding| finding.id == "different-output"));
+}
+
+#[test]
+fn placeholders_make_a_contender_a_value() {
+    let race = quick(&["-r", "2", "-L", "n=1,22,333", "echo {n} {} {x}"]).record();
+    let commands: Vec<&str> = race.contenders.iter().map(|one| one.command.as_str()).collect();
+    assert_eq!(commands, ["echo 1 {} {x}", "echo 22 {} {x}", "echo 333 {} {x}"]);
+    let bytes: Vec<_> = race.contenders.iter().map(|one| one.runs[0].output_bytes).collect();
+    assert_eq!(bytes, [Some(9), Some(10), Some(11)]);
+    assert_eq!(race.contenders[1].parameters["n"], "22");
+    let race =
+        quick(&["-r", "2", "-L", "n=1,2", "-L", "m=a,b", "echo {n}{m}", "true {n}"]).record();
+    assert_eq!(race.contenders.len(), 8);
+    let pairs: Vec<_> = race
+        .comparisons
+        .iter()
+        .filter(|found| found.metric == Metric::Wall)
+        .map(|found| format!("{}{}", found.base, found.other))
+        .collect();
+    assert_eq!(pairs, ["AB", "CD", "EF", "GH"]);
+    let many: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+    let raced = quick(&["-L", &format!("n={}", many.join(",")), "true {n}"]);
+    assert!(raced.stderr().contains("30 contenders are more than 26"), "{}", raced.stderr());
+}
+
+#[test]
+fn caches_are_dropped_before_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("data"), vec![7; 1 << 20]).unwrap();
+    let cold = ["--no-trace", "--cache", "cold", "-r", "2", "dd if=data of=/dev/null bs=64k"];
+    let output = racing(&folder, &cold).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let race = iotomy_record::store::load_race(folder.path().join("race.json")).unwrap();
+    assert_eq!((race.plan.cache.as_str(), race.plan.warmup), ("cold", 0));
+    if support::root() {
+        let raced = quick(&["--drop-caches", "-w", "0", "-r", "1", "true"]);
+        // A container may keep its root from it: then that is said.
+        assert!(
+            raced.code() == 0 || raced.stderr().contains("--drop-caches"),
+            "{}",
+            raced.stderr()
+        );
+    }
+}
+
+#[test]
+fn the_least_effect_decides_what_is_no_difference() {
+    let race = quick(&["--min-effect", "80%", "sleep 0.02", "sleep 0.021"]).record();
+    assert_eq!(race.plan.min_effect, 0.8);
+    let found = &race.comparisons[0];
+    assert!(found.runs <= 128, "{found:?}");
+}
+
+#[test]
+fn the_machine_is_watched_and_blocks_can_be_redone() {
+    let race = quick(&["-r", "4", "--redo", "3", "sleep 0.05", "sleep 0.05"]).record();
+    let redone = race.blocks.iter().filter(|block| block.redone).count();
+    assert!(redone <= 3 && race.blocks.len() == 2 + redone);
+    assert!(race.blocks.iter().all(|block| !block.redone || !block.disturbed.is_empty()));
+    assert!(race.blocks.iter().all(|block| block.state.wall_ns > 150_000_000));
+    assert!(race.blocks.iter().all(|block| block.state.dirty_bytes.is_some()));
+    assert_eq!(race.comparisons[0].runs, 4);
+}
+
+#[test]
+fn a_race_ends_in_time_with_what_it_has() {
+    let race = quick(&["--max-time", "2", "-w", "0", "sleep 0.1", "sleep 0.1"]).record();
+    let runs = race.contenders[0].runs.len();
+    assert!((2..64).contains(&runs), "{runs}");
+    assert_eq!(race.plan.max_time_ns, Some(2_000_000_000));
+}

@@ -1,0 +1,161 @@
+//! What a race says, and how the record has it.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+
+use iotomy_record::{Metric, Race, RaceVerdict};
+use support::iotomy;
+use support::races::raced;
+
+const QUICK: [&str; 3] = ["--no-trace", "-w", "0"];
+
+fn quick(options: &[&str]) -> support::races::Raced {
+    raced(&[&QUICK[..], options].concat())
+}
+
+fn wall(race: &Race) -> &iotomy_record::Comparison {
+    race.comparisons.iter().find(|found| found.metric == Metric::Wall).unwrap()
+}
+
+#[test]
+fn who_sleeps_longer_is_slower_and_it_is_said() {
+    let raced = quick(&["sleep 0.05", "sleep 0.01"]);
+    let race = raced.record();
+    assert_eq!(wall(&race).verdict, RaceVerdict::Faster);
+    assert!(wall(&race).ci95[1] < 1.0);
+    assert!(raced.stdout().contains("B is "), "{}", raced.stdout());
+    assert!(raced.stdout().contains("× as fast as A"), "{}", raced.stdout());
+    assert!(raced.stderr().is_empty(), "{}", raced.stderr());
+    let race = quick(&["sleep 0.01", "sleep 0.05", "sleep 0.1"]).record();
+    let verdicts: Vec<_> = race.comparisons.iter().filter(|f| f.metric == Metric::Wall).collect();
+    assert_eq!(verdicts.len(), 2);
+    assert!(verdicts.iter().all(|f| f.base == "A" && f.verdict == RaceVerdict::Slower));
+}
+
+/// A race of a command with itself. Which verdict comes is chance: with an error of 5 in 100 a race,
+/// five races in which three or more are wrong come once in 800 times.
+#[test]
+fn a_command_is_mostly_no_faster_than_itself() {
+    let wrong = (0..5).filter(|seed: &u32| {
+        let seed = seed.to_string();
+        let race = quick(&["true", "true", "--max-time", "8", "--seed", &seed]).record();
+        matches!(wall(&race).verdict, RaceVerdict::Faster | RaceVerdict::Slower)
+    });
+    assert!(wrong.count() < 3);
+}
+
+#[test]
+fn as_many_runs_are_made_as_asked_for_in_mirrored_order() {
+    for runs in [1, 2, 5, 12] {
+        let race = quick(&["-r", &runs.to_string(), "true", "true", "true"]).record();
+        assert!(race.contenders.iter().all(|one| one.runs.len() == runs));
+        for whole in race.order.chunks_exact(6) {
+            assert!(whole.iter().eq(whole.iter().rev()), "{:?}", race.order);
+        }
+        let few = wall(&race).ci95 == [0.0, 0.0];
+        assert_eq!(few, runs < 12, "{runs}");
+    }
+}
+
+#[test]
+fn a_seed_repeats_the_order() {
+    let order = |seed: &str| quick(&["-r", "12", "--seed", seed, "true", "true"]).record().order;
+    assert_eq!(order("7"), order("7"));
+    assert_ne!(order("7"), order("8"));
+}
+
+#[test]
+fn a_saved_race_is_shown_as_the_run_printed_it() {
+    let few = ["-r", "2", "echo a", "echo b > f", "--output", "file"];
+    for options in
+        [&few[..], &["-r", "12", "--ignore-failure", "true", "false"], &["-r", "3", "true"]]
+    {
+        let raced = raced(options);
+        raced.record();
+        let shown = iotomy(&["show", raced.json().to_str().unwrap()]).output().unwrap();
+        assert!(shown.status.success() && shown.stderr.is_empty(), "{shown:?}");
+        assert_eq!(std::str::from_utf8(&shown.stdout).unwrap(), raced.stdout());
+    }
+}
+
+#[test]
+fn one_command_is_timed_and_accounted_for_alone() {
+    let raced = raced(&["-r", "6", "sleep 0.01"]);
+    let race = raced.record();
+    assert!(race.comparisons.is_empty());
+    assert_eq!(race.contenders[0].runs.len(), 6);
+    assert!(raced.stdout().contains("A takes "), "{}", raced.stdout());
+    assert!(race.attributions.iter().all(|found| found.base == found.other));
+}
+
+#[test]
+fn shell_syntax_runs_under_a_shell_and_that_is_said() {
+    let raced = quick(&["-r", "2", "echo a | cat", "echo a"]);
+    let race = raced.record();
+    assert!(race.contenders[0].shell && !race.contenders[1].shell);
+    assert!(race.harness.shell_startup_ns.unwrap() > 0);
+    assert!(raced.stdout().contains("under sh, whose start-up is "), "{}", raced.stdout());
+    assert_eq!(race.contenders[0].runs[0].output_bytes, Some(2));
+    assert_eq!(race.contenders[1].runs[0].output_bytes, Some(2));
+    assert!(quick(&["-r", "2", "echo 'a|b'"]).record().harness.shell_startup_ns.is_none());
+}
+
+#[test]
+fn results_are_exported_run_by_run_and_as_a_table() {
+    let options =
+        ["-r", "3", "echo a,b", "echo 'c|d'", "--export-csv", "r.csv", "--export-markdown", "r.md"];
+    let raced = quick(&options);
+    let race = raced.record();
+    let csv = fs::read_to_string(raced.folder.path().join("r.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 7);
+    assert!(csv.starts_with("run,label,command,block,counts,wall_ns,"));
+    assert!(csv.contains(",\"echo a,b\","), "{csv}");
+    let first = csv.lines().nth(1).unwrap();
+    let label = &race.order[0];
+    let wall = race.contender(label).unwrap().runs[0].wall_ns;
+    assert!(
+        first.starts_with(&format!("1,{label},")) && first.contains(&format!(",{wall},")),
+        "{first}"
+    );
+    let table = fs::read_to_string(raced.folder.path().join("r.md")).unwrap();
+    assert!(
+        table.contains("| A | `echo a,b` |") && table.contains("| B | `echo 'c\\|d'` |"),
+        "{table}"
+    );
+}
+
+#[test]
+fn the_record_goes_to_standard_output_alone() {
+    let output =
+        iotomy(&["race", "--no-trace", "-r", "2", "--json", "-", "true"]).output().unwrap();
+    let race = iotomy_record::store::parse_race(&output.stdout).unwrap();
+    assert_eq!(race.contenders.len(), 1);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("A takes"));
+    let output = iotomy(&["race", "--no-trace", "-r", "2", "-q", "true"]).output().unwrap();
+    assert!(output.stdout.is_empty() && output.stderr.is_empty());
+    let output =
+        iotomy(&["race", "--no-trace", "-r", "2", "--json", "/dev/full", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!output.stdout.is_empty());
+}
+
+#[test]
+fn a_race_is_no_trace_and_other_versions_are_refused() {
+    let raced = quick(&["-r", "2", "true"]);
+    let text = fs::read_to_string(raced.json()).unwrap();
+    for (from, to, says) in [
+        ("iotomy.race/1", "iotomy.race/2", "this iotomy reads iotomy.race/1"),
+        ("\"order\"", "\"disorder\"", "missing field `order`"),
+        ("\"median_ns\": ", "\"median_ns\": -", "expected a number of 0 or more"),
+    ] {
+        let path = raced.folder.path().join("other.json");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let shown = iotomy(&["show", path.to_str().unwrap()]).output().unwrap();
+        let error = String::from_utf8(shown.stderr).unwrap();
+        assert_eq!(shown.status.code(), Some(2));
+        assert!(error.contains(says) && error.lines().count() == 1, "{error}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Commands run against each other.
+//!
+//! Runs are timed untraced, in random order mirrored within blocks, until the comparison is decided
+//! or enough is enough; afterwards each contender is traced, and the difference of the times is
+//! accounted for. It owns processes and clocks; what it cannot do itself, watching a run, its caller
+//! hands in.
+
+mod alone;
+pub mod attribution;
+mod caches;
+mod compare;
+mod deny;
+mod error;
+mod findings;
+mod interrupts;
+mod outputs;
+mod price;
+mod runner;
+mod state;
+mod sweep;
+mod tracing;
+mod track;
+mod words;
+
+use std::time::{Duration, Instant};
+
+use iotomy_record::{Machine, Race, Trace};
+use iotomy_sys::launch::Command;
+
+pub use caches::Cache;
+pub use deny::Denial;
+pub use error::RaceError;
+pub use outputs::Output;
+pub use sweep::Axis;
+
+use runner::Runner;
+use track::{Track, run_script};
+
+/// A race to be run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The commands, as given.
+    pub commands: Vec<String>,
+    /// Placeholders and their values.
+    pub axes: Vec<Axis>,
+    /// Calls that are taken away.
+    pub denials: Vec<Denial>,
+    /// Where standard output goes.
+    pub output: Output,
+    /// What is done about caches.
+    pub cache: Cache,
+    /// Whether all the machine's caches are dropped before each run.
+    pub drop_caches: bool,
+    /// Untimed runs of each first; `None` for the usual.
+    pub warmup: Option<u64>,
+    /// Timed runs of each; `None` for as many as it takes.
+    pub runs: Option<u64>,
+    /// The least difference worth telling.
+    pub min_effect: f64,
+    /// How long it may take.
+    pub max_time: Option<Duration>,
+    /// What the order is made from.
+    pub seed: u64,
+    /// Lines for the shell: before each run, once first, once last.
+    pub prepare: Option<String>,
+    /// Run once, first.
+    pub setup: Option<String>,
+    /// Run once, last, whatever happened.
+    pub cleanup: Option<String>,
+    /// Whether runs may fail.
+    pub ignore_failure: bool,
+    /// Disturbed blocks that may be made again.
+    pub redo: u64,
+    /// Whether to trace.
+    pub trace: bool,
+}
+
+/// Why there is no trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Untraced {
+    /// A signal asked for the end meanwhile.
+    Interrupted(i32),
+    /// It could not be watched: why.
+    Cannot(String),
+}
+
+/// What a race cannot do itself.
+pub trait Surroundings {
+    /// Runs a command and watches it.
+    ///
+    /// # Errors
+    /// Why it could not be watched.
+    fn trace(&mut self, command: &Command) -> Result<Trace, Untraced>;
+
+    /// What tells, from another thread, whether a signal has asked [`Surroundings::trace`] for the
+    /// end. The command is killed with its group then: it may not heed the signal it was passed.
+    fn is_interrupted(&self) -> fn() -> bool;
+
+    /// Hears how far the race is.
+    fn progress(&mut self, text: &str);
+}
+
+/// Most contenders: labels are letters, and a block runs each twice.
+pub const MOST_CONTENDERS: usize = 26;
+
+/// Runs a race. `started` and `machine` go into the record as they are.
+///
+/// # Errors
+/// What ended it early. Nothing it ran is left running, and the clean-up was run.
+pub fn race(
+    options: &Options,
+    started: String,
+    machine: Machine,
+    around: &mut dyn Surroundings,
+) -> Result<Race, RaceError> {
+    let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
+    if filled.len() > MOST_CONTENDERS {
+        return Err(RaceError::Options(format!(
+            "{} contenders are more than {MOST_CONTENDERS}; give -L fewer values",
+            filled.len()
+        )));
+    }
+    let began = Instant::now();
+    let mut runner = Runner::new(&options.output)?;
+    let mut cleanup = match &options.cleanup {
+        Some(text) => Some(runner.script("--cleanup", text)?),
+        None => None,
+    };
+    let deadline = options.max_time.and_then(|time| began.checked_add(time));
+    let raced = Track::new(options, &filled, &mut runner, deadline, machine.cpus)
+        .and_then(|track| track.run(began, started, machine, around));
+    if let Some(script) = &mut cleanup {
+        // It has its own time, and its failure does not hide another.
+        runner.deadline = None;
+        let cleaned = run_script(&mut runner, script);
+        if raced.is_ok() {
+            cleaned?;
+        }
+    }
+    raced
+}

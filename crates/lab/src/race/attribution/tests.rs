@@ -1,0 +1,200 @@
+use iotomy_record::arbitrary;
+use iotomy_record::{Call, LedgerRow, Machine, Process, Spread};
+use proptest::prelude::*;
+
+use super::*;
+
+/// A trace at 100 ns a call, of one thread.
+fn trace(calls: Vec<Call>, user_ns: u64) -> Trace {
+    let on_cpu: u64 = calls.iter().filter_map(|call| call.on_cpu_ns).sum();
+    let blocked: u64 = calls.iter().filter_map(|call| call.blocked_ns).sum();
+    let text = include_str!("trace.json");
+    let mut trace = iotomy_record::store::parse_trace(text.as_bytes()).unwrap();
+    trace.wall_ns = user_ns + on_cpu + blocked;
+    trace.processes = vec![Process { pid: 1, threads: 1, ..Process::default() }];
+    trace.ledger = vec![LedgerRow {
+        pid: 1,
+        thread_ns: trace.wall_ns,
+        user_ns,
+        calls_on_cpu_ns: on_cpu,
+        blocked_ns: blocked,
+        ..LedgerRow::default()
+    }];
+    trace.calls = calls;
+    trace
+}
+
+fn call(name: &str, calls: u64, on_cpu_ns: u64, blocked_ns: u64) -> Call {
+    Call {
+        pid: 1,
+        syscall: name.into(),
+        calls,
+        wall_ns: on_cpu_ns + blocked_ns,
+        on_cpu_ns: Some(on_cpu_ns),
+        blocked_ns: Some(blocked_ns),
+        ..Call::default()
+    }
+}
+
+fn contender(label: &str, wall_ns: f64, trace: Option<Trace>) -> Contender {
+    Contender {
+        label: label.into(),
+        command: String::new(),
+        runs: vec![],
+        trace,
+        shell: false,
+        denied: vec![],
+        parameters: Default::default(),
+        failures: 0,
+        wall: Spread { median_ns: wall_ns, ..Spread::default() },
+        cpu: Spread { median_ns: wall_ns / 2.0, ..Spread::default() },
+    }
+}
+
+fn race(contenders: Vec<Contender>) -> Race {
+    let comparisons = contenders.get(1).map(|_| iotomy_record::Comparison {
+        base: "A".into(),
+        other: "B".into(),
+        metric: Metric::Wall,
+        ratio: 1.0,
+        ci95: [0.0, 0.0],
+        verdict: iotomy_record::RaceVerdict::Undecided,
+        runs: 0,
+        more_runs: None,
+        mean_ratio: None,
+        mean_ci95: None,
+    });
+    Race {
+        schema: Race::SCHEMA.into(),
+        started: "2025-03-01T10:20:30Z".into(),
+        machine: Machine::default(),
+        contenders,
+        order: vec![],
+        comparisons: comparisons.into_iter().collect(),
+        attributions: vec![],
+        findings: vec![],
+        plan: Default::default(),
+        blocks: vec![],
+        harness: Default::default(),
+    }
+}
+
+fn sum(attribution: &Attribution) -> i64 {
+    attribution.terms.iter().map(|term| term.delta_ns).sum::<i64>() + attribution.residual_ns
+}
+
+fn term<'a>(attribution: &'a Attribution, kind: TermKind, name: &str) -> &'a Term {
+    attribution.terms.iter().find(|term| term.kind == kind && term.name == name).unwrap()
+}
+
+#[test]
+fn a_thousand_more_calls_are_what_differs() {
+    let a = trace(vec![call("getppid", 0, 0, 0), call("read", 10, 20_000, 0)], 50_000);
+    let b = trace(vec![call("getppid", 1_000, 1_050_000, 0), call("read", 10, 20_000, 0)], 100_000);
+    let race = race(vec![contender("A", 70_000.0, Some(a)), contender("B", 1_070_000.0, Some(b))]);
+    let found = attributions(&race);
+    assert_eq!(found.len(), 2);
+    let wall = &found[0];
+    assert_eq!((wall.metric, wall.delta_ns), (Metric::Wall, 1_000_000));
+    assert_eq!(sum(wall), wall.delta_ns);
+    let getppid = term(wall, TermKind::Syscall, "getppid");
+    // 1,050 ns a call, of which 50 are the observer's.
+    assert_eq!((getppid.delta_ns, getppid.calls_base, getppid.calls_other), (1_000_000, 0, 1_000));
+    assert_eq!(getppid.price_ns, 100_000);
+    assert_eq!(wall.terms[0].name, "getppid");
+    assert_eq!(term(wall, TermKind::User, "user").delta_ns, 0);
+}
+
+#[test]
+fn the_way_into_the_kernel_is_the_calls() {
+    let a = trace(vec![call("getppid", 0, 0, 0)], 50_000);
+    let b = trace(vec![call("getppid", 1_000, 60_000, 0)], 190_000);
+    let mut race = race(vec![contender("A", 5e4, Some(a)), contender("B", 15e4, Some(b))]);
+    race.harness.call_ns = Some(80.0);
+    let wall = &attributions(&race)[0];
+    // 60 ns less the observer's 50 inside, and 80 of the 140 between calls, 50 the observer's.
+    assert_eq!(term(wall, TermKind::Syscall, "getppid").delta_ns, 90_000);
+    assert_eq!(term(wall, TermKind::User, "user").delta_ns, 10_000);
+    assert_eq!(sum(wall), 100_000);
+}
+
+#[test]
+fn waits_are_apart_from_work_and_those_for_children_are_left_out() {
+    let mut a = trace(vec![call("nanosleep", 1, 1_000, 5_000_000)], 0);
+    let b = trace(vec![call("nanosleep", 1, 1_000, 9_000_000)], 0);
+    let found = attributions(&race(vec![
+        contender("A", 5e6, Some(a.clone())),
+        contender("B", 9e6, Some(b.clone())),
+    ]));
+    assert_eq!(term(&found[0], TermKind::Blocked, "nanosleep").delta_ns, 4_000_000);
+    assert!(found[1].terms.iter().all(|term| term.kind != TermKind::Blocked));
+    // A shell in front of it that waits: the same difference, and no wait for children.
+    a.processes.push(Process { pid: 2, threads: 1, ..Process::default() });
+    a.calls.push(call("wait4", 1, 1_000, 5_000_000));
+    a.ledger.push(LedgerRow { pid: 2, blocked_ns: 5_000_000, ..LedgerRow::default() });
+    let found =
+        attributions(&race(vec![contender("A", 5e6, Some(a)), contender("B", 9e6, Some(b))]));
+    assert!(
+        found[0].terms.iter().all(|term| term.kind != TermKind::Blocked || term.name != "wait4")
+    );
+    assert_eq!(sum(&found[0]), 4_000_000);
+}
+
+#[test]
+fn an_observer_that_inflates_times_tells_counts_only() {
+    let mut a = trace(vec![call("read", 7, 1_000_000, 0)], 0);
+    a.observer.times_inflated = true;
+    let mut b = trace(vec![call("write", 9, 1_000_000, 0)], 0);
+    b.observer.times_inflated = true;
+    let race = race(vec![contender("A", 1e6, Some(a)), contender("B", 3e6, Some(b))]);
+    let found = &attributions(&race)[0];
+    assert_eq!(found.residual_ns, 2_000_000);
+    let counts: Vec<_> =
+        found.terms.iter().map(|t| (t.calls_base, t.calls_other, t.delta_ns)).collect();
+    assert_eq!(counts, [(7, 0, 0), (0, 9, 0)]);
+}
+
+#[test]
+fn a_command_alone_is_accounted_for_whole_and_an_untraced_one_not_at_all() {
+    let a = trace(vec![call("read", 10, 20_000, 0)], 50_000);
+    let found = attributions(&race(vec![contender("A", 70_000.0, Some(a.clone()))]));
+    assert_eq!((found[0].base.as_str(), found[0].other.as_str()), ("A", "A"));
+    assert_eq!((found[0].delta_ns, sum(&found[0])), (70_000, 70_000));
+    let race = race(vec![contender("A", 1.0, Some(a)), contender("B", 1.0, None)]);
+    assert!(attributions(&race).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn terms_and_residual_are_the_difference_whatever_the_traces_say(
+        a in arbitrary::trace(), b in arbitrary::trace(), walls in [0.0..1e15, 0.0..1e15],
+    ) {
+        // Sums of times of the whole range saturate; what a run can take does not.
+        let sane = |mut trace: Trace| {
+            let most = 1 << 50;
+            for call in &mut trace.calls {
+                call.on_cpu_ns = call.on_cpu_ns.map(|ns| ns.min(most));
+                call.blocked_ns = call.blocked_ns.map(|ns| ns.min(most));
+                call.calls = call.calls.min(most);
+                call.in_flight = call.in_flight.min(most);
+            }
+            for row in &mut trace.ledger {
+                row.user_ns = row.user_ns.min(most);
+                row.blocked_ns = row.blocked_ns.min(most);
+                row.runnable_ns = row.runnable_ns.min(most);
+                row.calls_on_cpu_ns = row.calls_on_cpu_ns.min(most);
+            }
+            for process in &mut trace.processes {
+                process.minor_faults = process.minor_faults.min(most);
+            }
+            trace.wall_ns = trace.wall_ns.min(most);
+            trace.observer.cost_ns_per_call = trace.observer.cost_ns_per_call.min(1.0);
+            trace
+        };
+        let [x, y] = walls;
+        let contenders = vec![contender("A", x, Some(sane(a))), contender("B", y, Some(sane(b)))];
+        for found in attributions(&race(contenders)) {
+            prop_assert_eq!(sum(&found), found.delta_ns);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the runs say: the spread of each contender and how pairs of them compare. Pure.
+
+use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
+use iotomy_stats::sequential::{Verdict, look, only_look};
+use iotomy_stats::{Interval, Summary, mean_interval};
+
+/// A metric of a run, in ns; never 0, of which there is no ratio.
+pub(super) fn value(run: &Run, metric: Metric) -> f64 {
+    let ns = match metric {
+        Metric::Wall => run.wall_ns,
+        // The kernel tells it in µs.
+        Metric::Cpu => run.cpu_ns().max(1_000),
+    };
+    ns.max(1) as f64
+}
+
+/// The runs of blocks that count.
+pub(super) fn counting<'a>(runs: &'a [Run], blocks: &'a [Block]) -> impl Iterator<Item = &'a Run> {
+    runs.iter().filter(|run| {
+        usize::try_from(run.block).ok().and_then(|at| blocks.get(at)).is_some_and(|b| !b.redone)
+    })
+}
+
+/// How two contenders are to be compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) min_effect: f64,
+    /// Whether the number of runs was fixed beforehand.
+    pub(super) fixed: bool,
+    pub(super) seed: u64,
+}
+
+/// Compares two contenders by the blocks both have runs in.
+pub(super) fn compare(
+    [base, other]: [(&str, &[Run]); 2],
+    blocks: &[Block],
+    metric: Metric,
+    rules: Rules,
+) -> Comparison {
+    let mut logs = Vec::new();
+    let mut ratios = Vec::new();
+    let mut pairs = 0;
+    for at in (0..blocks.len()).filter(|at| !blocks[*at].redone) {
+        let of = |runs: &[Run]| -> Vec<f64> {
+            let mine = runs.iter().filter(|run| run.block == at as u64);
+            mine.map(|run| value(run, metric)).collect()
+        };
+        let (a, b) = (of(base.1), of(other.1));
+        if a.is_empty() || a.len() != b.len() {
+            continue;
+        }
+        let log = |values: &[f64]| {
+            values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64
+        };
+        logs.push(log(&b) - log(&a));
+        ratios.push(b.iter().sum::<f64>() / a.iter().sum::<f64>());
+        pairs += a.len();
+    }
+    let found = match rules.fixed {
+        true => only_look(&logs, rules.min_effect),
+        false => look(&logs, rules.min_effect),
+    };
+    let mean = mean_interval(&ratios, iotomy_stats::sequential::ALPHA, rules.seed);
+    let (verdict, more) = match found.verdict {
+        Verdict::Faster => (RaceVerdict::Faster, None),
+        Verdict::Slower => (RaceVerdict::Slower, None),
+        Verdict::NoDifference => (RaceVerdict::NoDifference, None),
+        Verdict::Undecided { more } => (RaceVerdict::Undecided, more),
+    };
+    // With too few blocks for an interval, the middle of those there are.
+    let ratio = found.ratio.map_or_else(
+        || iotomy_stats::median(&logs).map_or(1.0, f64::exp),
+        |interval| interval.point,
+    );
+    let ends = |interval: Interval| [interval.low.max(0.0), interval.high.max(0.0)];
+    Comparison {
+        base: base.0.to_owned(),
+        other: other.0.to_owned(),
+        metric,
+        ratio,
+        ci95: found.ratio.map_or([0.0, 0.0], ends),
+        verdict,
+        runs: pairs as u64,
+        // A block is two pairs.
+        more_runs: more.map(|blocks| 2 * blocks as u64),
+        mean_ratio: mean.map(|interval| interval.point),
+        mean_ci95: mean.map(ends),
+    }
+}
+
+/// The figures of a sample in ns.
+pub(super) fn spread(samples: &[f64]) -> Spread {
+    let Some(summary) = Summary::of(samples) else { return Spread::default() };
+    Spread {
+        runs: summary.count as u64,
+        median_ns: summary.median,
+        ci95: median_interval(samples),
+        min_ns: summary.min,
+        max_ns: summary.max,
+        mean_ns: summary.mean,
+        stddev_ns: summary.stddev,
+    }
+}
+
+/// Two samples between which the median is but for 5 in 100, whatever the distribution: how many of
+/// n samples are below the median is as tosses of a coin.
+fn median_interval(samples: &[f64]) -> Option<[f64; 2]> {
+    let n = samples.len();
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // Logarithms, as 2⁻ⁿ is soon too small to hold.
+    let (mut log_chance, mut tail, mut left_out) = (-(n as f64) * std::f64::consts::LN_2, 0.0, 0);
+    while left_out < n {
+        tail += log_chance.exp();
+        if tail > 0.025 {
+            break;
+        }
+        left_out += 1;
+        log_chance += ((n - left_out + 1) as f64 / left_out as f64).ln();
+    }
+    let low = left_out.checked_sub(1)?;
+    Some([*sorted.get(low)?, *sorted.get(n - 1 - low)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iotomy_record::Exit;
+
+    fn run(block: u64, wall_ns: u64) -> Run {
+        Run {
+            wall_ns,
+            user_ns: wall_ns / 2,
+            system_ns: 0,
+            max_rss_bytes: 0,
+            exit: Exit::Code(0),
+            startup_ns: 0,
+            minor_faults: 0,
+            major_faults: 0,
+            involuntary_switches: 0,
+            output_bytes: None,
+            block,
+        }
+    }
+
+    const RULES: Rules = Rules { min_effect: 0.01, fixed: true, seed: 1 };
+
+    #[test]
+    fn half_the_time_is_faster_by_two() {
+        let blocks = vec![Block::default(); 8];
+        let a: Vec<Run> = (0..16).map(|n| run(n / 2, 1_000_000 + 1_000 * n)).collect();
+        let b: Vec<Run> = (0..16).map(|n| run(n / 2, 500_000 + 700 * n)).collect();
+        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        assert_eq!((found.verdict, found.runs), (RaceVerdict::Faster, 16));
+        assert!((found.ratio - 0.5).abs() < 0.01, "{found:?}");
+        assert!(found.ci95[0] < found.ratio && found.ratio < found.ci95[1]);
+        let [low, high] = found.mean_ci95.unwrap();
+        assert!(low < found.mean_ratio.unwrap() && found.mean_ratio.unwrap() < high);
+    }
+
+    #[test]
+    fn what_was_redone_or_is_not_whole_does_not_count() {
+        let mut blocks = vec![Block::default(); 9];
+        blocks[3].redone = true;
+        let a: Vec<Run> = (0..17).map(|n| run(n / 2, 1_000)).collect();
+        let b: Vec<Run> = (0..16).map(|n| run(n / 2, if n / 2 == 3 { 1 } else { 1_000 })).collect();
+        let found = compare([("A", &a), ("B", &b)], &blocks, Metric::Wall, RULES);
+        assert_eq!((found.runs, found.ratio), (14, 1.0));
+        assert_eq!(found.verdict, RaceVerdict::NoDifference);
+        assert_eq!(counting(&b, &blocks).count(), 14);
+    }
+
+    #[test]
+    fn too_few_runs_have_a_middle_and_no_interval() {
+        let (a, b) = (vec![run(0, 100)], vec![run(0, 300)]);
+        let found = compare([("A", &a), ("B", &b)], &[Block::default()], Metric::Wall, RULES);
+        assert_eq!((found.verdict, found.ci95), (RaceVerdict::Undecided, [0.0, 0.0]));
+        assert!((found.ratio - 3.0).abs() < 1e-9);
+        assert_eq!(spread(&[1.0; 5]).ci95, None);
+        assert_eq!(spread(&[]), Spread::default());
+    }
+
+    /// The ranks printed in tables of the sign test's intervals for a median.
+    #[test]
+    fn the_medians_interval_has_the_ranks_of_the_tables() {
+        for (count, low) in [(6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (30, 10)] {
+            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
+            let wanted = [f64::from(low), f64::from(count + 1 - low)];
+            assert_eq!(median_interval(&samples), Some(wanted), "{count}");
+        }
+        assert!(median_interval(&vec![1.0; 5_000]).is_some());
+    }
+}

@@ -1,0 +1,62 @@
+//! Signals that end a race: taken from a descriptor, so that a race is never cut short without its
+//! clean-up.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// What a user or a supervisor ends a program with.
+const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Signals held back for as long as this lives.
+pub(super) struct Interrupts {
+    original: SigSet,
+    descriptor: SignalFd,
+}
+
+impl Interrupts {
+    pub(super) fn hold() -> io::Result<Self> {
+        iotomy_sys::startup::hear_of_children();
+        let ignored = ignored();
+        // What this process was told to ignore, as `nohup` does, ends nothing.
+        let held: SigSet =
+            ENDING.into_iter().filter(|signal| ignored & 1 << (*signal as i32 - 1) == 0).collect();
+        let mut original = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut original))?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let descriptor = SignalFd::with_flags(&held, flags)?;
+        Ok(Self { original, descriptor })
+    }
+
+    /// The mask this process had before, which a command shall have.
+    pub(super) fn original_mask(&self) -> &SigSet {
+        &self.original
+    }
+
+    /// The number of a signal that came, if one has.
+    pub(super) fn next(&self) -> Option<i32> {
+        let info = self.descriptor.read_signal().ok()??;
+        Some(info.ssi_signo.cast_signed())
+    }
+}
+
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        // What comes now has its usual effect.
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.original), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! One run of one command at a time: its process group, its streams, its clock.
+//!
+//! The invariant: when a run is over, however it ended, nothing of it is left running. Runs join
+//! the group of a keeper, who ends it when this process is gone; what leaves the group becomes this
+//! process's child when its parent ends, and is found there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use iotomy_record::{Exit, Run};
+use iotomy_sys::keeper::{self, Keeper};
+use iotomy_sys::launch::{Command, Setup, find_program};
+use iotomy_sys::seccomp::Filter;
+use iotomy_sys::timed::{Ended, Started, Timed};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::error::{RaceError, system};
+use super::interrupts::Interrupts;
+use super::outputs::{Output, Outputs};
+use super::words::{Words, split};
+
+/// A command ready to be run.
+pub(super) struct Runnable {
+    /// Its label, or the option it was given by.
+    pub(super) who: String,
+    /// As given.
+    pub(super) text: String,
+    pub(super) shell: bool,
+    command: Command,
+    timed: Timed,
+}
+
+/// What came of a run.
+pub(super) struct Outcome {
+    pub(super) run: Run,
+    pub(super) stderr: Vec<u8>,
+    /// Processes it left behind, which were ended.
+    pub(super) strays: usize,
+}
+
+/// Runs commands one after the other.
+pub(super) struct Runner {
+    keeper: Keeper,
+    outputs: Outputs,
+    interrupts: Option<Interrupts>,
+    /// Children this process had before the race, which are none of its.
+    bystanders: Vec<u32>,
+    /// When a run is killed.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Runner {
+    pub(super) fn new(output: &Output) -> Result<Self, RaceError> {
+        let interrupts = Interrupts::hold().map_err(system("hold signals back"))?;
+        let bystanders = children();
+        keeper::adopt_orphans().map_err(system("become the parent of orphans"))?;
+        let keeper = Keeper::new().map_err(system("make a process group"))?;
+        let what = match output {
+            Output::Path(path) => format!("open {} for the commands' output", path.display()),
+            _ => "make the commands' streams".to_owned(),
+        };
+        let outputs = Outputs::open(output).map_err(system(what))?;
+        Ok(Self { keeper, outputs, interrupts: Some(interrupts), bystanders, deadline: None })
+    }
+
+    /// Makes a contender's command ready.
+    pub(super) fn contender(
+        &self,
+        label: &str,
+        text: &str,
+        filter: Option<Arc<Filter>>,
+    ) -> Result<Runnable, RaceError> {
+        let refused = |reason: String| RaceError::Command {
+            label: label.to_owned(),
+            command: text.to_owned(),
+            reason,
+        };
+        let (words, shell) = match split(text).map_err(|reason| refused(reason.to_owned()))? {
+            Words::Direct(words) => (words, false),
+            Words::Shell => (["sh", "-c", text].map(str::to_owned).to_vec(), true),
+        };
+        let program = program(&words[0]).map_err(|error| refused(error.to_string()))?;
+        self.runnable(label, text, shell, program, words, filter)
+    }
+
+    /// Makes a line for the shell ready, whatever is in it.
+    pub(super) fn script(&self, who: &str, text: &str) -> Result<Runnable, RaceError> {
+        let words = ["sh", "-c", text].map(str::to_owned).to_vec();
+        let program = program("sh").map_err(system("find sh"))?;
+        self.runnable(who, text, true, program, words, None)
+    }
+
+    fn runnable(
+        &self,
+        who: &str,
+        text: &str,
+        shell: bool,
+        program: PathBuf,
+        words: Vec<String>,
+        filter: Option<Arc<Filter>>,
+    ) -> Result<Runnable, RaceError> {
+        let command = Command {
+            program,
+            argv: words.into_iter().map(OsString::from).collect(),
+            setup: Setup {
+                streams: Some(self.outputs.streams()),
+                group: Some(self.keeper.group()),
+                filter,
+            },
+            ..Command::default()
+        };
+        let timed = Timed::new(command.clone()).map_err(|source| RaceError::Launch {
+            label: who.to_owned(),
+            command: text.to_owned(),
+            source,
+        })?;
+        let (who, text) = (who.to_owned(), text.to_owned());
+        Ok(Runnable { who, text, shell, command, timed })
+    }
+
+    /// Runs a command once, timed.
+    pub(super) fn run(&mut self, what: &mut Runnable) -> Result<Outcome, RaceError> {
+        self.check_time_and_signals(what)?;
+        self.outputs.clear().map_err(system("empty the commands' output"))?;
+        what.timed.set_group(self.keeper.group());
+        let Some(interrupts) = &self.interrupts else {
+            return Err(system("run a command while another is traced")(io::Error::other("busy")));
+        };
+        let mask = interrupts.original_mask().as_ref();
+        let started = what.timed.start(mask).map_err(|source| RaceError::Launch {
+            label: what.who.clone(),
+            command: what.text.clone(),
+            source,
+        })?;
+        let stopped = self.attend(&started, what);
+        if stopped.is_err() {
+            self.end_all()?;
+        }
+        let ended = started.wait().map_err(system(format!("wait for {}", what.who)))?;
+        let strays = self.end_strays()?;
+        stopped?;
+        let (output_bytes, stderr) = self.outputs.take();
+        Ok(Outcome { run: run_of(&ended, output_bytes), stderr, strays })
+    }
+
+    /// Sleeps until the command has ended.
+    fn attend(&self, started: &Started, what: &Runnable) -> Result<(), RaceError> {
+        loop {
+            let mut waits = vec![PollFd::from_borrowed_fd(started.as_fd(), PollFlags::IN)];
+            waits.extend(
+                self.interrupts
+                    .as_ref()
+                    .map(|held| PollFd::from_borrowed_fd(held.as_fd(), PollFlags::IN)),
+            );
+            let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut waits, left.as_ref()) {
+                Ok(_) if !waits[0].revents().is_empty() => return Ok(()),
+                Ok(_) => self.check_time_and_signals(what)?,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(system("wait for a command")(error)),
+            }
+        }
+    }
+
+    /// Whether the race is to end now.
+    fn check_time_and_signals(&self, what: &Runnable) -> Result<(), RaceError> {
+        if let Some(signal) = self.interrupts.as_ref().and_then(Interrupts::next) {
+            return Err(RaceError::Interrupted(signal));
+        }
+        if self.deadline.is_some_and(|end| Instant::now() >= end) {
+            return Err(RaceError::TooLong { who: what.who.clone(), command: what.text.clone() });
+        }
+        Ok(())
+    }
+
+    /// Runs a command to be watched by `tracer`, with the same streams, group and filter. Signals
+    /// are the tracer's meanwhile.
+    pub(super) fn traced<T>(
+        &mut self,
+        what: &Runnable,
+        is_interrupted: fn() -> bool,
+        tracer: impl FnOnce(&Command) -> T,
+    ) -> Result<(T, bool), RaceError> {
+        self.check_time_and_signals(what)?;
+        self.outputs.clear().map_err(system("empty the commands' output"))?;
+        let mut command = what.command.clone();
+        command.setup.group = Some(self.keeper.group());
+        let interrupts = self.interrupts.take();
+        let group = Pid::from_raw(self.keeper.group().cast_signed());
+        let (watched, was_late) = guarded(self.deadline, is_interrupted, group, || {
+            drop(interrupts);
+            tracer(&command)
+        });
+        self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
+        if was_late {
+            self.end_all()?;
+        }
+        self.end_strays()?;
+        Ok((watched, was_late))
+    }
+
+    /// Ends the group, and makes a new one.
+    fn end_all(&mut self) -> Result<(), RaceError> {
+        self.keeper = Keeper::new().map_err(system("make a process group"))?;
+        Ok(())
+    }
+
+    /// Ends what a run left behind; returns how many processes that were.
+    fn end_strays(&mut self) -> Result<usize, RaceError> {
+        let mut ended = 0;
+        loop {
+            let keeper = self.keeper.group();
+            let mut strays = children();
+            strays.retain(|pid| *pid != keeper && !self.bystanders.contains(pid));
+            if strays.is_empty() {
+                return Ok(ended);
+            }
+            if ended == 0 {
+                self.end_all()?;
+            }
+            for pid in strays {
+                let pid = Pid::from_raw(pid.cast_signed());
+                let _ = kill(pid, Signal::SIGKILL);
+                let _ = waitpid(pid, None);
+                ended += 1;
+            }
+        }
+    }
+}
+
+/// How often the guard of a traced run looks for an interrupt, and how long it leaves a command that
+/// was passed one to end by itself.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Calls `work`, and kills the group when the deadline passes meanwhile, or some time after an
+/// interrupt; whether it was the deadline. The guard's thread is made while signals are held back,
+/// so that it never gets one itself.
+fn guarded<T>(
+    deadline: Option<Instant>,
+    is_interrupted: fn() -> bool,
+    group: Pid,
+    work: impl FnOnce() -> T,
+) -> (T, bool) {
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let guard = scope.spawn(move || {
+            let mut was_interrupted = false;
+            loop {
+                let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+                let wait = left.map_or(LOOK, |left| left.min(LOOK));
+                if is_done.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return false;
+                }
+                let is_late = left.is_some_and(|left| left <= wait);
+                if is_late || was_interrupted {
+                    let _ = killpg(group, Signal::SIGKILL);
+                    return is_late;
+                }
+                was_interrupted = is_interrupted();
+            }
+        });
+        let result = work();
+        drop(done);
+        (result, guard.join().unwrap_or(false))
+    })
+}
+
+/// The children of this process, the orphans it has adopted among them.
+fn children() -> Vec<u32> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|list| {
+            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+fn program(name: &str) -> io::Result<PathBuf> {
+    find_program(OsStr::new(name), std::env::var_os("PATH").as_deref()).map_err(|error| {
+        let what = match error.kind() {
+            io::ErrorKind::NotFound if name.contains('/') => format!("there is no {name}"),
+            io::ErrorKind::NotFound => format!("{name} is in no folder of $PATH"),
+            _ => format!("{name}: {error}"),
+        };
+        io::Error::new(error.kind(), what)
+    })
+}
+
+fn run_of(ended: &Ended, output_bytes: Option<u64>) -> Run {
+    Run {
+        wall_ns: ended.wall_ns,
+        user_ns: ended.usage.user_ns,
+        system_ns: ended.usage.system_ns,
+        max_rss_bytes: ended.usage.max_rss_bytes,
+        exit: exit_of(ended.status),
+        startup_ns: ended.startup_ns,
+        minor_faults: ended.usage.minor_faults,
+        major_faults: ended.usage.major_faults,
+        involuntary_switches: ended.usage.involuntary_switches,
+        output_bytes,
+        block: 0,
+    }
+}
+
+/// A wait status: the low seven bits are the signal, the second byte the exit status.
+fn exit_of(status: i32) -> Exit {
+    match status & 0x7f {
+        0 => Exit::Code(status >> 8 & 0xff),
+        signal => Exit::Signal(signal),
+    }
+}
+
+impl Runnable {
+    /// The program's file.
+    pub(super) fn program(&self) -> &std::path::Path {
+        &self.command.program
+    }
+}

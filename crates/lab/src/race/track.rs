@@ -1,0 +1,373 @@
+//! A race under way: which run is next, when it is enough, and the record of it all.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use iotomy_record::{
+    Block, Comparison, Contender, Harness, Machine, Metric, Plan, Race, RaceVerdict, Run, Spread,
+    Trace,
+};
+use iotomy_stats::order::{Random, block};
+use iotomy_stats::sequential::next_look;
+
+use super::caches::{self, Cache};
+use super::compare::{Rules, compare, counting, spread, value};
+use super::deny::{self, Denial};
+use super::outputs::Output;
+use super::runner::{Outcome, Runnable, Runner};
+use super::sweep::{self, Filled};
+use super::{Options, RaceError, Surroundings, alone, attribution, findings, price, state};
+
+/// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the
+/// numbers at which it looks; or after this time, if it had a look by then.
+const MOST_BLOCKS: usize = 64;
+const USUAL_TIME: Duration = Duration::from_secs(60);
+
+/// A race under way.
+pub(super) struct Track<'a> {
+    options: &'a Options,
+    filled: &'a [Filled],
+    pairs: Vec<(usize, usize)>,
+    pub(super) runner: &'a mut Runner,
+    deadline: Option<Instant>,
+    pub(super) runnables: Vec<Runnable>,
+    /// What runs before each run, by contender; empty for nothing.
+    prepare: Vec<Runnable>,
+    files: Vec<Vec<std::path::PathBuf>>,
+    pub(super) runs: Vec<Vec<Run>>,
+    pub(super) blocks: Vec<Block>,
+    order: Vec<usize>,
+    /// Processes left behind, by contender.
+    strays: Vec<usize>,
+    cpus: u32,
+}
+
+pub(super) fn label(at: usize) -> String {
+    // At most 26 of them.
+    char::from(b'A' + u8::try_from(at).unwrap_or(25)).to_string()
+}
+
+pub(super) fn run_script(runner: &mut Runner, script: &mut Runnable) -> Result<(), RaceError> {
+    let outcome = runner.run(script)?;
+    failure(script, &outcome).map_or(Ok(()), Err)
+}
+
+fn failure(what: &Runnable, outcome: &Outcome) -> Option<RaceError> {
+    let exit = outcome.run.exit;
+    let hint = if what.who.starts_with('-') { "" } else { "; --ignore-failure lets it race" };
+    (exit.status() != 0).then(|| RaceError::Failed {
+        who: what.who.clone(),
+        command: what.text.clone(),
+        exit,
+        stderr: outcome.stderr.clone(),
+        hint,
+    })
+}
+
+impl<'a> Track<'a> {
+    pub(super) fn new(
+        options: &'a Options,
+        filled: &'a [Filled],
+        runner: &'a mut Runner,
+        deadline: Option<Instant>,
+        cpus: u32,
+    ) -> Result<Self, RaceError> {
+        runner.deadline = deadline;
+        let labels: Vec<String> = (0..filled.len()).map(label).collect();
+        for meant in options.denials.iter().filter_map(|denial| denial.label.as_ref()) {
+            if !labels.contains(meant) {
+                let last = labels.last().map_or("A", String::as_str);
+                return Err(RaceError::Options(format!(
+                    "--deny {meant}:…: there is no contender {meant}; they are A to {last}"
+                )));
+            }
+        }
+        if let Some(text) = &options.setup {
+            let mut script = runner.script("--setup", text)?;
+            run_script(runner, &mut script)?;
+        }
+        let mut runnables = Vec::new();
+        for (one, label) in filled.iter().zip(&labels) {
+            // A filter costs every call a little: where one contender has one, all have.
+            let mine = options.denials.iter().filter(|denial| denial.is_for(label));
+            let filter = match options.denials.is_empty() {
+                true => None,
+                false => Some(Arc::new(deny::filter(mine).map_err(RaceError::Options)?)),
+            };
+            runnables.push(runner.contender(label, &one.text, filter)?);
+        }
+        let mut prepare = Vec::new();
+        for (text, one) in
+            options.prepare.iter().flat_map(|text| filled.iter().map(move |one| (text, one)))
+        {
+            let text = sweep::text_at(text, &options.axes, one);
+            prepare.push(runner.script("--prepare", &text)?);
+        }
+        let cold = options.cache == Cache::Cold;
+        let files = runnables.iter().map(|one| match cold {
+            true => caches::files(&one.text, one.program()),
+            false => Vec::new(),
+        });
+        let count = filled.len();
+        Ok(Self {
+            options,
+            filled,
+            pairs: sweep::pairs(filled),
+            files: files.collect(),
+            runner,
+            deadline,
+            runnables,
+            prepare,
+            runs: vec![Vec::new(); count],
+            blocks: Vec::new(),
+            order: Vec::new(),
+            strays: vec![0; count],
+            cpus,
+        })
+    }
+
+    pub(super) fn run(
+        mut self,
+        began: Instant,
+        started: String,
+        machine: Machine,
+        around: &mut dyn Surroundings,
+    ) -> Result<Race, RaceError> {
+        let mut harness = Harness::default();
+        if self.runnables.iter().any(|one| one.shell) {
+            harness.shell_startup_ns = self.shell_startup()?;
+        }
+        for _ in 0..self.warmups() {
+            for at in 0..self.runnables.len() {
+                self.once(at)?;
+            }
+        }
+        self.timed_runs(began, around)?;
+        let mut findings = Vec::new();
+        let mut traces = vec![None; self.runnables.len()];
+        if self.options.trace {
+            harness.fault_ns = price::of_a_fault();
+            harness.call_ns = price::of_a_call();
+            self.traced_runs(&mut traces, &mut findings, around)?;
+        }
+        let mut race = self.record(started, machine, harness, traces);
+        race.attributions = attribution::attributions(&race);
+        race.findings = findings;
+        findings::add(&mut race, &self.strays);
+        Ok(race)
+    }
+
+    fn warmups(&self) -> u64 {
+        let usual = u64::from(self.options.cache == Cache::Warm);
+        self.options.warmup.unwrap_or(usual)
+    }
+
+    /// The median of a few runs of a shell with nothing to do.
+    fn shell_startup(&mut self) -> Result<Option<u64>, RaceError> {
+        let mut empty = self.runner.script("sh", ":")?;
+        let mut times = Vec::new();
+        for _ in 0..9 {
+            times.push(self.runner.run(&mut empty)?.run.wall_ns as f64);
+        }
+        Ok(iotomy_stats::median(&times).map(|ns| ns as u64))
+    }
+
+    /// What is done before a run, timed or not.
+    pub(super) fn prepare(&mut self, at: usize) -> Result<(), RaceError> {
+        if let Some(script) = self.prepare.get_mut(at) {
+            run_script(self.runner, script)?;
+        }
+        caches::drop_files(&self.files[at]);
+        if self.options.drop_caches {
+            caches::drop_all()?;
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, at: usize) -> Result<Run, RaceError> {
+        self.prepare(at)?;
+        let outcome = self.runner.run(&mut self.runnables[at])?;
+        self.strays[at] += outcome.strays;
+        match failure(&self.runnables[at], &outcome) {
+            Some(error) if !self.options.ignore_failure => Err(error),
+            _ => Ok(outcome.run),
+        }
+    }
+
+    /// Runs blocks until there are enough.
+    fn timed_runs(
+        &mut self,
+        began: Instant,
+        around: &mut dyn Surroundings,
+    ) -> Result<(), RaceError> {
+        let mut random = Random::new(self.options.seed);
+        let mut redone = 0;
+        let first = Instant::now();
+        loop {
+            let good = self.blocks.iter().filter(|block| !block.redone).count();
+            let enough = match self.options.runs {
+                Some(runs) => 2 * good as u64 >= runs,
+                None => self.is_enough(good, began, first),
+            };
+            // Where the next block would be cut off, what there is counts.
+            let spent = first.elapsed() / u32::try_from(self.blocks.len().max(1)).unwrap_or(1);
+            let no_room =
+                good > 0 && self.deadline.is_some_and(|end| Instant::now() + spent * 5 / 4 >= end);
+            if enough || no_room {
+                return Ok(());
+            }
+            let mut order = block(self.runnables.len(), &mut random);
+            if self.options.runs.is_some_and(|runs| runs - 2 * good as u64 == 1) {
+                order.truncate(self.runnables.len());
+            }
+            if !self.one_block(&order)? {
+                return Ok(());
+            }
+            if self.blocks.last().is_some_and(|block| !block.disturbed.is_empty())
+                && redone < self.options.redo
+            {
+                redone += 1;
+                self.blocks.iter_mut().last().into_iter().for_each(|block| block.redone = true);
+            }
+            around.progress(&self.news());
+        }
+    }
+
+    /// One block; whether it was whole before the time was over.
+    fn one_block(&mut self, order: &[usize]) -> Result<bool, RaceError> {
+        let number = self.blocks.len() as u64;
+        let before = state::read();
+        let mut made: Vec<(usize, Run)> = Vec::new();
+        for at in order {
+            match self.once(*at) {
+                Ok(run) => made.push((*at, Run { block: number, ..run })),
+                Err(RaceError::TooLong { .. }) if number > 0 => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let own: u64 = made.iter().map(|(_, run)| run.cpu_ns()).sum();
+        let state = state::between(&before, &state::read(), own);
+        let disturbed = state::disturbances(&state, self.cpus);
+        self.blocks.push(Block { disturbed, redone: false, state });
+        for (at, run) in made {
+            self.runs[at].push(run);
+            self.order.push(at);
+        }
+        Ok(true)
+    }
+
+    fn is_enough(&self, blocks: usize, began: Instant, first: Instant) -> bool {
+        let late = self.options.max_time.is_none() && began.elapsed() >= USUAL_TIME;
+        if self.pairs.is_empty() {
+            let walls: Vec<f64> = self.runs[0].iter().map(|run| value(run, Metric::Wall)).collect();
+            return late && blocks > 0
+                || alone::is_enough(&walls, self.options.min_effect, first.elapsed());
+        }
+        if blocks >= MOST_BLOCKS || (late && blocks >= next_look(0)) {
+            return true;
+        }
+        // Looks are at certain numbers only: each has a share of the error there may be.
+        let is_look = blocks > 0 && next_look(blocks - 1) == blocks;
+        is_look && self.compared().all(|found| found.verdict != RaceVerdict::Undecided)
+    }
+
+    /// The pairs compared by wall time.
+    fn compared(&self) -> impl Iterator<Item = Comparison> {
+        self.pairs.iter().map(|pair| self.comparison(*pair, Metric::Wall))
+    }
+
+    fn comparison(&self, (base, other): (usize, usize), metric: Metric) -> Comparison {
+        let rules = Rules {
+            min_effect: self.options.min_effect,
+            fixed: self.options.runs.is_some(),
+            seed: self.options.seed,
+        };
+        let (a, b) = (label(base), label(other));
+        let sides = [(a.as_str(), &self.runs[base][..]), (b.as_str(), &self.runs[other][..])];
+        compare(sides, &self.blocks, metric, rules)
+    }
+
+    /// How far it is, in a line.
+    fn news(&self) -> String {
+        let pairs = 2 * self.blocks.iter().filter(|block| !block.redone).count();
+        let Some(pair) = self.pairs.first() else { return format!("{pairs} runs") };
+        let found = self.comparison(*pair, Metric::Wall);
+        let more = match (self.pairs.len(), found.more_runs) {
+            (1, Some(more)) => format!(", about {more} more"),
+            _ => String::new(),
+        };
+        format!("{pairs} pairs{more}: {} ÷ {} = {:.3}", found.other, found.base, found.ratio)
+    }
+
+    fn record(
+        &self,
+        started: String,
+        machine: Machine,
+        harness: Harness,
+        traces: Vec<Option<Trace>>,
+    ) -> Race {
+        let of = |runs: &[Run], metric| -> Spread {
+            let values: Vec<f64> =
+                counting(runs, &self.blocks).map(|run| value(run, metric)).collect();
+            spread(&values)
+        };
+        let contenders = self.filled.iter().zip(traces).enumerate().map(|(at, (filled, trace))| {
+            let denials = self.options.denials.iter().filter(|denial| denial.is_for(&label(at)));
+            Contender {
+                label: label(at),
+                command: filled.text.clone(),
+                runs: self.runs[at].clone(),
+                trace,
+                shell: self.runnables[at].shell,
+                denied: denials.map(Denial::shown).collect(),
+                parameters: filled.values.clone(),
+                failures: self.runs[at].iter().filter(|run| run.exit.status() != 0).count() as u64,
+                wall: of(&self.runs[at], Metric::Wall),
+                cpu: of(&self.runs[at], Metric::Cpu),
+            }
+        });
+        let metrics = [Metric::Wall, Metric::Cpu];
+        let compared = self
+            .pairs
+            .iter()
+            .flat_map(|pair| metrics.into_iter().map(|metric| self.comparison(*pair, metric)));
+        Race {
+            schema: Race::SCHEMA.to_owned(),
+            started,
+            machine,
+            contenders: contenders.collect(),
+            order: self.order.iter().map(|at| label(*at)).collect(),
+            comparisons: compared.collect(),
+            attributions: Vec::new(),
+            findings: Vec::new(),
+            plan: self.plan(),
+            blocks: self.blocks.clone(),
+            harness,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let options = self.options;
+        Plan {
+            min_effect: options.min_effect,
+            warmup: self.warmups(),
+            runs: options.runs,
+            max_time_ns: options.max_time.and_then(|time| u64::try_from(time.as_nanos()).ok()),
+            seed: options.seed,
+            output: match &options.output {
+                Output::Null => "null".to_owned(),
+                Output::Pipe => "pipe".to_owned(),
+                Output::File => "file".to_owned(),
+                Output::Inherit => "inherit".to_owned(),
+                Output::Path(path) => path.to_string_lossy().into_owned(),
+            },
+            cache: options.cache.name().to_owned(),
+            drop_caches: options.drop_caches,
+            prepare: options.prepare.clone(),
+            setup: options.setup.clone(),
+            cleanup: options.cleanup.clone(),
+            ignore_failure: options.ignore_failure,
+            redo: options.redo,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `iotomy.race/1`: commands run against each other, and which calls account for the difference.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Exit, Finding, Machine, Trace};
+
+/// One race. A race of one command is that command timed and traced alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Race {
+    /// Always [`Race::SCHEMA`].
+    pub schema: String,
+    /// When the race began, RFC 3339.
+    pub started: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The commands, the first being the base of comparisons.
+    pub contenders: Vec<Contender>,
+    /// The label of each timed run, in the order they were made.
+    pub order: Vec<String>,
+    /// One entry a (pair of contenders, metric).
+    pub comparisons: Vec<Comparison>,
+    /// One entry a (pair of contenders, metric); empty without traced runs.
+    pub attributions: Vec<Attribution>,
+    /// What the numbers mean.
+    pub findings: Vec<Finding>,
+    /// What was asked for.
+    #[serde(default)]
+    pub plan: Plan,
+    /// One entry a block of runs: the pairs the comparisons are of.
+    #[serde(default)]
+    pub blocks: Vec<Block>,
+    /// What the measuring itself cost here.
+    #[serde(default)]
+    pub harness: Harness,
+}
+
+impl Race {
+    /// The schema this type reads and writes.
+    pub const SCHEMA: &'static str = "iotomy.race/1";
+
+    /// The contender called `label`.
+    pub fn contender(&self, label: &str) -> Option<&Contender> {
+        self.contenders.iter().find(|contender| contender.label == label)
+    }
+}
+
+/// A command of a race.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Contender {
+    /// `A`, `B`, …
+    pub label: String,
+    /// The command as it was given, its placeholders filled in.
+    pub command: String,
+    /// Its timed, untraced runs, in the order they were made; those of redone blocks included.
+    pub runs: Vec<Run>,
+    /// A run of it that was traced, and not timed.
+    pub trace: Option<Trace>,
+    /// Whether it ran under `sh -c`.
+    #[serde(default)]
+    pub shell: bool,
+    /// The calls it was run without, as `CALL=ERRNO`.
+    #[serde(default)]
+    pub denied: Vec<String>,
+    /// The placeholders' values.
+    #[serde(default, deserialize_with = "crate::store::unique_keys")]
+    pub parameters: BTreeMap<String, String>,
+    /// Timed runs that failed.
+    #[serde(default)]
+    pub failures: u64,
+    /// Its wall time over the blocks that count.
+    #[serde(default)]
+    pub wall: Spread,
+    /// Its time on CPUs over the blocks that count.
+    #[serde(default)]
+    pub cpu: Spread,
+}
+
+/// One timed run, from just before its process was made until it had been waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// From before the process was made to the return of `wait4`.
+    pub wall_ns: u64,
+    /// On a CPU in user mode, children waited for included, as the kernel accounts it.
+    pub user_ns: u64,
+    /// The same in the kernel.
+    pub system_ns: u64,
+    /// Largest resident set.
+    pub max_rss_bytes: u64,
+    /// How it ended.
+    pub exit: Exit,
+    /// Of the wall time, what had passed when the new process called `execve`.
+    #[serde(default)]
+    pub startup_ns: u64,
+    /// Page faults served without I/O.
+    #[serde(default)]
+    pub minor_faults: u64,
+    /// Page faults that waited for I/O.
+    #[serde(default)]
+    pub major_faults: u64,
+    /// Times it was made to give up its CPU.
+    #[serde(default)]
+    pub involuntary_switches: u64,
+    /// What it wrote to standard output; absent where that was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+    /// Its block's place in [`Race::blocks`].
+    #[serde(default)]
+    pub block: u64,
+}
+
+impl Run {
+    /// Time on CPUs.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
+}
+
+/// Figures of the runs of one contender, in ns. The interval is the median's, with 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Spread {
+    /// Runs that count.
+    pub runs: u64,
+    /// The middle.
+    pub median_ns: f64,
+    /// The ends of its interval; `None` with too few runs.
+    pub ci95: Option<[f64; 2]>,
+    /// The least.
+    pub min_ns: f64,
+    /// The most.
+    pub max_ns: f64,
+    /// The arithmetic mean.
+    pub mean_ns: f64,
+    /// The standard deviation.
+    pub stddev_ns: f64,
+}
+
+/// Every contender once and, mirrored, once more; or only the first half of that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Block {
+    /// What disturbed it, each in a few words; empty for nothing.
+    pub disturbed: Vec<String>,
+    /// Whether it was made again and so does not count.
+    pub redone: bool,
+    /// The machine while it ran.
+    pub state: State,
+}
+
+/// The machine during a block. What could not be read is absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct State {
+    /// How long the block took.
+    pub wall_ns: u64,
+    /// Time other programs had on CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_cpu_ns: Option<u64>,
+    /// Time the hypervisor gave to other guests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_ns: Option<u64>,
+    /// Time in which some task of the machine waited for memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_stall_ns: Option<u64>,
+    /// The mean frequency of the CPUs at the block's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_khz: Option<u64>,
+    /// Memory that waited to be written to disks at the block's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty_bytes: Option<u64>,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// Wall time.
+    Wall,
+    /// Time on CPUs.
+    Cpu,
+}
+
+/// What a comparison says of the contender that is not the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RaceVerdict {
+    /// It takes less.
+    Faster,
+    /// It takes more.
+    Slower,
+    /// It takes the same, but for less than the least effect asked for.
+    NoDifference,
+    /// There are too few runs to say.
+    Undecided,
+}
+
+/// Two contenders compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The label of the base.
+    pub base: String,
+    /// The label of the other.
+    pub other: String,
+    /// What of.
+    pub metric: Metric,
+    /// other ÷ base, in the middle.
+    pub ratio: f64,
+    /// The interval of `ratio`, all looks together being wrong 5 times in 100; `[0, 0]` with too few
+    /// runs for any.
+    pub ci95: [f64; 2],
+    /// What follows.
+    pub verdict: RaceVerdict,
+    /// Pairs it rests on.
+    pub runs: u64,
+    /// About how many more pairs a verdict would take, where that can be foreseen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_runs: Option<u64>,
+    /// The mean of other ÷ base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ratio: Option<f64>,
+    /// Its interval, of 95 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ci95: Option<[f64; 2]>,
+}
+
+/// A difference explained: its terms and the residual add up to it exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// The label of the base; the same as `other` where one command is accounted for alone.
+    pub base: String,
+    /// The label of the other.
+    pub other: String,
+    /// What of.
+    pub metric: Metric,
+    /// other − base of the untraced medians.
+    pub delta_ns: i64,
+    /// The parts.
+    pub terms: Vec<Term>,
+    /// What the terms leave.
+    pub residual_ns: i64,
+    /// The traced run of the base, less the observer's price.
+    #[serde(default)]
+    pub traced_base_ns: u64,
+    /// The traced run of the other, less the observer's price.
+    #[serde(default)]
+    pub traced_other_ns: u64,
+}
+
+/// What a term is time of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TermKind {
+    /// On a CPU in one system call.
+    Syscall,
+    /// On a CPU outside calls and page faults.
+    User,
+    /// On a CPU in page faults; estimated from their number.
+    Faults,
+    /// Asleep, in one system call or in a page fault.
+    Blocked,
+    /// Ready to run and waiting for a CPU.
+    Runnable,
+    /// Until the program was executed.
+    Startup,
+    /// Less the time in which several threads of a side were at it at once.
+    Overlap,
+}
+
+/// A part of a difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Term {
+    /// The call's name, or what the time went to.
+    pub name: String,
+    /// What it is time of.
+    pub kind: TermKind,
+    /// other − base.
+    pub delta_ns: i64,
+    /// Calls, or page faults, of the base.
+    pub calls_base: u64,
+    /// The same of the other.
+    pub calls_other: u64,
+    /// The base's time.
+    #[serde(default)]
+    pub base_ns: i64,
+    /// The other's time.
+    #[serde(default)]
+    pub other_ns: i64,
+    /// What watching these calls cost, of the side with more of them; a difference below it is not
+    /// to be relied on.
+    #[serde(default)]
+    pub price_ns: u64,
+}
+
+/// What a race was asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Plan {
+    /// The least difference worth telling: 0.01 is 1 %.
+    pub min_effect: f64,
+    /// Untimed runs of each before the timed ones.
+    pub warmup: u64,
+    /// Timed runs of each; absent where the race ended when it was decided.
+    pub runs: Option<u64>,
+    /// The most the race was to take.
+    pub max_time_ns: Option<u64>,
+    /// What the random order was made from.
+    pub seed: u64,
+    /// Where standard output went: `null`, `pipe`, `inherit` or a file's name.
+    pub output: String,
+    /// What was done about caches: `warm`, `cold` or `asis`.
+    pub cache: String,
+    /// Whether all the machine's caches were dropped before each run.
+    pub drop_caches: bool,
+    /// Run before each run.
+    pub prepare: Option<String>,
+    /// Run once, first.
+    pub setup: Option<String>,
+    /// Run once, last.
+    pub cleanup: Option<String>,
+    /// Whether runs might fail.
+    pub ignore_failure: bool,
+    /// Disturbed blocks that might be made again.
+    pub redo: u64,
+}
+
+/// What measuring costs on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Harness {
+    /// The start-up of `sh -c`; absent where no contender runs under it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_startup_ns: Option<u64>,
+    /// A system call that does next to nothing: what entering and leaving the kernel costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_ns: Option<f64>,
+    /// A page fault that finds an empty page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault_ns: Option<f64>,
+}

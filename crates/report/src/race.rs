@@ -1,0 +1,66 @@
+//! A [`Race`] as text: who is faster and how surely, the contenders, and where the difference went.
+
+mod contenders;
+mod headline;
+mod waterfall;
+
+use iotomy_record::{Metric, Race, RaceVerdict};
+
+use crate::page::{Ink, Page};
+use crate::{Style, findings};
+
+/// The record as the text a terminal shows, ending in a line break. Any record renders.
+pub fn race(record: &Race, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.blank();
+    headline::print(&mut page, record);
+    contenders::print(&mut page, record);
+    for attribution in &record.attributions {
+        if is_worth_it(record, &attribution.base, &attribution.other, attribution.metric) {
+            waterfall::print(&mut page, record, attribution);
+        }
+    }
+    findings::print(&mut page, &record.findings);
+    print_how(&mut page, record);
+    page.finish()
+}
+
+/// What makes no difference, or none that is sure, has none to account for; where there were too few
+/// runs to be sure of anything, what there is is shown.
+fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
+    record
+        .comparisons
+        .iter()
+        .find(|found| found.base == base && found.other == other && found.metric == metric)
+        .is_none_or(|found| match found.verdict {
+            RaceVerdict::Faster | RaceVerdict::Slower => true,
+            RaceVerdict::NoDifference => false,
+            RaceVerdict::Undecided => found.ci95 == [0.0, 0.0],
+        })
+}
+
+/// What it takes to run the same race again.
+fn print_how(page: &mut Page<'_>, record: &Race) {
+    let plan = &record.plan;
+    let mut parts = vec![format!("seed {}", plan.seed)];
+    parts.push(format!("caches {}", page.name(&plan.cache, 20)));
+    if plan.drop_caches {
+        parts.push("all caches dropped".to_owned());
+    }
+    parts.push(format!("output to {}", page.name(&plan.output, 40)));
+    parts.push(match plan.warmup {
+        1 => "1 warm-up of each".to_owned(),
+        n => format!("{n} warm-ups of each"),
+    });
+    let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
+    if let Some(trace) = observers.clone().next() {
+        let name = page.name(&trace.observer.name, 20);
+        let price = crate::numbers::duration(trace.observer.cost_ns_per_call);
+        parts.push(format!("traced by {name} at {price} a call, which is taken off"));
+    }
+    page.blank();
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The answer: one line a pair of contenders, its interval and what it rests on behind it.
+
+use iotomy_record::{Comparison, Metric, Race, RaceVerdict};
+
+use crate::numbers::{counted, duration};
+use crate::page::{Ink, Page, columns};
+
+pub(super) fn print(page: &mut Page<'_>, record: &Race) {
+    if record.comparisons.is_empty() {
+        print_alone(page, record);
+    }
+    for metric in [Metric::Wall, Metric::Cpu] {
+        for found in record.comparisons.iter().filter(|found| found.metric == metric) {
+            print_comparison(page, record, found);
+        }
+    }
+}
+
+/// One command alone.
+fn print_alone(page: &mut Page<'_>, record: &Race) {
+    for one in &record.contenders {
+        let figures = &one.wall;
+        let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
+        let interval = figures.ci95.map_or_else(
+            || "too few runs for an interval".to_owned(),
+            |[low, high]| format!("95 %: {} … {}", duration(low), duration(high)),
+        );
+        let runs = counted(u128::from(figures.runs), "run", "runs");
+        let cpu = duration(one.cpu.median_ns);
+        let rest = format!("{interval} · {runs} · CPU time {cpu}");
+        print_answer(page, Ink::Bold, &answer, &rest);
+    }
+}
+
+fn print_comparison(page: &mut Page<'_>, record: &Race, found: &Comparison) {
+    let (base, other) = (page.name(&found.base, 8), page.name(&found.other, 8));
+    let has_interval = found.ci95 != [0.0, 0.0];
+    let [low, high] = found.ci95;
+    let is_cpu = found.metric == Metric::Cpu;
+    let of = if is_cpu { "the CPU time of " } else { "the time of " };
+    let quotient = format!("{other} takes {} × {of}{base}", ratio(found.ratio));
+    let over = |x: f64| if x > 0.0 { 1.0 / x } else { f64::INFINITY };
+    let (answer, ink, ends) = match found.verdict {
+        RaceVerdict::Faster if !is_cpu => {
+            let times = ratio(over(found.ratio));
+            (format!("{other} is {times} × as fast as {base}"), Ink::Green, [over(high), over(low)])
+        }
+        RaceVerdict::Faster => (quotient, Ink::Green, [low, high]),
+        RaceVerdict::Slower => (quotient, Ink::Yellow, [low, high]),
+        RaceVerdict::NoDifference => {
+            let least = record.plan.min_effect * 100.0;
+            let what = if is_cpu { "the same CPU time" } else { "the same time" };
+            let text = format!("{base} and {other} take {what}, to {} %", ratio(least));
+            (text, Ink::Bold, [low, high])
+        }
+        RaceVerdict::Undecided => (format!("undecided: {quotient}"), Ink::Bold, [low, high]),
+    };
+    let mut rest = Vec::new();
+    if has_interval {
+        rest.push(format!("95 %: {} … {}", ratio(ends[0]), ratio(ends[1])));
+    }
+    if let (Some(mean), Some([low, high]), false) = (found.mean_ratio, found.mean_ci95, is_cpu) {
+        let mut three = [mean, low, high];
+        if found.verdict == RaceVerdict::Faster {
+            three = [over(mean), over(high), over(low)];
+        }
+        let [mean, low, high] = three.map(ratio);
+        rest.push(format!("mean {mean}: {low} … {high}"));
+    }
+    if !is_cpu {
+        rest.push(pairs(record, found));
+        rest.extend(more(found, has_interval));
+    }
+    // The answers of wall time are the race's; those of CPU time stand under them.
+    let ink = if is_cpu { Ink::Plain } else { ink };
+    print_answer(page, ink, &answer, &rest.join(" · "));
+}
+
+/// The answer and what it rests on, on one line where they fit.
+fn print_answer(page: &mut Page<'_>, ink: Ink, answer: &str, rest: &str) {
+    if columns(answer) + columns(rest) + 5 <= page.width() {
+        page.line(&[(Ink::Plain, "  "), (ink, answer), (Ink::Plain, "   "), (Ink::Plain, rest)]);
+    } else {
+        page.wrapped(&[(Ink::Plain, "  ")], ink, answer);
+        page.wrapped(&[(Ink::Plain, "    ")], Ink::Plain, rest);
+    }
+}
+
+fn pairs(record: &Race, found: &Comparison) -> String {
+    let redone = record.blocks.iter().filter(|block| block.redone).count();
+    let pairs = counted(u128::from(found.runs), "pair", "pairs");
+    match redone {
+        0 => format!("{pairs} in random order"),
+        n => format!("{pairs} in random order, {} redone", counted(n as u128, "block", "blocks")),
+    }
+}
+
+/// What it would take to decide.
+fn more(found: &Comparison, has_interval: bool) -> Option<String> {
+    match (found.verdict, found.more_runs) {
+        (RaceVerdict::Undecided, _) if !has_interval => {
+            Some("too few to be sure of anything: give -r 12 or more".to_owned())
+        }
+        (RaceVerdict::Undecided, Some(more)) => {
+            let runs = found.runs.saturating_add(more);
+            Some(format!("about {more} more would tell (-r {runs})"))
+        }
+        (RaceVerdict::Undecided, None) => {
+            Some("the runs differ too much to foresee how many more would tell".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A ratio with as many digits as tell something.
+fn ratio(x: f64) -> String {
+    match x {
+        x if !x.is_finite() => "∞".to_owned(),
+        x if x >= 100.0 => crate::numbers::figure(x),
+        x if x >= 10.0 => format!("{x:.1}"),
+        x if (0.9..1.1).contains(&x) && (x - 1.0).abs() > 1e-9 => format!("{x:.3}"),
+        x if x >= 0.1 => format!("{x:.2}"),
+        x => format!("{x:.4}"),
+    }
+}

@@ -1,0 +1,230 @@
+use iotomy_record::*;
+use proptest::prelude::*;
+
+use super::*;
+use crate::page::columns;
+
+fn spread(median: f64) -> Spread {
+    Spread {
+        runs: 28,
+        median_ns: median,
+        ci95: Some([median * 0.985, median * 1.02]),
+        min_ns: median * 0.95,
+        max_ns: median * 1.1,
+        mean_ns: median * 1.01,
+        stddev_ns: median * 0.03,
+    }
+}
+
+fn contender(label: &str, command: &str, ms: f64) -> Contender {
+    Contender {
+        label: label.into(),
+        command: command.into(),
+        runs: vec![],
+        trace: None,
+        shell: command.contains('>'),
+        denied: vec![],
+        parameters: Default::default(),
+        failures: 0,
+        wall: spread(ms * 1e6),
+        cpu: spread(ms * 0.9e6),
+    }
+}
+
+fn comparison(metric: Metric, ratio: f64, verdict: RaceVerdict) -> Comparison {
+    Comparison {
+        base: "A".into(),
+        other: "B".into(),
+        metric,
+        ratio,
+        ci95: [ratio * 0.97, ratio * 1.03],
+        verdict,
+        runs: 28,
+        more_runs: None,
+        mean_ratio: Some(ratio * 1.001),
+        mean_ci95: Some([ratio * 0.98, ratio * 1.02]),
+    }
+}
+
+fn term(name: &str, kind: TermKind, [a, b]: [f64; 2], calls: [u64; 2]) -> Term {
+    let (base_ns, other_ns) = ((a * 1e6) as i64, (b * 1e6) as i64);
+    Term {
+        name: name.into(),
+        kind,
+        delta_ns: other_ns - base_ns,
+        calls_base: calls[0],
+        calls_other: calls[1],
+        base_ns,
+        other_ns,
+        price_ns: calls[0].max(calls[1]) * 200,
+    }
+}
+
+fn attribution(metric: Metric, delta_ms: f64, terms: Vec<Term>) -> Attribution {
+    let delta_ns = (delta_ms * 1e6) as i64;
+    let explained: i64 = terms.iter().map(|term| term.delta_ns).sum();
+    Attribution {
+        base: "A".into(),
+        other: "B".into(),
+        metric,
+        delta_ns,
+        terms,
+        residual_ns: delta_ns - explained,
+        traced_base_ns: 538_000_000,
+        traced_other_ns: 391_000_000,
+    }
+}
+
+fn dd_and_cat() -> Race {
+    use TermKind::*;
+    let terms = vec![
+        term("read", Syscall, [128.0, 0.02], [9, 1]),
+        term("write", Syscall, [264.0, 245.0], [8, 8]),
+        term("mmap", Syscall, [0.1, 16.0], [12, 20]),
+        term("waiting for a CPU", Runnable, [9.0, 1.0], [0, 0]),
+        term("write", Blocked, [2.0, 3.0], [8, 8]),
+        term("fadvise64", Syscall, [0.0, 0.001], [0, 16]),
+        term("user", User, [1.0, 1.01], [0, 0]),
+        term("start-up", Startup, [0.3, 1.2], [0, 0]),
+    ];
+    let mut race = Race {
+        schema: Race::SCHEMA.into(),
+        started: "2025-03-01T10:20:30Z".into(),
+        machine: Machine::default(),
+        contenders: vec![
+            contender("A", "dd if=f of=g bs=8M", 531.0),
+            contender("B", "cat f > g", 387.0),
+        ],
+        order: vec![],
+        comparisons: vec![
+            comparison(Metric::Wall, 0.73, RaceVerdict::Faster),
+            comparison(Metric::Cpu, 0.71, RaceVerdict::Faster),
+        ],
+        attributions: vec![
+            attribution(Metric::Wall, -144.0, terms.clone()),
+            attribution(Metric::Cpu, -140.0, terms[..3].to_vec()),
+        ],
+        findings: vec![],
+        plan: Plan {
+            min_effect: 0.01,
+            warmup: 1,
+            seed: 42,
+            output: "pipe".into(),
+            cache: "warm".into(),
+            ..Plan::default()
+        },
+        blocks: vec![Block::default(); 15],
+        harness: Harness {
+            shell_startup_ns: Some(900_000),
+            fault_ns: Some(500.0),
+            call_ns: Some(80.0),
+        },
+    };
+    race.blocks[3].redone = true;
+    race
+}
+
+fn with(ratio: f64, verdict: RaceVerdict) -> Race {
+    let mut race = dd_and_cat();
+    race.comparisons = vec![comparison(Metric::Wall, ratio, verdict)];
+    race
+}
+
+fn rendered(record: &Race) -> String {
+    race(record, &Style::default())
+}
+
+macro_rules! golden {
+    ($test:ident, $text:expr) => {
+        #[test]
+        fn $test() {
+            insta::assert_snapshot!($text);
+        }
+    };
+}
+
+golden!(a_faster_one, rendered(&dd_and_cat()));
+golden!(a_slower_one, rendered(&with(1.37, RaceVerdict::Slower)));
+golden!(no_difference, rendered(&with(1.002, RaceVerdict::NoDifference)));
+golden!(undecided, {
+    let mut race = with(0.98, RaceVerdict::Undecided);
+    race.comparisons[0].more_runs = Some(40);
+    rendered(&race)
+});
+golden!(too_few_runs, {
+    let mut race = with(0.98, RaceVerdict::Undecided);
+    race.comparisons[0].ci95 = [0.0, 0.0];
+    race.comparisons[0].mean_ratio = None;
+    race.contenders[0].wall.ci95 = None;
+    rendered(&race)
+});
+golden!(alone, {
+    let mut race = dd_and_cat();
+    race.contenders.pop();
+    race.comparisons.clear();
+    for found in &mut race.attributions {
+        "A".clone_into(&mut found.other);
+        found.delta_ns = 531_000_000;
+        for term in &mut found.terms {
+            (term.other_ns, term.base_ns, term.delta_ns) = (term.base_ns, 0, term.base_ns);
+            (term.calls_other, term.calls_base) = (term.calls_base, 0);
+        }
+        let sum: i64 = found.terms.iter().map(|term| term.delta_ns).sum();
+        found.residual_ns = found.delta_ns - sum;
+    }
+    rendered(&race)
+});
+golden!(denied_and_failing, {
+    let mut race = dd_and_cat();
+    race.contenders[1].denied = vec!["copy_file_range=ENOSYS".into()];
+    race.contenders[1].failures = 2;
+    race.attributions.clear();
+    rendered(&race)
+});
+golden!(ascii, race(&dd_and_cat(), &Style { unicode: false, ..Style::default() }));
+golden!(narrow, race(&dd_and_cat(), &Style { width: 60, ..Style::default() }));
+
+#[test]
+fn shares_of_the_terms_add_up_to_the_whole() {
+    let text = rendered(&dd_and_cat());
+    let rows = text.lines().skip_while(|l| !l.contains("where")).skip(4);
+    let mut sum = 0.0;
+    for row in rows {
+        let Some((before, _)) = row.split_once(" %") else { panic!("{row}") };
+        let share: f64 = before.split_whitespace().last().unwrap().parse().unwrap();
+        if row.contains("difference") {
+            assert_eq!(share, 100.0);
+            assert!((sum - 100.0f64).abs() < 0.6, "{sum}: {text}");
+            return;
+        }
+        sum += share;
+    }
+    panic!("{text}");
+}
+
+#[test]
+fn a_saved_record_renders_as_the_one_that_was_saved() {
+    let record = dd_and_cat();
+    let mut bytes = Vec::new();
+    store::write_race(&record, &mut bytes).unwrap();
+    let loaded = store::parse_race(&bytes).unwrap();
+    assert_eq!(loaded, record);
+    assert_eq!(rendered(&loaded), rendered(&record));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_record_renders_within_its_width(
+        record in arbitrary::race(), width in 0usize..200, unicode: bool,
+    ) {
+        let text = race(&record, &Style { color: false, unicode, width });
+        prop_assert!(unicode || text.is_ascii());
+        for line in text.lines() {
+            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            prop_assert!(columns(line) <= width.max(20), "{line:?}");
+            prop_assert!(!line.ends_with(' '), "{line:?}");
+        }
+    }
+}

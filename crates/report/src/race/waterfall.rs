@@ -1,0 +1,327 @@
+//! Where a difference went: its terms, the largest first, down to the residual.
+
+use iotomy_record::{Attribution, Metric, Race, Term, TermKind};
+
+use crate::numbers::{decimals_for, fixed, share, thousands};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table, bar};
+
+/// Columns of the longest bar.
+const BAR: usize = 18;
+
+/// Terms that get a row, and the share of the whole movement below which none does.
+const ROWS: usize = 8;
+const SMALL: u128 = 100;
+
+pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
+    if found.terms.is_empty() {
+        return;
+    }
+    let alone = found.base == found.other;
+    let inflated = [&found.base, &found.other].into_iter().any(|label| {
+        let trace = record.contender(label).and_then(|one| one.trace.as_ref());
+        trace.is_some_and(|trace| trace.observer.times_inflated || trace.ledger.is_empty())
+    });
+    if inflated {
+        if found.metric == Metric::Wall {
+            print_counts(page, found, alone);
+        }
+        return;
+    }
+    let ms = |ns: i128| ns as f64 / 1e6;
+    let moved: u128 = found.terms.iter().map(|term| u128::from(term.delta_ns.unsigned_abs())).sum();
+    let moved = moved + u128::from(found.residual_ns.unsigned_abs());
+    let largest = found.terms.iter().map(|term| term.delta_ns.unsigned_abs()).max().unwrap_or(0);
+    let largest = largest.max(found.residual_ns.unsigned_abs());
+    let decimals = decimals_for(ms(i128::from(largest.max(found.delta_ns.unsigned_abs()))));
+    let shown = rows(&found.terms, moved);
+    let title = title(page, found, alone, decimals);
+    page.blank();
+    let of = format!("  {title}");
+    page.line(&[(Ink::Bold, &of)]);
+    if let Some(sentence) = replaced(page, found, decimals) {
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &sentence);
+    }
+    let mut table = Table::new(&columns(found, alone));
+    for term in &found.terms[..shown] {
+        let delta = i128::from(term.delta_ns);
+        table.push(Row {
+            cells: cells(
+                page,
+                found,
+                alone,
+                decimals,
+                Line {
+                    name: name(page, term),
+                    counts: Some((term.calls_base, term.calls_other)).filter(|_| counts(term)),
+                    delta,
+                    largest,
+                },
+            ),
+            remarks: remarks(found, term, alone),
+            ink: Ink::Plain,
+        });
+    }
+    let rest: i128 = found.terms[shown..].iter().map(|term| i128::from(term.delta_ns)).sum();
+    let hidden = found.terms.len() - shown;
+    let mut ends = vec![("residual".to_owned(), i128::from(found.residual_ns), Ink::Plain)];
+    if hidden > 0 {
+        ends.insert(0, (format!("other terms ({hidden})"), rest, Ink::Plain));
+    }
+    let whole = if alone { "all of it" } else { "difference" };
+    ends.push((whole.to_owned(), i128::from(found.delta_ns), Ink::Bold));
+    for (name, delta, ink) in ends {
+        let bars = if ink == Ink::Bold { u64::MAX } else { largest };
+        let line = Line { name, counts: None, delta, largest: bars };
+        table.push(Row { cells: cells(page, found, alone, decimals, line), ink, ..Row::default() });
+    }
+    table.print(page);
+    print_notes(page, found, alone);
+}
+
+/// What goes into a row.
+struct Line {
+    name: String,
+    counts: Option<(u64, u64)>,
+    delta: i128,
+    /// What the longest bar stands for; of `u64::MAX`, there is none.
+    largest: u64,
+}
+
+/// Every label there is: heads of columns are known beforehand.
+const LABELS: [&str; 26] = [
+    "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q", "R", "S",
+    "T", "U", "V", "W", "X", "Y", "Z",
+];
+
+fn head(label: &str, otherwise: &'static str) -> &'static str {
+    LABELS.iter().find(|known| **known == label).copied().unwrap_or(otherwise)
+}
+
+fn columns(found: &Attribution, alone: bool) -> [Column; 6] {
+    let delta = if alone { "ms" } else { "Δ ms" };
+    [
+        Column::text("", 9),
+        Column::number(if alone { "" } else { head(&found.base, "base") }, "calls", 6),
+        Column::number(if alone { "" } else { head(&found.other, "other") }, "calls", 6),
+        Column::number(delta, "", 8),
+        Column::number("share", "", 7),
+        Column::text("", 1),
+    ]
+}
+
+fn cells(
+    page: &Page<'_>,
+    found: &Attribution,
+    alone: bool,
+    decimals: usize,
+    line: Line,
+) -> Vec<String> {
+    let count = |n: u64| thousands(u128::from(n));
+    let (base, other) = line.counts.map_or_else(Default::default, |(base, other)| {
+        (if alone { String::new() } else { count(base) }, count(other))
+    });
+    let delta = fixed(line.delta as f64 / 1e6, decimals);
+    // Shares are of the difference: what is against it is below 0.
+    let whole = u128::from(found.delta_ns.unsigned_abs());
+    let part = line.delta * i128::from(found.delta_ns.signum());
+    let bars = match line.largest {
+        u64::MAX => String::new(),
+        largest => bar(
+            i128::try_from(line.delta.unsigned_abs()).unwrap_or(i128::MAX),
+            u128::from(largest),
+            BAR,
+            page.unicode(),
+        ),
+    };
+    let signed = if !alone && line.delta > 0 { format!("+{delta}") } else { delta };
+    // A share of a difference that is next to nothing says nothing.
+    let says_nothing = part.unsigned_abs() > whole.saturating_mul(10);
+    let share = if says_nothing { String::new() } else { share(part, whole) };
+    vec![line.name, base, other, signed, share, bars]
+}
+
+/// How many terms get a row.
+fn rows(terms: &[Term], moved: u128) -> usize {
+    let large = |term: &&Term| u128::from(term.delta_ns.unsigned_abs()) * SMALL >= moved;
+    let shown = terms.iter().take(ROWS).take_while(large).count().max(1).min(terms.len());
+    // A row "1 more" takes the place of the row itself.
+    if shown + 1 == terms.len() { terms.len() } else { shown }
+}
+
+fn title(page: &Page<'_>, found: &Attribution, alone: bool, decimals: usize) -> String {
+    let what = match found.metric {
+        Metric::Wall => "",
+        Metric::Cpu => " of CPU time",
+    };
+    let (base, other) = (page.name(&found.base, 8), page.name(&found.other, 8));
+    let ms = fixed(found.delta_ns as f64 / 1e6, decimals);
+    match alone {
+        true => format!("where {ms} ms{what} go"),
+        false if found.delta_ns > 0 => format!("where +{ms} ms{what} come from, {base} → {other}"),
+        false => format!("where {ms} ms{what} went, {base} → {other}"),
+    }
+}
+
+fn name(page: &Page<'_>, term: &Term) -> String {
+    let name = page.name(&term.name, 28);
+    match term.kind {
+        TermKind::Blocked => format!("{name}, asleep"),
+        _ => name,
+    }
+}
+
+fn counts(term: &Term) -> bool {
+    matches!(term.kind, TermKind::Syscall | TermKind::Blocked | TermKind::Faults)
+        && term.calls_base.saturating_add(term.calls_other) > 0
+}
+
+/// On which side only, what a call costs, and whether the number can be trusted.
+fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if counts(term) && !alone {
+        match (term.calls_base, term.calls_other) {
+            (0, _) => remarks.push(format!("only in {}", head(&found.other, "the other"))),
+            (_, 0) => remarks.push(format!("only in {}", head(&found.base, "the base"))),
+            _ => {}
+        }
+    }
+    if term.kind == TermKind::Syscall && term.delta_ns.unsigned_abs() < term.price_ns {
+        remarks.push("below the price of watching".to_owned());
+    }
+    remarks
+}
+
+/// Calls that stand for each other: a program makes one where another makes the other.
+const FAMILIES: &[&[&str]] = &[
+    &[
+        "read",
+        "pread64",
+        "readv",
+        "preadv",
+        "preadv2",
+        "mmap",
+        "recvfrom",
+        "recvmsg",
+        "splice",
+        "sendfile",
+        "copy_file_range",
+        "io_uring_enter",
+    ],
+    &[
+        "write",
+        "pwrite64",
+        "writev",
+        "pwritev",
+        "pwritev2",
+        "sendto",
+        "sendmsg",
+        "splice",
+        "vmsplice",
+        "sendfile",
+        "copy_file_range",
+        "io_uring_enter",
+    ],
+    &["select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "io_uring_enter"],
+    &["stat", "lstat", "fstat", "newfstatat", "statx"],
+    &["fork", "vfork", "clone", "clone3"],
+    &["open", "openat", "openat2"],
+];
+
+/// How many times as long a call takes on the side whose call it is, for it to be that.
+const MOSTLY: i64 = 4;
+
+/// The call of one side that took the place of another's, where one did.
+fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) -> Option<String> {
+    let calls = || found.terms.iter().filter(|term| term.kind == TermKind::Syscall);
+    let lead = calls().next()?;
+    let is_of = |one: i64, other: i64| one > other.saturating_mul(MOSTLY);
+    let in_base = is_of(lead.base_ns, lead.other_ns);
+    if found.base == found.other || in_base == is_of(lead.other_ns, lead.base_ns) {
+        return None;
+    }
+    let took_over = |term: &&Term| match in_base {
+        true => is_of(term.other_ns, term.base_ns),
+        false => is_of(term.base_ns, term.other_ns),
+    };
+    let partner = calls().filter(took_over).find(|term| {
+        term.delta_ns.unsigned_abs() > lead.delta_ns.unsigned_abs() / 50
+            && FAMILIES
+                .iter()
+                .any(|all| all.contains(&lead.name.as_str()) && all.contains(&term.name.as_str()))
+    })?;
+    let (from, to) = if in_base { (lead, partner) } else { (partner, lead) };
+    let both = i128::from(lead.delta_ns) + i128::from(partner.delta_ns);
+    let ms = |ns: i128| fixed(ns as f64 / 1e6, decimals);
+    let part = share(
+        both * i128::from(found.delta_ns.signum()),
+        u128::from(found.delta_ns.unsigned_abs()),
+    );
+    let each = |ns: i64, calls: u64| crate::numbers::duration(ns as f64 / calls.max(1) as f64);
+    Some(format!(
+        "{} → {}: {} ms of {} ms{}; {} calls of {} become {} of {}",
+        page.name(&from.name, 28),
+        page.name(&to.name, 28),
+        ms(both),
+        ms(i128::from(found.delta_ns)),
+        if part.is_empty() { part } else { format!(", {part}") },
+        thousands(u128::from(from.calls_base)),
+        each(from.base_ns, from.calls_base),
+        thousands(u128::from(to.calls_other)),
+        each(to.other_ns, to.calls_other),
+    ))
+}
+
+fn print_notes(page: &mut Page<'_>, found: &Attribution, alone: bool) {
+    if found.metric == Metric::Cpu {
+        return;
+    }
+    let has = |kind| found.terms.iter().any(|term| term.kind == kind && term.delta_ns != 0);
+    let mut notes = Vec::new();
+    let traced = |ns: u64| crate::numbers::duration(ns as f64);
+    notes.push(match alone {
+        true => format!("the traced run took {}", traced(found.traced_other_ns)),
+        false => format!(
+            "the traced runs took {} and {}",
+            traced(found.traced_base_ns),
+            traced(found.traced_other_ns)
+        ),
+    });
+    if has(TermKind::Faults) {
+        notes.push("page faults are their number times what one costs here".to_owned());
+    }
+    if has(TermKind::Overlap) {
+        notes.push(
+            "side by side: what several processes or threads did at once counts once".to_owned(),
+        );
+    }
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &notes.join(" · "));
+}
+
+/// Where the observer cannot time calls: how often each was made.
+fn print_counts(page: &mut Page<'_>, found: &Attribution, alone: bool) {
+    let mut terms: Vec<&Term> = found.terms.iter().collect();
+    terms.sort_by_key(|term| std::cmp::Reverse(term.calls_base.abs_diff(term.calls_other)));
+    let shown = if terms.len() <= ROWS + 1 { terms.len() } else { ROWS };
+    page.blank();
+    let title = if alone { "  calls" } else { "  calls of both, those that differ most first" };
+    page.line(&[(Ink::Bold, title)]);
+    let mut table = Table::new(&columns(found, alone)[..3]);
+    for term in &terms[..shown] {
+        let count = |n: u64| thousands(u128::from(n));
+        let base = if alone { String::new() } else { count(term.calls_base) };
+        table.push(Row {
+            cells: vec![page.name(&term.name, 28), base, count(term.calls_other)],
+            remarks: remarks(found, &Term { price_ns: 0, ..(*term).clone() }, alone),
+            ink: Ink::Plain,
+        });
+    }
+    table.print(page);
+    if shown < terms.len() {
+        let text = format!("  … {} more", terms.len() - shown);
+        page.line(&[(Ink::Dim, &text)]);
+    }
+    let note = "this observer slows calls too much to tell their times, so the difference is not accounted \
+                for; as root, bpf does";
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
+}
