@@ -1,9 +1,11 @@
 //! One end of a copy: a descriptor, and what is known of it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
+use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 /// What a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,6 +157,15 @@ impl<'fd> End<'fd> {
     /// The magic number of its file system, 0 when unknown.
     pub fn magic(&self) -> u64 {
         self.magic
+    }
+
+    /// Whether it is a connection by IP whose other end is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let ip = |address: SocketAddrAny| SocketAddr::try_from(address).ok().map(|a| a.ip());
+        self.kind == Kind::Socket
+            && getpeername(self.fd).ok().flatten().and_then(ip).is_some_and(|peer| {
+                peer.is_loopback() || Some(peer) == getsockname(self.fd).ok().and_then(ip)
+            })
     }
 
     /// Whether it is the null device, which takes everything and looks at nothing.

@@ -282,6 +282,7 @@ fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
         (From::File(0), To::Pipe, plain, "splice"),
         (From::File(0), To::Pipe, by_value, "read-write"),
         (From::File(0), To::Unix, plain, "sendfile"),
+        (From::File(0), To::Tcp, plain, "mmap-write"),
         (From::File(0), To::Unix, by_value, "read-write"),
         (From::Pipe, To::Pipe, plain, "splice"),
         (From::Pipe, To::File, plain, "splice"),
