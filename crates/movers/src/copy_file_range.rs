@@ -100,12 +100,16 @@ impl Mover for CopyFileRange {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        let start = match Positions::of(source, target) {
+        // Where nothing can be shared, nothing is to be asked about it.
+        let start = match may_share(target).then(|| Positions::of(source, target)).transpose() {
             Ok(start) => start,
             Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
         };
         let call = |want| copy_file_range(source.fd(), None, target.fd(), None, want);
-        let figures = |before, bytes| traffic(source, target, start.behind(before), bytes);
+        let figures = |before, bytes| match start {
+            Some(start) => traffic(source, target, start.behind(before), bytes),
+            None => Traffic { copied: bytes, ..Traffic::default() },
+        };
         repeat(&DECLARATION, source, target, job, call, figures)
     }
 }
