@@ -119,10 +119,8 @@ impl Contender {
 /// Where the programs are.
 #[derive(Debug, Clone)]
 pub(crate) struct Tools {
-    /// iotomy, or the example `carry` of the movers' library.
+    /// iotomy.
     pub(crate) iotomy: PathBuf,
-    /// Whether it is `carry`.
-    pub(crate) is_carry: bool,
     /// uutils' one program.
     pub(crate) uutils: PathBuf,
 }
@@ -167,7 +165,7 @@ impl Contender {
         let program = self.tool.program(tools);
         match self.tool {
             Tool::Iotomy => {
-                self.iotomy_arguments(tools, work, count, &mut add);
+                self.iotomy_arguments(work, count, &mut add);
             }
             Tool::UuCat => add("cat"),
             Tool::UuCp => add("cp"),
@@ -199,9 +197,6 @@ impl Contender {
             Tool::Iotomy => {
                 arguments.push(from.unwrap_or(dash).into());
                 arguments.push(to.unwrap_or(dash).into());
-                if let (true, Some(count)) = (tools.is_carry, count) {
-                    arguments.push(count.to_string().into());
-                }
             }
             Tool::Dd => {
                 arguments.extend(from.map(|path| prefixed("if=", path)));
@@ -230,37 +225,21 @@ impl Contender {
         Line { program: self.tool.program(tools).to_owned(), arguments, ..Line::default() }
     }
 
-    fn iotomy_arguments(
-        &self,
-        tools: &Tools,
-        work: Work<'_>,
-        count: Option<u64>,
-        add: &mut impl FnMut(&str),
-    ) {
-        if !tools.is_carry {
-            add("copy");
-            if let Some(count) = count {
-                add(&format!("--count={count}"));
-            }
+    fn iotomy_arguments(&self, work: Work<'_>, count: Option<u64>, add: &mut impl FnMut(&str)) {
+        add("copy");
+        if let Some(count) = count {
+            add(&format!("--count={count}"));
         }
         if work.route.sharing == Sharing::Never {
             add("--reflink=never");
         }
         let Some(Variant { mover, options }) = &self.mover else {
-            if tools.is_carry {
-                add("auto");
-            }
             return;
         };
         for option in options {
             add(option);
         }
-        if tools.is_carry {
-            add("--run");
-            add(mover);
-        } else {
-            add(&format!("--mover={mover}"));
-        }
+        add(&format!("--mover={mover}"));
     }
 }
 
@@ -270,7 +249,7 @@ mod tests {
     use crate::volumes::FileSystem;
 
     fn line(contender: &Contender, source: Source, target: Target) -> (String, bool) {
-        let tools = Tools { iotomy: "iotomy".into(), is_carry: false, uutils: "coreutils".into() };
+        let tools = Tools { iotomy: "iotomy".into(), uutils: "coreutils".into() };
         let route = Route { files: FileSystem::Tmpfs, source, target, sharing: Sharing::None };
         let (source, target) = (Path::new("a"), Path::new("b"));
         let line = contender.line(&tools, Work { route, bytes: 1 << 20, source, target });

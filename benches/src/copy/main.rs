@@ -40,7 +40,7 @@ use crate::volumes::Workshop;
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
-    /// The iotomy to measure, or the example `carry` of the movers
+    /// The iotomy to measure
     #[arg(long, value_name = "FILE", default_value = "target/release/iotomy")]
     iotomy: PathBuf,
 
@@ -164,9 +164,8 @@ fn tools(args: &Args) -> Result<Tools> {
     let iotomy = args.iotomy.canonicalize().with_context(|| {
         format!("cannot find {}; build it with `make build`", args.iotomy.display())
     })?;
-    let is_carry = iotomy.file_name().is_some_and(|name| name == "carry");
     let uutils = args.uutils.canonicalize().unwrap_or_else(|_| args.uutils.clone());
-    Ok(Tools { iotomy, is_carry, uutils })
+    Ok(Tools { iotomy, uutils })
 }
 
 /// Source, target, an image and what is written back to it are all in memory.
@@ -204,8 +203,6 @@ fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
 
 /// Of iotomy and its peers, each in a line.
 fn versions(tools: &Tools) -> Vec<String> {
-    let carry = "carry, the example of the movers".to_owned();
-    let iotomy = if tools.is_carry { Some(carry) } else { version(&tools.iotomy) };
-    let programs = [Path::new("cp"), Path::new("pv"), &tools.uutils];
-    iotomy.into_iter().chain(programs.into_iter().filter_map(version)).collect()
+    let programs = [&tools.iotomy, Path::new("cp"), Path::new("pv"), &tools.uutils];
+    programs.into_iter().filter_map(version).collect()
 }

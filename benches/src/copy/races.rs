@@ -159,7 +159,7 @@ impl Plan<'_> {
         progress(&name);
         let mut contenders = vec![(Contender::plain(Tool::Iotomy), Role::Ours)];
         if self.sweep {
-            contenders.extend(variants(route, self.tools.is_carry).into_iter().map(of_mover));
+            contenders.extend(variants(route).into_iter().map(of_mover));
         }
         for tool in self.peers.iter().copied().filter(|tool| tool.serves(route)) {
             let contender = match tool {
@@ -209,9 +209,6 @@ impl Plan<'_> {
         }
         let tools = self.copiers();
         let mut lanes = self.lanes(&tools);
-        if self.tools.is_carry {
-            lanes[0].skipped = Some("carry copies one file".to_owned());
-        }
         race(&mut lanes, self.blocks, order, |number, _| {
             runner.many(tools[number], &from, &names)
         })?;

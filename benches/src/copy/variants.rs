@@ -7,7 +7,7 @@ use crate::route::{Route, Sharing, Source, Target};
 
 /// Every mover with every choice worth trying on a route. Those that turn out not to serve it are
 /// skipped with their reason.
-pub(crate) fn variants(route: Route, is_carry: bool) -> Vec<Variant> {
+pub(crate) fn variants(route: Route) -> Vec<Variant> {
     let mut variants = Vec::new();
     for mover in MOVERS {
         let Declaration { name, calls, .. } = *mover.declaration();
@@ -15,7 +15,7 @@ pub(crate) fn variants(route: Route, is_carry: bool) -> Vec<Variant> {
         if calls.is_empty() || !worth_trying(name, route) {
             continue;
         }
-        for options in choices(name, route, is_carry) {
+        for options in choices(name, route) {
             let options = options.split_whitespace().map(|option| format!("--{option}"));
             variants.push(Variant { mover: name, options: options.collect() });
         }
@@ -37,7 +37,7 @@ fn worth_trying(name: &str, route: Route) -> bool {
     }
 }
 
-fn choices(name: &str, route: Route, is_carry: bool) -> &'static [&'static str] {
+fn choices(name: &str, route: Route) -> &'static [&'static str] {
     let files = route.source == Source::File && route.target == Target::File;
     match name {
         "read-write" => &[
@@ -61,7 +61,6 @@ fn choices(name: &str, route: Route, is_carry: bool) -> &'static [&'static str] 
             "threads=4 block-size=262144",
         ],
         "vmsplice" => &["block-size=65536", "block-size=262144", "block-size=1048576"],
-        "mmap-write" if is_carry => &["", "populate", "huge-pages"],
         "direct" => &["block-size=1048576"],
         _ => &[""],
     }
@@ -75,9 +74,8 @@ mod tests {
     fn every_mover_that_moves_is_tried_on_some_route() {
         for mover in MOVERS {
             let name = mover.declaration().name;
-            let tried = Route::ALL
-                .iter()
-                .any(|route| variants(*route, false).iter().any(|one| one.mover == name));
+            let tried =
+                Route::ALL.iter().any(|route| variants(*route).iter().any(|one| one.mover == name));
             assert_eq!(tried, !mover.declaration().calls.is_empty(), "{name}");
         }
     }
