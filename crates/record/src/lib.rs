@@ -13,6 +13,7 @@ mod machine;
 mod printable;
 mod race;
 pub mod store;
+mod sweep;
 mod trace;
 
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
@@ -24,6 +25,7 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
+pub use sweep::{About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
     SortKey, Trace, Verdict, View,
