@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),
+        Verb::Lab(args) => verbs::lab::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
     };

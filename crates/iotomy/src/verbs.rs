@@ -3,6 +3,7 @@
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;
 pub(crate) mod show;

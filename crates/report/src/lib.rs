@@ -12,12 +12,14 @@ mod page;
 mod quantize;
 mod race;
 mod signals;
+mod sweep;
 mod table;
 mod trace;
 
 pub use limits::limits;
 pub use numbers::{bytes, duration, thousands};
 pub use race::race;
+pub use sweep::sweep;
 pub use trace::trace;
 
 /// How text is to look.

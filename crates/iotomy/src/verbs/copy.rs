@@ -10,7 +10,7 @@ mod list;
 mod options;
 mod preserve;
 mod progress;
-mod sizes;
+pub(super) mod sizes;
 mod source;
 mod target;
 mod transfer;

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
         }
         // A race has its own tables, which these options do not change.
         Record::Race(race) => iotomy_report::race(&race, &style),
+        Record::Sweep(sweep) => iotomy_report::sweep(&sweep, &style),
         Record::Limits(limits) => iotomy_report::limits(&limits, &style),
     };
     let here = std::env::current_dir().unwrap_or_default();
