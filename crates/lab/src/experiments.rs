@@ -65,7 +65,7 @@ impl Size {
     /// may take.
     pub fn max_time(self) -> Option<Duration> {
         match self {
-            Self::Quick => Some(Duration::from_secs(14)),
+            Self::Quick => Some(Duration::from_secs(12)),
             Self::Default => Some(Duration::from_secs(150)),
             Self::Full => None,
         }
@@ -204,6 +204,8 @@ pub enum Fold {
     Mean,
     /// For times: the middle.
     Median,
+    /// For times of few runs: the least, as others at work only add to it.
+    Least,
 }
 
 /// A claim, and the test that decides it.
@@ -285,7 +287,8 @@ pub trait Bench {
     /// Why it could not be measured, or not further.
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip>;
 
-    /// What is counted once and not timed: extras of the whole case, from a run that is watched.
+    /// What is counted and not timed: extras of the case, from runs that are watched. One that comes
+    /// several times has several samples.
     ///
     /// # Errors
     /// Why it could not be.

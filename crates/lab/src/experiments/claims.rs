@@ -153,7 +153,8 @@ pub(super) fn digits(x: f64) -> String {
     match x.abs() {
         size if size >= 100.0 => grouped(x),
         size if size >= 10.0 => format!("{x:.1}"),
-        size if size >= 0.1 || size == 0.0 => format!("{x:.2}"),
+        0.0 => "0".to_owned(),
+        size if size >= 0.1 => format!("{x:.2}"),
         _ => format!("{x:.4}"),
     }
 }
@@ -235,7 +236,7 @@ mod tests {
     fn numbers_in_sentences_have_few_digits() {
         assert_eq!(
             [0.0, 0.01234, 0.5, 12.34, 1_234.5].map(digits),
-            ["0.00", "0.0123", "0.50", "12.3", "1,234"]
+            ["0", "0.0123", "0.50", "12.3", "1,234"]
         );
         assert_eq!(
             [12.0, 1_500.0, 2.5e6, 3e9].map(time),

@@ -329,8 +329,10 @@ impl Track {
             let case = &mut self.sweep.cases[at];
             match found {
                 Ok(found) => {
-                    let finite = found.into_iter().filter(|(_, value)| value.is_finite());
-                    case.extra.extend(finite.map(|(name, value)| (name.to_owned(), value)));
+                    for (name, value) in found.into_iter().filter(|(_, value)| value.is_finite()) {
+                        case.extra_samples.entry(name.to_owned()).or_default().push(value);
+                    }
+                    case.extra = folded(self.declared, case);
                 }
                 Err(Skip(reason)) => case.note = Some(format!("not watched: {reason}")),
             }
@@ -394,6 +396,7 @@ fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f64> {
         let value = match fold_of(name)?.fold {
             Fold::Mean => mean(samples),
             Fold::Median => median(samples),
+            Fold::Least => Summary::of(samples).map(|of| of.min),
         };
         Some((name.clone(), value?))
     };

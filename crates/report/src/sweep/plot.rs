@@ -106,8 +106,8 @@ pub(super) fn print(page: &mut Page<'_>, grid: &Grid<'_>) {
     let name = page.name(&along.name, NAME);
     let unit = if scale.unit.is_empty() { String::new() } else { format!("{} ", scale.unit) };
     let metric = page.name(cases.first().map_or("", |case| case.metric.as_str()), 60);
-    let text = format!("{legend}   {metric}, {unit}over {name}{logs}");
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, text.trim_start());
+    let text = format!("{legend} · {metric}, {unit}over {name}{logs}");
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, text.trim_start_matches(" · "));
 }
 
 fn number(value: &AxisValue) -> Option<f64> {
@@ -129,7 +129,7 @@ fn legend(page: &Page<'_>, grid: &Grid<'_>) -> String {
     }
     let each = columns.iter().enumerate();
     let each = each.map(|(at, column)| format!("{} {}", mark(page, at), grid.head(page, *column)));
-    each.collect::<Vec<String>>().join("  ")
+    each.collect::<Vec<String>>().join(", ")
 }
 
 /// The field, its lines from the top: error bars first, so that marks lie on them.

@@ -1,6 +1,6 @@
 //! One unit for a table of figures.
 
-use crate::numbers::figure;
+use crate::numbers::{figure, three_digits};
 
 /// A unit, and what a figure of the record is multiplied by to be in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,10 @@ impl Scale {
     /// A figure of the record in this unit.
     pub(super) fn shown(self, value: f64) -> String {
         let value = value * self.factor;
-        if value < 0.0 { format!("-{}", figure(-value)) } else { figure(value) }
+        let size = value.abs();
+        // Counts have no fraction where they are whole.
+        let shown = if self.unit.is_empty() { three_digits(size) } else { figure(size) };
+        if value < 0.0 { format!("-{shown}") } else { shown }
     }
 }
 
@@ -59,6 +62,6 @@ mod tests {
         assert_eq!(unit("ns", &[]), "ns");
         assert_eq!(unit("bananas", &[1.0]), "");
         assert_eq!(Scale::of("ns", [2_000.0].into_iter()).shown(33.6e6), "33,600");
-        assert_eq!(Scale::of("", [2.0].into_iter()).shown(-2.0), "-2.00");
+        assert_eq!(Scale::of("", [2.0].into_iter()).shown(-2.0), "-2");
     }
 }
