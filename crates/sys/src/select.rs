@@ -30,9 +30,10 @@ pub fn select(
     let timeout = match timeout {
         None => std::ptr::null_mut(),
         Some(timeout) => {
-            let micros = timeout.as_nanos().div_ceil(1000);
-            room.tv_sec = i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX);
-            room.tv_usec = i64::try_from(micros % 1_000_000).expect("less than a second");
+            // More than 68 years need not be told apart. A part of a second that is rounded up to a
+            // whole one is carried over by the kernel.
+            room.tv_sec = timeout.as_secs().min(i32::MAX.unsigned_abs().into()).cast_signed();
+            room.tv_usec = timeout.subsec_nanos().div_ceil(1000).into();
             &raw mut room
         }
     };

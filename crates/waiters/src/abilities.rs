@@ -8,8 +8,8 @@ pub struct Abilities {
     /// Whether one event wakes some of those who wait for the same descriptor in sets of their own,
     /// and not all.
     pub exclusive: bool,
-    /// Whether it can wait for room to write.
-    pub writable: bool,
+    /// When it tells of room to write.
+    pub room: Room,
     /// Whether it tells a hang-up from bytes to be read.
     pub names_hang_up: bool,
     /// Whether an event is the received bytes themselves ([`crate::Events::received`]).
@@ -46,6 +46,28 @@ impl Trigger {
             Self::Level => "level",
             Self::Edge => "edge",
             Self::OneShot => "one-shot",
+        }
+    }
+}
+
+/// When a waiter tells of room to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// When there is some, as its trigger says.
+    Told,
+    /// When there is some again after a write was refused (`EAGAIN`) while the descriptor was watched.
+    AfterRefusal,
+    /// Never.
+    Never,
+}
+
+impl Room {
+    /// What tables say.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Told => "told",
+            Self::AfterRefusal => "told after EAGAIN",
+            Self::Never => "not told",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::{
     Abilities, Call, Calls, Closed, Counts, Declaration, Event, Events, Interest, Kind, Probe,
-    Ready, Trigger, WaitError, Waiter,
+    Ready, Room, Trigger, WaitError, Waiter,
 };
 
 /// The bits that may not be asked for together with [`EXCLUSIVE`].
@@ -41,7 +41,7 @@ const CHANGE: &[Call] = &[once("epoll_ctl")];
 pub(crate) const ABILITIES: Abilities = Abilities {
     trigger: Trigger::Level,
     exclusive: false,
-    writable: true,
+    room: Room::Told,
     names_hang_up: true,
     receives: false,
     shared: true,

@@ -25,13 +25,14 @@ mod null;
 mod poll;
 mod ready;
 mod select;
+mod sigio;
 mod waker;
 mod watched;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-pub use abilities::{Abilities, Closed, Kind, Trigger};
+pub use abilities::{Abilities, Closed, Kind, Room, Trigger};
 pub use calls::{Call, Calls, Times};
 pub use error::WaitError;
 pub use events::{Event, Events};
@@ -156,6 +157,7 @@ pub struct Counts {
 pub static WAITERS: &[&Declaration] = &[
     &null::DECLARATION,
     &busy::DECLARATION,
+    &sigio::DECLARATION,
     &select::DECLARATION,
     &poll::DECLARATION,
     &epoll::DECLARATION,

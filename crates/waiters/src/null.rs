@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Event, Events, Interest, Kind, Probe, Ready, Trigger,
-    WaitError, Waiter,
+    Abilities, Calls, Closed, Declaration, Event, Events, Interest, Kind, Probe, Ready, Room,
+    Trigger, WaitError, Waiter,
 };
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -26,7 +26,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     abilities: Abilities {
         trigger: Trigger::Level,
         exclusive: false,
-        writable: true,
+        room: Room::Told,
         names_hang_up: false,
         receives: false,
         shared: false,

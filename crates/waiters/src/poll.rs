@@ -18,7 +18,7 @@ use crate::calls::once;
 use crate::deadline::{millis, wait_until};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Trigger,
+    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Room, Trigger,
     WaitError, Waiter,
 };
 
@@ -33,7 +33,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     abilities: Abilities {
         trigger: Trigger::Level,
         exclusive: false,
-        writable: true,
+        room: Room::Told,
         names_hang_up: true,
         receives: false,
         shared: false,

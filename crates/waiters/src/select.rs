@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use crate::calls::{once, rarely};
 use crate::deadline::wait_until;
 use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Ready, Trigger,
-    WaitError, Waiter,
+    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Ready, Room,
+    Trigger, WaitError, Waiter,
 };
 
 const NAME: &str = "select";
@@ -43,7 +43,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     abilities: Abilities {
         trigger: Trigger::Level,
         exclusive: false,
-        writable: true,
+        room: Room::Told,
         names_hang_up: false,
         receives: false,
         shared: false,

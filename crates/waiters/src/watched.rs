@@ -75,6 +75,12 @@ impl Watched {
         &mut self.fds
     }
 
+    /// What the descriptor was given: its token and what it is watched for, in poll(2)'s bits.
+    pub(crate) fn find(&self, fd: RawFd) -> Option<(u64, u32)> {
+        let place = self.place(fd).ok()?;
+        Some((self.tokens[place], u32::from(self.fds[place].events.cast_unsigned())))
+    }
+
     /// Makes events of what the kernel said of `found` descriptors. One that is closed is forgotten.
     pub(crate) fn collect(&mut self, found: usize, events: &mut Events) {
         let mut left = found;
