@@ -9,10 +9,13 @@
 //! The one invariant: an experiment leaves nothing behind, whatever ends this process. Files have no
 //! name, and processes end with their parent.
 
+mod accept;
 mod bounds;
 mod cases;
 mod claims;
 mod copy;
+mod gate;
+mod herd;
 mod null_sink;
 mod runner;
 mod scratch;
@@ -33,7 +36,8 @@ use crate::limits::Skip;
 use crate::limits::storage::Folder;
 
 /// Every experiment, in the order they are listed.
-pub static EXPERIMENTS: &[&dyn Experiment] = &[&copy::Copy, &null_sink::NullSink];
+pub static EXPERIMENTS: &[&dyn Experiment] =
+    &[&copy::Copy, &null_sink::NullSink, &herd::TheHerd, &accept::Accept];
 
 /// The experiment called `name`.
 pub fn experiment(name: &str) -> Option<&'static dyn Experiment> {

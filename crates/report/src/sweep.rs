@@ -7,6 +7,8 @@ mod grid;
 mod plot;
 mod scale;
 
+use std::collections::BTreeMap;
+
 use iotomy_record::{AxisValue, Sweep, SweepAxis};
 
 use crate::Style;
@@ -17,9 +19,6 @@ use grid::Grid;
 
 /// Columns a name of a record may take in a table's head or row.
 const NAME: usize = 18;
-
-/// Columns a text of a record may take in all, far above any of ours.
-const TEXT: usize = 2_000;
 
 /// Most cases that are listed as skipped.
 const SKIPPED: usize = 40;
@@ -57,7 +56,7 @@ fn headline(page: &mut Page<'_>, record: &Sweep) {
         parts.push("interrupted".to_owned());
     }
     let name = page.name(&record.experiment, 40);
-    let summary = page.name(&record.about.summary, TEXT);
+    let summary = page.sentence(&record.about.summary);
     let lead = [(Ink::Bold, name.as_str()), (Ink::Plain, " · ")];
     page.wrapped(&lead, Ink::Plain, &summary);
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &parts.join(" · "));
@@ -87,7 +86,7 @@ fn skipped(page: &mut Page<'_>, record: &Sweep) {
         if more > 0 {
             lead += &format!("; {} more", thousands(more as u128));
         }
-        let text = format!("{lead}: {}", page.name(reason, TEXT));
+        let text = format!("{lead}: {}", page.sentence(reason));
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &text);
     }
     if hidden > 0 {
@@ -95,7 +94,7 @@ fn skipped(page: &mut Page<'_>, record: &Sweep) {
     }
     for case in noted.take(SKIPPED) {
         let label = label(page, record, &case.params);
-        let note = page.name(case.note.as_deref().unwrap_or_default(), TEXT);
+        let note = page.sentence(case.note.as_deref().unwrap_or_default());
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &format!("{label}: {note}"));
     }
 }
@@ -114,7 +113,7 @@ fn how(page: &mut Page<'_>, record: &Sweep) {
     page.blank();
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
     for control in &record.about.controls {
-        let text = page.name(control, TEXT);
+        let text = page.sentence(control);
         page.wrapped(&[(Ink::Dim, "  - ")], Ink::Dim, &text);
     }
 }
@@ -128,12 +127,15 @@ fn value(page: &Page<'_>, axis: &SweepAxis, value: &AxisValue) -> String {
     }
 }
 
+/// The values of a case alone, of the axes that have several.
+fn values(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) -> String {
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
+    let shown = several.filter_map(|axis| Some(value(page, axis, params.get(&axis.name)?)));
+    shown.collect::<Vec<String>>().join(", ")
+}
+
 /// The values of a case, of the axes that have several.
-fn label(
-    page: &Page<'_>,
-    record: &Sweep,
-    params: &std::collections::BTreeMap<String, AxisValue>,
-) -> String {
+fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) -> String {
     let part = |axis: &SweepAxis| {
         let shown = value(page, axis, params.get(&axis.name)?);
         Some(match params.get(&axis.name)? {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
 pub mod bare;
+pub mod board;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
@@ -13,6 +14,7 @@ pub mod copy_ring;
 pub mod epoll;
 pub mod errno;
 pub mod extent;
+pub mod herd;
 pub mod io_signals;
 pub mod keeper;
 pub mod launch;

@@ -322,8 +322,8 @@ fn the_order_is_random_anew_each_round_and_a_seed_repeats_it() {
     let visits = || {
         let world = Shared::default();
         run_in(&world, Size::Default, None, None).unwrap();
-        let visits = world.lock().unwrap().visits.clone();
-        visits
+        let world = world.lock().unwrap();
+        world.visits.clone()
     };
     let first = visits();
     assert_eq!(first, visits());

@@ -2,7 +2,6 @@
 
 use iotomy_record::{ClaimVerdict, Sweep};
 
-use super::TEXT;
 use crate::page::{Ink, Page, columns};
 
 pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
@@ -19,11 +18,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
         };
         let space = " ".repeat(longest - columns(word) + 2);
         let (id, source) = (page.name(&claim.id, 40), page.name(&claim.source, 20));
-        let text = format!("{id} ({source}): {}", page.name(&claim.text, TEXT));
+        let text = format!("{id} ({source}): {}", page.sentence(&claim.text));
         page.wrapped(&[(Ink::Plain, "  "), (ink, word), (Ink::Plain, &space)], Ink::Plain, &text);
         if !claim.because.is_empty() {
             let lead = " ".repeat(longest + 4);
-            let because = page.name(&claim.because, TEXT);
+            let because = page.sentence(&claim.because);
             page.wrapped(&[(Ink::Plain, &lead)], Ink::Dim, &because);
         }
     }

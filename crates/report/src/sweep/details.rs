@@ -4,7 +4,7 @@
 use iotomy_record::{AxisValue, Case, Sweep};
 
 use super::scale::Scale;
-use super::{NAME, TEXT, label};
+use super::{NAME, values};
 use crate::numbers::thousands;
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
@@ -30,8 +30,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
         extras.iter().map(|extra| Scale::of(&extra.unit, of_extra(&extra.name))).collect();
     let unit = cases.first().map_or("", |case| case.unit.as_str());
     let scale = Scale::of(unit, cases.iter().filter_map(|case| case.mean));
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
+    let names: Vec<String> = several.map(|axis| page.name(&axis.name, NAME)).collect();
+    let first = names.join(", ");
     let mut shape = vec![
-        Column::text("case", 9),
+        Column::text(&first, 9),
         Column::number("samples", "", 6),
         Column::number("least", scale.unit, 7),
         Column::number("mean", scale.unit, 8),
@@ -43,7 +46,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
     for case in cases {
         let figure = |value: Option<f64>| value.map_or(String::new(), |of| scale.shown(of));
         let mut cells = vec![
-            label(page, record, &case.params),
+            values(page, record, &case.params),
             thousands(case.samples.len() as u128),
             figure(case.min),
             figure(case.mean),
@@ -58,7 +61,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
     page.line(&[(Ink::Bold, "each case")]);
     table.print(page);
     for (extra, head) in extras.iter().zip(&heads) {
-        let text = format!("{head}: {}", page.name(&extra.summary, TEXT));
+        let text = format!("{head}: {}", page.sentence(&extra.summary));
         page.wrapped(&[(Ink::Plain, "    ")], Ink::Dim, &text);
     }
     let one = |axis: &&iotomy_record::SweepAxis| axis.values.len() == 1;
