@@ -136,9 +136,10 @@ fn the_calls_of_a_copy_are_those_of_its_requests() {
         };
         sweep.cases.iter().find(is).unwrap().extra["calls"]
     };
-    // 1 MiB is 128 reads and writes of 8 KiB, and one of each of 8 MiB.
+    // 1 MiB is 128 reads and writes of 8 KiB, and one of each of 8 MiB, whose buffer takes some calls
+    // more to get.
     let more = calls("read-write", 8 << 10) - calls("read-write", 8 << 20);
-    assert!((2.0 * 127.0..2.0 * 127.0 + 8.0).contains(&more), "{more}");
+    assert!((more - 2.0 * 127.0).abs() < 8.0, "{more}");
 }
 
 #[test]
