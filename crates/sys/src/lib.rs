@@ -28,3 +28,4 @@ pub mod startup;
 pub mod syscalls;
 pub mod thread_wake;
 pub mod timed;
+pub mod wait_ring;

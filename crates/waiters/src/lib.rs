@@ -21,9 +21,12 @@ mod epoll_oneshot;
 mod epoll_set;
 mod error;
 mod events;
+mod io_uring_poll;
+mod io_uring_recv;
 mod null;
 mod poll;
 mod ready;
+mod ring_set;
 mod select;
 mod sigio;
 mod waker;
@@ -118,7 +121,8 @@ pub trait Waiter {
 
     /// Waits until something has happened, or for the time-out, which is never early; no time-out is
     /// for ever, a zero one looks and does not wait. `events` holds what happened then, and nothing
-    /// else; what it had no room for comes with the next wait. How many there are.
+    /// else; what it had no room for comes with the next wait. How many there are. A descriptor is
+    /// told of once a wait at most, but for bytes that were received, which are in their order.
     ///
     /// A signal's handler is run and the wait goes on.
     ///
@@ -164,6 +168,8 @@ pub static WAITERS: &[&Declaration] = &[
     &epoll_edge::DECLARATION,
     &epoll_oneshot::DECLARATION,
     &epoll_exclusive::DECLARATION,
+    &io_uring_poll::DECLARATION,
+    &io_uring_recv::DECLARATION,
 ];
 
 /// The waiter called `name`.
