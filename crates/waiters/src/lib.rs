@@ -9,6 +9,20 @@
 //! returned; nothing is told of a descriptor after its removal has returned. Remove a descriptor
 //! before you close it; what comes of one that was closed while it was watched is declared, because
 //! the kernel's ways differ ([`Closed`]).
+//!
+//! ```
+//! use std::os::fd::AsFd;
+//! use iotomy_waiters::{Events, Interest, Settings, waiter};
+//!
+//! let mut waiter = (waiter("epoll").expect("a name").open)(&Settings::default())?;
+//! let (out, into) = std::io::pipe()?;
+//! waiter.add(out.as_fd(), Interest::READ, 7)?;
+//! drop(into);
+//! let mut events = Events::with_capacity(256);
+//! waiter.wait(&mut events, None)?;
+//! assert!(events.iter().all(|event| event.token == 7 && event.ready.wants_read()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod abilities;
 mod busy;
@@ -145,7 +159,7 @@ pub trait Waiter {
 /// What happened in a waiter besides events: nothing of it is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Waits that a signal's handler interrupted, and that went on.
+    /// Calls that a signal's handler interrupted, as far as the kernel said so; the waits went on.
     pub interrupted: u64,
     /// Times the kernel had no room to tell of events.
     pub overflows: u64,
