@@ -106,7 +106,6 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	s->file_name.mode = BPF_CORE_READ(inode, i_mode);
 	s->file_name.whole = 0;
 	s->file_name.size_bytes = BPF_CORE_READ(inode, i_size);
-	s->file_name.blocks = BPF_CORE_READ(inode, i_blocks);
 	s->file_name.cached_pages = BPF_CORE_READ(inode, i_mapping, nrpages);
 	path.dentry = BPF_CORE_READ(file, f_path.dentry);
 	path.mnt = BPF_CORE_READ(file, f_path.mnt);
