@@ -13,6 +13,7 @@ pub mod copy_ring;
 pub mod epoll;
 pub mod errno;
 pub mod extent;
+pub mod file_systems;
 pub mod io_signals;
 pub mod keeper;
 pub mod launch;
