@@ -7,7 +7,6 @@
 
 mod findings;
 mod limits;
-mod numbers;
 mod page;
 mod quantize;
 mod race;
@@ -16,8 +15,9 @@ mod sweep;
 mod table;
 mod trace;
 
+use iotomy_record::numbers;
+pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
-pub use numbers::{bytes, duration, thousands};
 pub use race::race;
 pub use sweep::sweep;
 pub use trace::trace;

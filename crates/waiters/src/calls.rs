@@ -1,7 +1,5 @@
 //! The calls a waiter makes, declared so that a test can count them.
 
-use std::ops::RangeInclusive;
-
 /// The calls of each operation, and no others.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls {
@@ -35,20 +33,30 @@ pub enum Times {
     EachDescriptor,
     /// Once for each event, and once more to find that there are no others.
     EachEventAndOnce,
-    /// Only after something has gone wrong; the description says after what.
+    /// Only now and then; the description says when.
     Rarely,
 }
 
 impl Times {
-    /// How often it is made in operations that were as undisturbed as they can be.
-    pub fn expected(self, operations: u64, descriptors: u64, events: u64) -> RangeInclusive<u64> {
-        let times = match self {
+    /// How often it is made in operations that nothing disturbs.
+    pub fn expected(self, operations: u64, descriptors: u64, events: u64) -> u64 {
+        match self {
             Self::Exactly(times) => times * operations,
             Self::EachDescriptor => descriptors * operations,
             Self::EachEventAndOnce => events + operations,
             Self::Rarely => 0,
-        };
-        times..=times
+        }
+    }
+
+    /// What tables say.
+    pub fn summary(self) -> String {
+        match self {
+            Self::Exactly(1) => String::new(),
+            Self::Exactly(times) => format!(" × {times}"),
+            Self::EachDescriptor => " × descriptors".to_owned(),
+            Self::EachEventAndOnce => " × (events + 1)".to_owned(),
+            Self::Rarely => " (now and then)".to_owned(),
+        }
     }
 }
 
@@ -62,7 +70,7 @@ pub(crate) const fn once(name: &'static str) -> Call {
     exactly(1, name)
 }
 
-/// A call made only after something has gone wrong.
+/// A call made only now and then.
 pub(crate) const fn rarely(name: &'static str) -> Call {
     Call { name, times: Times::Rarely }
 }

@@ -16,17 +16,31 @@ pub(crate) fn wait_until(
     interrupted: &mut u64,
     mut call: impl FnMut(Option<Duration>) -> io::Result<usize>,
 ) -> io::Result<usize> {
-    let end = match timeout {
-        Some(timeout) if !timeout.is_zero() => Instant::now().checked_add(timeout),
-        _ => None,
-    };
+    // What most waits come to; the rest is kept apart, so that it does not lie in their way.
+    if matches!(timeout, None | Some(Duration::ZERO)) {
+        match call(timeout) {
+            Ok(0) if timeout.is_none() => {}
+            Err(error) if is_interruption(&error) => *interrupted += 1,
+            answer => return answer,
+        }
+    }
+    go_on(timeout, interrupted, &mut call)
+}
+
+/// A call that waits.
+type Waits<'a> = &'a mut dyn FnMut(Option<Duration>) -> io::Result<usize>;
+
+#[cold]
+fn go_on(timeout: Option<Duration>, interrupted: &mut u64, call: Waits<'_>) -> io::Result<usize> {
+    let is_look = timeout == Some(Duration::ZERO);
+    let end = timeout.filter(|_| !is_look).and_then(|timeout| Instant::now().checked_add(timeout));
     let mut left = timeout;
     loop {
         match call(left) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => *interrupted += 1,
+            Err(error) if is_interruption(&error) => *interrupted += 1,
             // The longest time-out a call takes may be shorter than what was asked for, and what has
             // ended it may be nothing to tell.
-            Ok(0) if timeout.is_none_or(|timeout| !timeout.is_zero()) => {}
+            Ok(0) if !is_look => {}
             answer => return answer,
         }
         if let Some(end) = end {
@@ -37,6 +51,10 @@ pub(crate) fn wait_until(
             left = Some(end - now);
         }
     }
+}
+
+fn is_interruption(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::INTR)
 }
 
 /// For a call that takes ms: rounded up, and −1 for ever.

@@ -101,6 +101,16 @@ impl EpollSet {
         if self.flags & EXCLUSIVE == 0 { bits } else { bits & !NOT_EXCLUSIVE }
     }
 
+    #[cold]
+    fn make_room(&mut self, events: usize) {
+        self.buffer.resize(events, EpollEvent::default());
+    }
+
+    #[cold]
+    fn failed_to_wait(&self, error: io::Error) -> WaitError {
+        WaitError::kernel(self.declaration.name, "wait", "epoll_wait", error)
+    }
+
     fn failed(&self, attempt: &'static str, fd: BorrowedFd<'_>, error: io::Error) -> WaitError {
         WaitError::kernel(self.declaration.name, attempt, "epoll_ctl", error).on(fd.as_raw_fd())
     }
@@ -140,14 +150,15 @@ impl Waiter for EpollSet {
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError> {
         events.clear();
         if self.buffer.len() < events.capacity() {
-            self.buffer.resize(events.capacity(), EpollEvent::default());
+            self.make_room(events.capacity());
         }
         let buffer = &mut self.buffer[..events.capacity()];
         let epoll = self.epoll.as_fd();
         let call = |left| epoll_wait(epoll, buffer, millis(left));
-        let found = wait_until(timeout, &mut self.counts.interrupted, call)
-            .map_err(|e| WaitError::kernel(self.declaration.name, "wait", "epoll_wait", e))?;
-        let found = &self.buffer[..found];
+        let found = match wait_until(timeout, &mut self.counts.interrupted, call) {
+            Ok(found) => &self.buffer[..found],
+            Err(error) => return Err(self.failed_to_wait(error)),
+        };
         events.fill(
             found
                 .iter()

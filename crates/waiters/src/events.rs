@@ -72,11 +72,9 @@ impl Events {
     /// When there is no such event.
     pub fn received(&self, index: usize) -> &[u8] {
         assert!(index < self.list.len(), "an event that there is");
-        if self.ends.is_empty() {
-            return &[];
-        }
+        let Some(end) = self.ends.get(index) else { return &[] };
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.received[start..self.ends[index]]
+        &self.received[start..*end]
     }
 
     /// Forgets what happened.
@@ -98,6 +96,26 @@ impl Events {
     pub(crate) fn push(&mut self, token: u64, ready: Ready) {
         debug_assert!(self.room() > 0, "room for an event");
         self.list.push(Event { token, ready });
+    }
+
+    /// More of what the event at `index` tells.
+    #[inline]
+    pub(crate) fn add_to(&mut self, index: usize, ready: Ready) {
+        self.list[index].ready |= ready;
+    }
+
+    /// An event that is these bytes.
+    #[inline]
+    pub(crate) fn push_received(&mut self, token: u64, bytes: &[u8]) {
+        self.received.extend_from_slice(bytes);
+        self.push_received_nothing(token, Ready::READABLE);
+    }
+
+    /// An event of a waiter that receives, without bytes of its own.
+    #[inline]
+    pub(crate) fn push_received_nothing(&mut self, token: u64, ready: Ready) {
+        self.push(token, ready);
+        self.ends.push(self.received.len());
     }
 
     /// All events of a wait at once.

@@ -9,6 +9,20 @@
 //! returned; nothing is told of a descriptor after its removal has returned. Remove a descriptor
 //! before you close it; what comes of one that was closed while it was watched is declared, because
 //! the kernel's ways differ ([`Closed`]).
+//!
+//! ```
+//! use std::os::fd::AsFd;
+//! use iotomy_waiters::{Events, Interest, Settings, waiter};
+//!
+//! let mut waiter = (waiter("epoll").expect("a name").open)(&Settings::default())?;
+//! let (out, into) = std::io::pipe()?;
+//! waiter.add(out.as_fd(), Interest::READ, 7)?;
+//! drop(into);
+//! let mut events = Events::with_capacity(256);
+//! waiter.wait(&mut events, None)?;
+//! assert!(events.iter().all(|event| event.token == 7 && event.ready.wants_read()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod abilities;
 mod busy;
@@ -21,9 +35,12 @@ mod epoll_oneshot;
 mod epoll_set;
 mod error;
 mod events;
+mod io_uring_poll;
+mod io_uring_recv;
 mod null;
 mod poll;
 mod ready;
+mod ring_set;
 mod select;
 mod sigio;
 mod waker;
@@ -118,7 +135,8 @@ pub trait Waiter {
 
     /// Waits until something has happened, or for the time-out, which is never early; no time-out is
     /// for ever, a zero one looks and does not wait. `events` holds what happened then, and nothing
-    /// else; what it had no room for comes with the next wait. How many there are.
+    /// else; what it had no room for comes with the next wait. How many there are. A descriptor is
+    /// told of once a wait at most, but for bytes that were received, which are in their order.
     ///
     /// A signal's handler is run and the wait goes on.
     ///
@@ -141,7 +159,7 @@ pub trait Waiter {
 /// What happened in a waiter besides events: nothing of it is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Waits that a signal's handler interrupted, and that went on.
+    /// Calls that a signal's handler interrupted, as far as the kernel said so; the waits went on.
     pub interrupted: u64,
     /// Times the kernel had no room to tell of events.
     pub overflows: u64,
@@ -164,6 +182,8 @@ pub static WAITERS: &[&Declaration] = &[
     &epoll_edge::DECLARATION,
     &epoll_oneshot::DECLARATION,
     &epoll_exclusive::DECLARATION,
+    &io_uring_poll::DECLARATION,
+    &io_uring_recv::DECLARATION,
 ];
 
 /// The waiter called `name`.
