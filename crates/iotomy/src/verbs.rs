@@ -3,11 +3,8 @@
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
-<<<<<<< HEAD
-pub(crate) mod lab;
-=======
 mod judging;
->>>>>>> waiters
+pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;
 pub(crate) mod show;

@@ -98,12 +98,10 @@ impl<'a> Grid<'a> {
     pub(super) fn print(&self, page: &mut Page<'_>, record: &Sweep) {
         let scale = self.scale();
         page.blank();
-        let unit =
-            if scale.unit.is_empty() { String::new() } else { format!(" · {}", scale.unit) };
-        page.line(&[
-            (Ink::Bold, &self.title(page, record)),
-            (Ink::Dim, &format!("{unit}, median and half of its interval of 95 %")),
-        ]);
+        let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
+        let title = self.title(page, record);
+        let text = format!("{unit}median and half of its interval of 95 %");
+        page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
         let heads: Vec<String> =
             self.columns().into_iter().map(|column| self.head(page, column)).collect();
         let along = self.along.map_or(String::new(), |axis| page.name(&axis.name, NAME));

@@ -33,7 +33,7 @@ impl Scale {
             "ns" => fits(&TIMES),
             "bytes" => fits(&SIZES),
             "bytes/s" => Self { unit: "MB/s", factor: 1e-6 },
-            "1/s" => Self { unit: "a second", factor: 1.0 },
+            // What is counted, also a second, says so by its name.
             _ => Self { unit: "", factor: 1.0 },
         }
     }
