@@ -1,83 +1,23 @@
 //! `rounds WAITER [DESCRIPTORS [ACTIVE [WRITES [ROUNDS]]]]`: what a waiter costs beside a bare loop of
 //! `epoll_wait(2)`, in one run, round by round in random order.
 //!
-//! The rounds are those of libevent's benchmark: pairs of sockets; in each round all readers are
-//! registered anew, and one byte is sent to the ACTIVE ones, none of it timed; then, timed, loops
-//! that never sleep until all bytes have been received, where each reader receives one byte and, while
-//! there are WRITES left, sends one to the next pair. The time is the thread's on the CPU: nothing
+//! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`]). The time is the thread's on the CPU: nothing
 //! sleeps, and what else the machine does is not in it.
 
 use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use iotomy_stats::order::Random;
 use iotomy_stats::{median, shift_interval};
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl, epoll_wait};
-use iotomy_waiters::{Events, Interest, Settings, Trigger, Waiter};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use iotomy_waiters::rounds::Ring;
+use iotomy_waiters::{Events, Settings, Waiter};
 
 /// As many as libevent takes at once at most.
 const BATCH: usize = 4096;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
-
-/// The pairs and the state of one round.
-struct Ring {
-    readers: Vec<UnixStream>,
-    writers: Vec<UnixStream>,
-    received: usize,
-    sent: usize,
-    writes: usize,
-}
-
-impl Ring {
-    fn new(pairs: usize) -> Outcome<Self> {
-        let (mut readers, mut writers) = (Vec::new(), Vec::new());
-        for _ in 0..pairs {
-            let (reader, writer) = UnixStream::pair()?;
-            reader.set_nonblocking(true)?;
-            readers.push(reader);
-            writers.push(writer);
-        }
-        Ok(Self { readers, writers, received: 0, sent: 0, writes: 0 })
-    }
-
-    fn begin(&mut self, active: usize, writes: usize) -> Outcome<()> {
-        let space = self.readers.len() / active;
-        for at in 0..active {
-            send(&self.writers[at * space], b"e", SendFlags::empty())?;
-        }
-        (self.received, self.sent, self.writes) = (0, active, writes);
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        self.received == self.sent
-    }
-
-    /// A reader was told of; whether it had a byte.
-    #[inline]
-    fn read(&mut self, at: usize) -> bool {
-        if recv(&self.readers[at], &mut [0_u8; 1], RecvFlags::empty()).is_err() {
-            return false;
-        }
-        self.has_read(at);
-        true
-    }
-
-    #[inline]
-    fn has_read(&mut self, at: usize) {
-        self.received += 1;
-        if self.writes > 0 {
-            let next = if at + 1 == self.readers.len() { 0 } else { at + 1 };
-            if send(&self.writers[next], b"e", SendFlags::empty()).is_ok() {
-                (self.writes, self.sent) = (self.writes - 1, self.sent + 1);
-            }
-        }
-    }
-}
 
 /// The loop without anything between it and the kernel.
 struct Bare {
@@ -87,9 +27,9 @@ struct Bare {
 
 impl Bare {
     fn register(&self, ring: &Ring, change: Change) -> Outcome<()> {
-        for (at, reader) in ring.readers.iter().enumerate() {
+        for at in 0..ring.pairs() {
             let event = EpollEvent { events: 1, data: at as u64 };
-            epoll_ctl(self.epoll.as_fd(), change, reader.as_raw_fd(), event)?;
+            epoll_ctl(self.epoll.as_fd(), change, ring.reader(at).as_raw_fd(), event)?;
         }
         Ok(())
     }
@@ -103,45 +43,6 @@ impl Bare {
         }
         Ok(())
     }
-}
-
-fn register(waiter: &mut dyn Waiter, ring: &Ring) -> Outcome<()> {
-    for (at, reader) in ring.readers.iter().enumerate() {
-        waiter.add(reader.as_fd(), Interest::READ, at as u64)?;
-    }
-    Ok(())
-}
-
-fn remove(waiter: &mut dyn Waiter, ring: &Ring) -> Outcome<()> {
-    ring.readers.iter().try_for_each(|reader| Ok(waiter.remove(reader.as_fd())?))
-}
-
-fn run(waiter: &mut dyn Waiter, events: &mut Events, ring: &mut Ring) -> Outcome<()> {
-    let abilities = waiter.declaration().abilities;
-    while !ring.is_over() {
-        waiter.wait(events, Some(Duration::ZERO))?;
-        if abilities.receives {
-            for at in 0..events.len() {
-                let token = events.as_slice()[at].token as usize;
-                events.received(at).iter().for_each(|_| ring.has_read(token));
-            }
-            continue;
-        }
-        match abilities.trigger {
-            Trigger::Level => events.iter().for_each(|event| _ = ring.read(event.token as usize)),
-            Trigger::Edge => {
-                events.iter().for_each(|event| while ring.read(event.token as usize) {});
-            }
-            Trigger::OneShot => {
-                for event in &*events {
-                    let at = event.token as usize;
-                    ring.read(at);
-                    waiter.modify(ring.readers[at].as_fd(), Interest::READ, event.token)?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn main() -> Outcome<()> {
@@ -177,13 +78,13 @@ fn main() -> Outcome<()> {
                 bare.register(&ring, Change::Remove)?;
                 took
             } else {
-                register(waiter.as_mut(), &ring)?;
+                ring.register(waiter.as_mut()).map_err(|(_, error)| error)?;
                 waiter.wait(&mut events, Some(Duration::ZERO))?;
                 ring.begin(active, writes)?;
                 let start = now_ns()?;
-                run(waiter.as_mut(), &mut events, &mut ring)?;
+                ring.run(waiter.as_mut(), &mut events)?;
                 let took = now_ns()? - start;
-                remove(waiter.as_mut(), &ring)?;
+                ring.leave(waiter.as_mut(), pairs)?;
                 took
             };
             if round > 0 {
@@ -222,7 +123,7 @@ fn report(name: &str, [pairs, active, writes]: [usize; 3], [bare, ours]: &[Vec<f
 /// What the trait costs an event by itself: batches of `null` against a loop over the same tokens.
 fn by_nothing(waiter: &mut dyn Waiter, pairs: usize, rounds: usize) -> Outcome<()> {
     let (ring, mut events) = (Ring::new(pairs)?, Events::with_capacity(BATCH));
-    register(waiter, &ring)?;
+    ring.register(waiter).map_err(|(_, error)| error)?;
     let tokens: Vec<u64> = (0..pairs as u64).collect();
     let mut times = [Vec::new(), Vec::new()];
     const WAITS: usize = 10_000;

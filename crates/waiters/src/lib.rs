@@ -41,6 +41,7 @@ mod null;
 mod poll;
 mod ready;
 mod ring_set;
+pub mod rounds;
 mod select;
 mod sigio;
 mod waker;
