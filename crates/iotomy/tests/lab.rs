@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use iotomy_lab::experiments::{EXPERIMENTS, Takes};
-use iotomy_record::{Sweep, store};
+use iotomy_record::{AxisValue, Sweep, store};
 use nix::sys::signal::Signal;
 use support::{iotomy, send, until};
 use tempfile::TempDir;
@@ -140,6 +140,54 @@ fn the_calls_of_a_copy_are_those_of_its_requests() {
     // more to get.
     let more = calls("read-write", 8 << 10) - calls("read-write", 8 << 20);
     assert!((more - 2.0 * 127.0).abs() < 8.0, "{more}");
+}
+
+#[test]
+fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
+    let sweep = User::new().record(&[
+        "wait",
+        "-L",
+        "waiter=select,poll,epoll",
+        "-L",
+        "descriptors=20,600",
+        "-L",
+        "active=1",
+        "--max-time=4",
+    ]);
+    let of = |waiter: &str, descriptors: u64| {
+        let is = |case: &&iotomy_record::Case| {
+            case.params["waiter"] == AxisValue::Name(waiter.into())
+                && case.params["descriptors"] == AxisValue::Number(descriptors)
+                && case.params["loop"] == AxisValue::Name("spin".into())
+        };
+        sweep.cases.iter().find(is).unwrap()
+    };
+    let reason = of("select", 600).skipped.as_deref().unwrap();
+    assert!(reason.starts_with("select has room for descriptors up to 1023 only"), "{reason}");
+    let (select, epoll) = (&of("select", 20).extra, &of("epoll", 600).extra);
+    assert!(select["watchable"] < 512.0 && epoll["watchable"] == 600.0, "{select:?} {epoll:?}");
+    assert_eq!(epoll["ceiling"], 256.0);
+    assert_eq!((epoll["shares"], epoll["share_lost"]), (4.0, 0.0), "{epoll:?}");
+    assert_eq!(of("poll", 600).extra["shares"], 1.0);
+}
+
+#[test]
+fn a_burst_of_signals_overflows_and_none_is_lost() {
+    let sweep = User::new().record(&[
+        "models",
+        "-L",
+        "model=sigio,epoll",
+        "-L",
+        "rate=1000",
+        "-L",
+        "descriptors=100",
+        "--max-time=2",
+    ]);
+    for case in &sweep.cases {
+        let is_sigio = case.params["model"] == AxisValue::Name("sigio".into());
+        assert_eq!(case.extra["overflows"] > 0.0, is_sigio, "{case:?}");
+        assert_eq!(case.extra["lost"], 0.0, "{case:?}");
+    }
 }
 
 #[test]

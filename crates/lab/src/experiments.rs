@@ -14,12 +14,17 @@ mod bounds;
 mod cases;
 mod claims;
 mod copy;
+mod enter_leave;
 mod gate;
 mod herd;
+mod models;
 mod null_sink;
 mod runner;
 mod scratch;
 mod state;
+mod wait;
+mod wait_claims;
+mod wait_threads;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -36,8 +41,15 @@ use crate::limits::Skip;
 use crate::limits::storage::Folder;
 
 /// Every experiment, in the order they are listed.
-pub static EXPERIMENTS: &[&dyn Experiment] =
-    &[&copy::Copy, &null_sink::NullSink, &herd::TheHerd, &accept::Accept];
+pub static EXPERIMENTS: &[&dyn Experiment] = &[
+    &copy::Copy,
+    &null_sink::NullSink,
+    &wait::Wait,
+    &enter_leave::EnterLeave,
+    &models::Models,
+    &herd::TheHerd,
+    &accept::Accept,
+];
 
 /// The experiment called `name`.
 pub fn experiment(name: &str) -> Option<&'static dyn Experiment> {

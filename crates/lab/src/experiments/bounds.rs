@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::Skip;
 use crate::limits::room::free_memory;
@@ -87,6 +87,36 @@ impl Room {
             ))),
             _ => Ok(()),
         }
+    }
+}
+
+/// This process may open more or fewer descriptors than before; dropped, as many as before.
+pub(super) struct SoftLimit(Rlimit);
+
+impl SoftLimit {
+    /// As many as the hard limit lets it.
+    pub(super) fn raise() -> Result<Self, Skip> {
+        Self::limit(getrlimit(Resource::Nofile).maximum)
+    }
+
+    /// So many, or as many as the hard limit lets it.
+    pub(super) fn set(descriptors: u64) -> Result<Self, Skip> {
+        let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        Self::limit(Some(descriptors.min(most)))
+    }
+
+    fn limit(current: Option<u64>) -> Result<Self, Skip> {
+        let before = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum: before.maximum })
+            .map_err(|e| Skip::refused("setrlimit RLIMIT_NOFILE", e))?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for SoftLimit {
+    fn drop(&mut self) {
+        // Lowering a limit of one's own is always allowed.
+        let _ = setrlimit(Resource::Nofile, self.0);
     }
 }
 

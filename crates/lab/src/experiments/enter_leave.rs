@@ -1,0 +1,290 @@
+//! `enter-leave`: what a wait costs that finds nothing, by the number of descriptors watched.
+//!
+//! From article 002: select walks all descriptors on entering, hangs a callback into the queue of each,
+//! and takes them out on leaving. A wait that may not sleep (time-out 0) hangs in none, so both are
+//! measured: a look, and a sleep that a time-out of 1 ms ends.
+
+use std::time::Duration;
+
+use iotomy_record::Case;
+use iotomy_stats::Line;
+use iotomy_waiters::rounds::Ring;
+use iotomy_waiters::{Events, Waiter};
+
+use super::bounds::SoftLimit;
+use super::claims::{digits, time};
+use super::wait::{BATCH, OF_A_PAIR, SPARE_DESCRIPTORS, count, open, refused};
+use super::wait_threads::{probe, thread_ns};
+use super::{
+    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
+    Sample, Sampling, Takes, Value,
+};
+use crate::limits::Skip;
+use crate::limits::storage::Folder;
+
+/// Looks in a sample take so long on the CPU, or it is one.
+const OF_A_SAMPLE_NS: f64 = 500_000.0;
+
+/// Looks in a sample at most.
+const LOOKS: usize = 1_000;
+
+/// Sleeps in a sample.
+const SLEEPS: usize = 4;
+
+/// The shortest time-out that poll and epoll know.
+const SLEEP: Duration = Duration::from_millis(1);
+
+pub(super) struct EnterLeave;
+
+static DECLARATION: Declaration = Declaration {
+    name: "enter-leave",
+    summary: "a wait that finds nothing, by the number of descriptors watched",
+    hypothesis: "entering and leaving select and poll takes time in proportion to the descriptors \
+                 watched; epoll and io_uring pay when a descriptor is added, and then nothing",
+    refuted_by: "a wait of epoll that grows with idle descriptors, or one of poll that does not",
+    controls: &[
+        "pairs of UNIX sockets that nobody writes to; no wait finds anything",
+        "CPU time of the thread, so that sleeping does not count, over many waits",
+        "one wait first, which hands over what was added, not counted",
+    ],
+    metric: "CPU time of a wait",
+    unit: "ns",
+    extras: &[
+        Extra {
+            name: "add_ns",
+            unit: "ns",
+            summary: "CPU time of adding a descriptor",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "remove_ns",
+            unit: "ns",
+            summary: "CPU time of removing a descriptor",
+            fold: Fold::Median,
+        },
+    ],
+    axes: &[
+        Axis {
+            name: "waiter",
+            unit: "",
+            summary: "what waits",
+            takes: Takes::Names(&[
+                "busy",
+                "sigio",
+                "select",
+                "poll",
+                "epoll",
+                "epoll-edge",
+                "epoll-oneshot",
+                "io-uring-poll",
+                "io-uring-recv",
+            ]),
+            quick: WAITERS,
+            default: WAITERS,
+            full: WAITERS,
+        },
+        Axis {
+            name: "descriptors",
+            unit: "",
+            summary: "how many are watched, all idle; each takes two of the process's",
+            takes: Takes::Numbers(1, 500_000),
+            quick: &[Value::N(10), Value::N(100), Value::N(500), Value::N(2_000)],
+            default: DESCRIPTORS,
+            full: DESCRIPTORS,
+        },
+        Axis {
+            name: "timeout",
+            unit: "",
+            summary: "zero: a look, which hangs into no queue; sleep: of 1 ms, which it waits for",
+            takes: Takes::Names(&["zero", "sleep"]),
+            quick: TIMEOUTS,
+            default: TIMEOUTS,
+            full: TIMEOUTS,
+        },
+    ],
+    along: "descriptors",
+    lines: "waiter",
+    claims: &[Claim {
+        id: "enter-leave",
+        source: "002",
+        text: "entering and leaving select or poll costs time in proportion to the descriptors watched, \
+               even when none is ready; epoll moves that cost to epoll_ctl",
+        judge: enter_leave,
+    }],
+    sampling: Sampling { a_visit: 5, least: 10, most: 60, tight: 0.02 },
+    man: &["select(2)", "poll(2)", "epoll_wait(2)", "epoll_ctl(2)", "io_uring_enter(2)"],
+};
+
+const WAITERS: &[Value] =
+    &[Value::S("select"), Value::S("poll"), Value::S("epoll"), Value::S("io-uring-poll")];
+
+// 500 is what select can watch; 9,000 what a limit of 20,000 descriptors leaves.
+const DESCRIPTORS: &[Value] = &[
+    Value::N(10),
+    Value::N(50),
+    Value::N(100),
+    Value::N(250),
+    Value::N(500),
+    Value::N(1_000),
+    Value::N(2_500),
+    Value::N(5_000),
+    Value::N(9_000),
+];
+
+const TIMEOUTS: &[Value] = &[Value::S("zero"), Value::S("sleep")];
+
+impl Experiment for EnterLeave {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self, case: &Params) -> Result<(), Skip> {
+        probe(case.name("waiter"), 2 * case.number("descriptors"))
+    }
+
+    fn needs(&self, case: &Params) -> Needs {
+        let pairs = case.number("descriptors");
+        Needs {
+            descriptors: 2 * pairs + SPARE_DESCRIPTORS,
+            memory_bytes: pairs * OF_A_PAIR,
+            ..Needs::default()
+        }
+    }
+
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+        let limit = SoftLimit::raise()?;
+        let most = cases.iter().map(|case| case.number("descriptors")).max().unwrap_or(1);
+        Ok(Box::new(Idle { ring: Ring::new(count(most)).map_err(refused)?, _limit: limit }))
+    }
+}
+
+/// Sockets that nobody writes to.
+struct Idle {
+    ring: Ring,
+    _limit: SoftLimit,
+}
+
+impl Bench for Idle {
+    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        let pairs = count(case.number("descriptors"));
+        let timeout = if case.name("timeout") == "zero" { Duration::ZERO } else { SLEEP };
+        self.ring.take_first(pairs);
+        let mut waiter = open(case.name("waiter"), pairs)?;
+        let mut events = Events::with_capacity(BATCH);
+        loop {
+            let begun = thread_ns();
+            if let Err((watched, error)) = self.ring.register(waiter.as_mut()) {
+                self.ring.leave(waiter.as_mut(), watched).map_err(refused)?;
+                return Err(refused(error));
+            }
+            // What was only queued until now belongs to adding.
+            wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
+            let added = thread_ns() - begun;
+            let waits = if timeout.is_zero() {
+                // The first found the caches full of what adding needs.
+                wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
+                let warm = wait(waiter.as_mut(), &mut events, Duration::ZERO)?.max(1.0);
+                ((OF_A_SAMPLE_NS / warm) as usize).clamp(1, LOOKS)
+            } else {
+                SLEEPS
+            };
+            let begun = thread_ns();
+            for _ in 0..waits {
+                wait(waiter.as_mut(), &mut events, timeout)?;
+            }
+            let value = (thread_ns() - begun) / waits as f64;
+            let begun = thread_ns();
+            self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+            let removed = thread_ns() - begun;
+            let of_one = |all: f64| all / pairs as f64;
+            let extra = vec![("add_ns", of_one(added)), ("remove_ns", of_one(removed))];
+            if keep(Sample { value, extra }) == Go::Back {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Waits; what it took on the CPU.
+fn wait(waiter: &mut dyn Waiter, events: &mut Events, timeout: Duration) -> Result<f64, Skip> {
+    let begun = thread_ns();
+    match waiter.wait(events, Some(timeout)).map_err(refused)? {
+        0 => Ok(thread_ns() - begun),
+        _ => Err(Skip("a socket that nobody wrote to was told of".to_owned())),
+    }
+}
+
+/// A line that rises so little that it has not doubled at its end.
+fn is_level(line: &Line, most: f64) -> bool {
+    line.slope * most < line.intercept.abs()
+}
+
+/// A line's words: `3.10 µs + 38.2 ns × n (slope 37.9 … 38.5, R² 0.999)`.
+fn fitted(line: &Line) -> String {
+    let [low, high] = line.slope_ci95.unwrap_or([line.slope; 2]);
+    format!(
+        "{} + {} × n (slope {} … {} ns, R² {:.3})",
+        time(line.intercept),
+        time(line.slope),
+        digits(low),
+        digits(high),
+        line.r2
+    )
+}
+
+fn enter_leave(cases: &Cases<'_>) -> Judgement {
+    let mut said = Vec::new();
+    let mut judgement = Judgement::inconclusive("");
+    let (mut found, mut is_so, mut is_not) = ([0, 0], true, false);
+    for (kind, waiter, timeout, key) in [
+        (0, "select", "zero", "select_zero"),
+        (0, "select", "sleep", "select_sleep"),
+        (0, "poll", "zero", "poll_zero"),
+        (0, "poll", "sleep", "poll_sleep"),
+        (1, "epoll", "zero", "epoll_zero"),
+        (1, "epoll", "sleep", "epoll_sleep"),
+    ] {
+        let of = cases.named("waiter", waiter).named("timeout", timeout);
+        let numbers = of.numbers("descriptors");
+        let (Some(line), true) = (of.line("descriptors"), numbers.len() >= 3) else { continue };
+        let most = numbers.last().copied().unwrap_or(0) as f64;
+        found[kind] += 1;
+        let low = line.slope_ci95.map_or(line.slope, |[low, _]| low);
+        match kind {
+            0 => {
+                is_so &= line.r2 >= 0.9 && low > 0.0 && !is_level(&line, most);
+                is_not |= is_level(&line, most);
+            }
+            _ => {
+                is_so &= is_level(&line, most);
+                is_not |= low > 0.0 && line.r2 >= 0.9 && !is_level(&line, most);
+            }
+        }
+        said.push(format!("{waiter}, {timeout}: {}", fitted(&line)));
+        judgement = judgement.with_line(key, line);
+    }
+    if found.contains(&0) {
+        return Judgement::inconclusive(
+            "it takes select or poll, and epoll, with three numbers of descriptors",
+        );
+    }
+    let add = added(cases, "epoll");
+    if let Some(add) = add {
+        said.push(format!("adding to epoll {} a descriptor", time(add)));
+        judgement = judgement.with("epoll_add_ns", add);
+    }
+    let verdict = Judgement::of(is_so, said.join("; "));
+    let verdict = match (is_so, is_not) {
+        (true, _) | (_, true) => verdict,
+        _ => Judgement::inconclusive(verdict.because),
+    };
+    Judgement { evidence: judgement.evidence, ..verdict }
+}
+
+/// What adding a descriptor took where there were most.
+fn added(cases: &Cases<'_>, waiter: &str) -> Option<f64> {
+    let of = cases.named("waiter", waiter);
+    let most = of.numbers("descriptors").pop()?;
+    let case: &Case = of.at("descriptors", most).first()?;
+    case.extra.get("add_ns").copied()
+}

@@ -1,0 +1,417 @@
+//! `models`: the four ways a program can wait for many descriptors, by what they cost it.
+//!
+//! From article 002, after the BSD book: ask each descriptor again and again (`busy`); be told by a
+//! signal (`sigio`); ask which are ready (`select`, `poll`); register interest (`epoll`,
+//! `io-uring-poll`). Another thread sends the time of sending at a given pace, and the waiter's
+//! thread receives it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use iotomy_stats::median;
+use iotomy_waiters::rounds::Ring;
+use iotomy_waiters::{Events, Trigger, Waiter};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::bounds::SoftLimit;
+use super::claims::{digits, time};
+use super::gate::queued_ns;
+use super::wait::{BATCH, OF_A_PAIR, SPARE_DESCRIPTORS, count, open, refused};
+use super::wait_threads::{probe, thread_ns};
+use super::{
+    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
+    Sample, Sampling, Takes, Value, Watch,
+};
+use crate::limits::Skip;
+use crate::limits::storage::Folder;
+
+/// How long nothing happens, to see what waiting burns.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// Events of a sample.
+const EVENTS: usize = 50;
+
+/// Signals that may be queued while more of them are sent.
+const QUEUE: u64 = 16;
+
+/// Only to stop what would hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) struct Models;
+
+static DECLARATION: Declaration = Declaration {
+    name: "models",
+    summary: "the four models of waiting: CPU burnt while idle, latency, CPU time an event",
+    hypothesis: "asking again and again burns a CPU though nothing happens; signals sleep, but get lost \
+                 when their queue is full; readiness and registration sleep and lose nothing",
+    refuted_by: "an idle CPU with busy, no overflow of signals in a burst, or a waiter that burns",
+    controls: &[
+        "another thread sends at the pace given, to a pair at a time; the receiver does nothing else",
+        "shares of the CPU time that the thread could have: waiting for a CPU is taken off",
+        "a burst to all descriptors with room for 16 signals in the queue, apart from what is timed",
+    ],
+    metric: "median latency of an event",
+    unit: "ns",
+    extras: &[
+        Extra {
+            name: "idle_share",
+            unit: "",
+            summary: "share of a CPU burnt while nothing happens",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "share",
+            unit: "",
+            summary: "share of a CPU used at this pace",
+            fold: Fold::Median,
+        },
+        Extra { name: "event_ns", unit: "ns", summary: "CPU time an event", fold: Fold::Median },
+        Extra {
+            name: "overflows",
+            unit: "",
+            summary: "times a burst found the kernel's queue full",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "sweeps",
+            unit: "",
+            summary: "looks at every descriptor that this made necessary",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "lost",
+            unit: "",
+            summary: "descriptors of the burst that were never told of",
+            fold: Fold::Mean,
+        },
+    ],
+    axes: &[
+        Axis {
+            name: "model",
+            unit: "",
+            summary: "the waiter that stands for it",
+            takes: Takes::Names(&[
+                "busy",
+                "sigio",
+                "select",
+                "poll",
+                "epoll",
+                "epoll-edge",
+                "io-uring-poll",
+            ]),
+            quick: MODELS,
+            default: MODELS,
+            full: MODELS,
+        },
+        Axis {
+            name: "descriptors",
+            unit: "",
+            summary: "how many are watched; each takes two of the process's",
+            takes: Takes::Numbers(1, 500_000),
+            quick: &[Value::N(100)],
+            default: &[Value::N(100), Value::N(400), Value::N(2_000)],
+            full: &[Value::N(100), Value::N(400), Value::N(2_000), Value::N(9_000)],
+        },
+        Axis {
+            name: "rate",
+            unit: "",
+            summary: "events a second",
+            takes: Takes::Numbers(10, 1_000_000),
+            quick: &[Value::N(1_000), Value::N(5_000)],
+            default: &[Value::N(200), Value::N(1_000), Value::N(5_000)],
+            full: &[Value::N(100), Value::N(1_000), Value::N(10_000)],
+        },
+    ],
+    along: "rate",
+    lines: "model",
+    claims: &[Claim {
+        id: "models",
+        source: "002",
+        text: "asking again and again burns a whole CPU; SIGIO delivers but degrades, as its queue \
+               overflows; readiness and registration sleep",
+        judge: models,
+    }],
+    sampling: Sampling { a_visit: 2, least: 8, most: 40, tight: 0.05 },
+    man: &["select(2)", "poll(2)", "epoll(7)", "fcntl(2)", "signal(7)", "io_uring(7)"],
+};
+
+const MODELS: &[Value] = &[
+    Value::S("busy"),
+    Value::S("sigio"),
+    Value::S("select"),
+    Value::S("poll"),
+    Value::S("epoll"),
+    Value::S("io-uring-poll"),
+];
+
+impl Experiment for Models {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self, case: &Params) -> Result<(), Skip> {
+        probe(case.name("model"), 2 * case.number("descriptors"))
+    }
+
+    fn needs(&self, case: &Params) -> Needs {
+        let pairs = case.number("descriptors");
+        Needs {
+            descriptors: 2 * pairs + SPARE_DESCRIPTORS,
+            memory_bytes: pairs * OF_A_PAIR,
+            ..Needs::default()
+        }
+    }
+
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+        let limit = SoftLimit::raise()?;
+        let most = count(cases.iter().map(|case| case.number("descriptors")).max().unwrap_or(1));
+        Ok(Box::new(Paced { ring: Ring::new(most).map_err(refused)?, most, _limit: limit }))
+    }
+}
+
+struct Paced {
+    ring: Ring,
+    most: usize,
+    _limit: SoftLimit,
+}
+
+impl Bench for Paced {
+    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        let done = self.samples(case, keep);
+        if done.is_err() {
+            // What was not received must not be found by the next case.
+            self.ring = Ring::new(self.most).map_err(refused)?;
+        }
+        done
+    }
+
+    fn watch(
+        &mut self,
+        case: &Params,
+        _: &mut dyn Watch,
+    ) -> Result<Vec<(&'static str, f64)>, Skip> {
+        let burst = self.burst(case);
+        if !matches!(&burst, Ok(found) if found.iter().all(|(name, n)| *name != "lost" || *n == 0.0))
+        {
+            self.ring = Ring::new(self.most).map_err(refused)?;
+        }
+        burst
+    }
+}
+
+impl Paced {
+    /// The case's waiter, watching all of the case's descriptors.
+    fn open(&mut self, case: &Params) -> Result<(Box<dyn Waiter>, usize), Skip> {
+        let pairs = count(case.number("descriptors"));
+        self.ring.take_first(pairs);
+        let mut waiter = open(case.name("model"), pairs)?;
+        self.ring.register(waiter.as_mut()).map_err(|(_, error)| refused(error))?;
+        Ok((waiter, pairs))
+    }
+
+    fn samples(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        let (mut waiter, pairs) = self.open(case)?;
+        let mut events = Events::with_capacity(BATCH);
+        let pace = Duration::from_secs(1) / u32::try_from(case.number("rate")).unwrap_or(u32::MAX);
+        loop {
+            let idle = Usage::begin();
+            waiter.wait(&mut events, Some(IDLE)).map_err(refused)?;
+            let (idle_share, _) = idle.end();
+            let usage = Usage::begin();
+            let latencies = self.paced(waiter.as_mut(), &mut events, pairs, pace)?;
+            let (share, cpu) = usage.end();
+            let extra = vec![
+                ("idle_share", idle_share),
+                ("share", share),
+                ("event_ns", cpu / latencies.len() as f64),
+            ];
+            let value = median(&latencies).ok_or_else(|| Skip("no event came".to_owned()))?;
+            if keep(Sample { value, extra }) == Go::Back {
+                self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Receives what another thread sends at this pace: how late each was, in ns.
+    fn paced(
+        &self,
+        waiter: &mut dyn Waiter,
+        events: &mut Events,
+        pairs: usize,
+        pace: Duration,
+    ) -> Result<Vec<f64>, Skip> {
+        let (ring, base, is_over) = (&self.ring, Instant::now(), AtomicBool::new(false));
+        let sender = || {
+            for (event, due) in (0..EVENTS).zip(1_u32..) {
+                // A pace is a schedule: what was late is not made later still.
+                std::thread::sleep((pace * due).saturating_sub(base.elapsed()));
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Spread, so that no descriptor is better than another.
+                let at = event * 37 % pairs;
+                let now = u64::try_from(base.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let _ = send(ring.writer(at), &now.to_ne_bytes(), SendFlags::empty());
+            }
+        };
+        let mut latencies = Vec::with_capacity(EVENTS);
+        std::thread::scope(|scope| {
+            scope.spawn(sender);
+            let mut told = || -> Result<(), Skip> {
+                while latencies.len() < EVENTS {
+                    if waiter.wait(events, Some(PATIENCE)).map_err(refused)? == 0 {
+                        return Err(Skip("an event was not told of".to_owned()));
+                    }
+                    let now = base.elapsed().as_nanos() as f64;
+                    let sent = |at: u64| received(ring, count(at));
+                    let is_edge = waiter.declaration().abilities.trigger == Trigger::Edge;
+                    for event in &*events {
+                        while let Some(then) = sent(event.token) {
+                            latencies.push((now - then).max(0.0));
+                            if !is_edge {
+                                break;
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            };
+            let ended = told();
+            is_over.store(true, Ordering::Relaxed);
+            ended
+        })?;
+        Ok(latencies)
+    }
+
+    /// Sends to all while nobody waits, with room for few signals, and looks who is told of.
+    fn burst(&mut self, case: &Params) -> Result<Vec<(&'static str, f64)>, Skip> {
+        let (mut waiter, pairs) = self.open(case)?;
+        let mut events = Events::with_capacity(BATCH);
+        waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
+        let limit = FewSignals::allow(QUEUE)?;
+        for at in 0..pairs {
+            send(self.ring.writer(at), &[0; 8], SendFlags::empty())
+                .map_err(|e| Skip::refused("sendto", e))?;
+        }
+        let mut told = 0;
+        // Two looks in a row that find nothing are the end.
+        let mut empty = 0;
+        while told < pairs && empty < 2 {
+            let found = waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
+            empty = if found == 0 { empty + 1 } else { 0 };
+            told +=
+                events.iter().filter(|e| received(&self.ring, count(e.token)).is_some()).count();
+        }
+        drop(limit);
+        let counts = waiter.counts();
+        self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+        Ok(vec![
+            ("overflows", counts.overflows as f64),
+            ("sweeps", counts.sweeps as f64),
+            ("lost", (pairs - told) as f64),
+        ])
+    }
+}
+
+/// The time that a reader has received, if it has.
+fn received(ring: &Ring, at: usize) -> Option<f64> {
+    let mut bytes = [0_u8; 8];
+    match recv(ring.reader(at), &mut bytes, RecvFlags::empty()) {
+        Ok((8, _)) => Some(u64::from_ne_bytes(bytes) as f64),
+        _ => None,
+    }
+}
+
+/// What this thread uses of a CPU.
+struct Usage {
+    began: Instant,
+    cpu: f64,
+    queued: Option<u64>,
+}
+
+impl Usage {
+    fn begin() -> Self {
+        Self { queued: queued(), began: Instant::now(), cpu: thread_ns() }
+    }
+
+    /// The share of the time it could have had, and the CPU time.
+    fn end(self) -> (f64, f64) {
+        let cpu = thread_ns() - self.cpu;
+        let wall = self.began.elapsed().as_nanos() as f64;
+        let queued = queued().zip(self.queued).map_or(0, |(now, then)| now.saturating_sub(then));
+        // Both clocks are read one after the other.
+        ((cpu / (wall - queued as f64).max(cpu)).clamp(0.0, 1.0), cpu)
+    }
+}
+
+fn queued() -> Option<u64> {
+    queued_ns(&[rustix::thread::gettid().as_raw_nonzero().get()])
+}
+
+/// Few signals may be queued for this process; dropped, as many as before.
+struct FewSignals(Rlimit);
+
+impl FewSignals {
+    fn allow(signals: u64) -> Result<Self, Skip> {
+        let before = getrlimit(Resource::Sigpending);
+        let few = Rlimit { current: Some(signals), maximum: before.maximum };
+        setrlimit(Resource::Sigpending, few)
+            .map_err(|e| Skip::refused("setrlimit RLIMIT_SIGPENDING", e))?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for FewSignals {
+    fn drop(&mut self) {
+        // The soft limit may always be put back to what the hard one allows.
+        let _ = setrlimit(Resource::Sigpending, self.0);
+    }
+}
+
+fn models(cases: &Cases<'_>) -> Judgement {
+    // The most that any case of a model has burnt, or the least.
+    let of = |model: &str, name: &str, least: bool| {
+        let cases = cases.named("model", model);
+        let figures = cases.iter().filter_map(|case| case.extra.get(name).copied());
+        figures.reduce(if least { f64::min } else { f64::max })
+    };
+    let busy = of("busy", "idle_share", true);
+    let sleeping: Vec<_> = ["select", "poll", "epoll", "io-uring-poll"]
+        .into_iter()
+        .filter_map(|name| Some((name, of(name, "idle_share", false)?)))
+        .collect();
+    let signals = of("sigio", "overflows", false).zip(of("sigio", "lost", false));
+    let (Some(busy), Some((overflows, lost)), false) = (busy, signals, sleeping.is_empty()) else {
+        return Judgement::inconclusive("it takes busy, sigio, and select, poll or epoll");
+    };
+    let worst = sleeping.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+    let latency = |model: &str| cases.named("model", model).first()?.median;
+    let times: Vec<_> = ["busy", "sigio", "select", "poll", "epoll", "io-uring-poll"]
+        .into_iter()
+        .filter_map(|name| Some(format!("{name} {}", time(latency(name)?))))
+        .collect();
+    let because = format!(
+        "idle, busy burns {} % of the CPU it can have and {} at most {} %; a burst made the queue of \
+         signals overflow {} times, after which a look at all descriptors left {} untold; latency: {}",
+        digits(100.0 * busy),
+        sleeping.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+        digits(100.0 * worst),
+        digits(overflows),
+        digits(lost),
+        times.join(", ")
+    );
+    let judgement = if busy >= 0.8 && worst <= 0.1 && overflows > 0.0 {
+        Judgement::of(true, because)
+    } else if busy < 0.5 || worst > 0.5 || overflows == 0.0 {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    judgement
+        .with("busy_idle_share", busy)
+        .with("sleeping_idle_share", worst)
+        .with("overflows", overflows)
+        .with("lost", lost)
+}
