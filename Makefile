@@ -3,10 +3,11 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 IOTOMY := $(TARGET)/release/iotomy
-C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c)
+C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c \
+	benches/src/wait/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-copy test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-copy bench-wait test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -44,6 +45,13 @@ bench-copy: build
 	@scripts/setup-uutils $(TARGET)/peers
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-copy --iotomy $(IOTOMY) --uutils $(TARGET)/peers/bin/coreutils $(ARGS)
+
+# What the epoll waiter costs beside a bare loop, libevent and libuv; some two minutes.
+bench-wait:
+	@scripts/setup bench
+	@scripts/build-wait-peers $(TARGET)/peers
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-wait --peers $(TARGET)/peers/wait-peers $(ARGS)
 
 # The bpf observer on the kernel of this Debian release, under emulation.
 test-kernel: build

@@ -1,0 +1,119 @@
+//! Those who make the rounds: processes that make one for each line they are told.
+//!
+//! They end when their standard input does, so none outlives this program, whatever ends it.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::middle;
+
+/// The waiter that is held against the others, and those that show what else there is.
+pub(crate) const OURS: &str = "iotomy epoll";
+
+/// Rounds in a turn, before which one more warms up: other processes had the caches.
+fn rounds_a_turn(events: usize) -> usize {
+    if events < 1_000 { 15 } else { 3 }
+}
+
+/// One of them.
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+/// Those that are here, their versions, and those that are not, with the reason.
+pub(crate) type Lineup = (Vec<Contender>, Vec<String>, Vec<(String, String)>);
+
+/// Who competes.
+///
+/// # Errors
+/// When the peers were not built.
+pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
+    let own = std::env::current_exe().context("cannot tell this program's path")?;
+    let serve = ["serve", "epoll"].map(OsString::from).into();
+    let ours = Contender { name: OURS.to_owned(), program: own.into(), arguments: serve };
+    let output = Command::new(peers).arg("list").output().with_context(|| {
+        format!("cannot run {}; build it by scripts/build-wait-peers", peers.display())
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let built: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let peer = |(name, _): &(&str, &str)| Contender {
+        name: (*name).to_owned(),
+        program: peers.into(),
+        arguments: vec![(*name).into()],
+    };
+    let lineup = std::iter::once(ours).chain(built.iter().map(peer)).collect();
+    let is_missing = |name: &&str| built.iter().all(|(one, _)| one != name);
+    let reason = "its headers were not here when the peers were built".to_owned();
+    let missing = ["libevent", "libuv"].into_iter().filter(is_missing);
+    let missing = missing.map(|name| (name.to_owned(), reason.clone())).collect();
+    let versions = built.iter().filter(|(_, version)| *version != "-");
+    let versions = versions.map(|(name, version)| format!("{name} {version}")).collect();
+    Ok((lineup, versions, missing))
+}
+
+impl Contender {
+    /// Starts it with so many pairs.
+    pub(crate) fn start(&self, pairs: usize) -> Result<Running> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(pairs.to_string());
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.name))?;
+        let (into, out) = (child.stdin.take(), child.stdout.take());
+        let (into, out) = into.zip(out).context("no pipes to the contender")?;
+        Ok(Running { name: self.name.clone(), child, into: Some(into), out: BufReader::new(out) })
+    }
+}
+
+/// One that is ready for rounds.
+pub(crate) struct Running {
+    name: String,
+    child: Child,
+    into: Option<ChildStdin>,
+    out: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// The middle of a turn's rounds: on the CPU and by the clock, in ns.
+    pub(crate) fn rounds(&mut self, active: usize, writes: usize) -> Result<(f64, f64)> {
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..=rounds_a_turn(active + writes) {
+            let answer = self.round(active, writes);
+            let [cpu, wall] = answer
+                .with_context(|| format!("{} made no round of {active} {writes}", self.name))?;
+            if round > 0 {
+                times[0].push(cpu);
+                times[1].push(wall);
+            }
+        }
+        Ok((middle(&times[0]), middle(&times[1])))
+    }
+
+    fn round(&mut self, active: usize, writes: usize) -> Result<[f64; 2]> {
+        let into = self.into.as_mut().context("it has ended")?;
+        into.write_all(format!("{active} {writes}\n").as_bytes())?;
+        let mut line = String::new();
+        self.out.read_line(&mut line)?;
+        let mut numbers = line.split_whitespace().map(str::parse::<f64>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(cpu)), Some(Ok(wall))) => Ok([cpu, wall]),
+            _ => anyhow::bail!("it answered {line:?}"),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // No more rounds: it ends by itself.
+        self.into = None;
+        let _ = self.child.wait();
+    }
+}

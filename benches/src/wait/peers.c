@@ -1,0 +1,288 @@
+/*
+ * The rounds of libevent's benchmark through others: a loop with nothing between it and the kernel,
+ * libevent, and libuv. `wait-peers list` names those that are built in; `wait-peers NAME PAIRS`
+ * reads lines of "ACTIVE WRITES" and makes a round for each, which it answers by "CPU_NS WALL_NS".
+ *
+ * It does as crates/waiters/src/rounds.rs does: all readers registered anew and one look taken, a
+ * byte sent to ACTIVE of them, none of it timed; then, timed, loops that never sleep until every
+ * byte has been received, where each event receives one and, while there are WRITES left, sends
+ * one.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef WITH_LIBEVENT
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#endif
+#ifdef WITH_LIBUV
+#include <uv.h>
+#endif
+
+#define BATCH 4096
+
+static int pairs;
+static int (*ends)[2];
+static long received, sent, writes_left;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void receive(int at)
+{
+	char byte;
+	int next;
+
+	if (recv(ends[at][0], &byte, 1, 0) != 1)
+		return;
+	received++;
+	if (!writes_left)
+		return;
+	next = at + 1 == pairs ? 0 : at + 1;
+	if (send(ends[next][1], "e", 1, 0) == 1) {
+		writes_left--;
+		sent++;
+	}
+}
+
+/* The bare loop. */
+
+static int epoll_fd;
+static struct epoll_event found[BATCH];
+
+static void bare_open(void)
+{
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0)
+		die("epoll_create1");
+}
+
+static void bare_change(int change)
+{
+	for (int at = 0; at < pairs; at++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u64 = at};
+
+		if (epoll_ctl(epoll_fd, change, ends[at][0], &event))
+			die("epoll_ctl");
+	}
+}
+
+static void bare_register(void)
+{
+	bare_change(EPOLL_CTL_ADD);
+}
+
+static void bare_leave(void)
+{
+	bare_change(EPOLL_CTL_DEL);
+}
+
+static void bare_look(void)
+{
+	int n = epoll_wait(epoll_fd, found, BATCH, 0);
+
+	for (int at = 0; at < n; at++)
+		receive((int)found[at].data.u64);
+}
+
+#ifdef WITH_LIBEVENT
+static struct event_base *base;
+static struct event *watched;
+
+static void event_told(evutil_socket_t fd, short what, void *at)
+{
+	(void)fd;
+	(void)what;
+	receive((int)(intptr_t)at);
+}
+
+static void event_open(void)
+{
+	base = event_base_new();
+	watched = calloc(pairs, sizeof(*watched));
+	if (!base || !watched)
+		die("event_base_new");
+}
+
+static void event_register(void)
+{
+	for (int at = 0; at < pairs; at++) {
+		event_assign(&watched[at], base, ends[at][0], EV_READ | EV_PERSIST, event_told,
+			     (void *)(intptr_t)at);
+		if (event_add(&watched[at], NULL))
+			die("event_add");
+	}
+}
+
+static void event_leave(void)
+{
+	for (int at = 0; at < pairs; at++)
+		event_del(&watched[at]);
+}
+
+static void event_look(void)
+{
+	event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+#endif
+
+#ifdef WITH_LIBUV
+static uv_loop_t loop;
+static uv_poll_t *polls;
+
+static void uv_told(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	receive((int)(poll - polls));
+}
+
+static void loop_open(void)
+{
+	polls = calloc(pairs, sizeof(*polls));
+	if (!polls || uv_loop_init(&loop))
+		die("uv_loop_init");
+	for (int at = 0; at < pairs; at++)
+		if (uv_poll_init(&loop, &polls[at], ends[at][0]))
+			die("uv_poll_init");
+}
+
+static void loop_register(void)
+{
+	for (int at = 0; at < pairs; at++)
+		if (uv_poll_start(&polls[at], UV_READABLE, uv_told))
+			die("uv_poll_start");
+}
+
+static void loop_leave(void)
+{
+	for (int at = 0; at < pairs; at++)
+		uv_poll_stop(&polls[at]);
+}
+
+static void loop_look(void)
+{
+	uv_run(&loop, UV_RUN_NOWAIT);
+}
+#endif
+
+static const struct peer {
+	const char *name;
+	void (*open)(void);
+	void (*enlist)(void);
+	void (*look)(void);
+	void (*leave)(void);
+} peers[] = {
+	{"bare", bare_open, bare_register, bare_look, bare_leave},
+#ifdef WITH_LIBEVENT
+	{"libevent", event_open, event_register, event_look, event_leave},
+#endif
+#ifdef WITH_LIBUV
+	{"libuv", loop_open, loop_register, loop_look, loop_leave},
+#endif
+};
+
+static long long now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void make_round(const struct peer *peer, int active, long writes)
+{
+	long long cpu, wall;
+	int space;
+
+	peer->enlist();
+	peer->look();
+	active = active < 1 ? 1 : active > pairs ? pairs : active;
+	space = pairs / active;
+	for (int at = 0; at < active; at++)
+		if (send(ends[at * space][1], "e", 1, 0) != 1)
+			die("send");
+	received = 0;
+	sent = active;
+	writes_left = writes;
+	wall = now_ns(CLOCK_MONOTONIC);
+	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	do
+		peer->look();
+	while (received < sent);
+	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	wall = now_ns(CLOCK_MONOTONIC) - wall;
+	peer->leave();
+	printf("%lld %lld\n", cpu, wall);
+	fflush(stdout);
+}
+
+static void open_pairs(void)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ends = calloc(pairs, sizeof(*ends));
+	if (!ends)
+		die("calloc");
+	for (int at = 0; at < pairs; at++)
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends[at]))
+			die("socketpair");
+	/* Only the readers, as with the waiters. */
+	for (int at = 0; at < pairs; at++) {
+		int on = 1;
+
+		if (ioctl(ends[at][0], FIONBIO, &on))
+			die("ioctl FIONBIO");
+	}
+}
+
+static void list(void)
+{
+	puts("bare -");
+#ifdef WITH_LIBEVENT
+	printf("libevent %s\n", event_get_version());
+#endif
+#ifdef WITH_LIBUV
+	printf("libuv %s\n", uv_version_string());
+#endif
+}
+
+int main(int argc, char **argv)
+{
+	int active;
+	long writes;
+
+	if (argc == 2 && !strcmp(argv[1], "list")) {
+		list();
+		return 0;
+	}
+	if (argc != 3 || (pairs = atoi(argv[2])) < 1) {
+		fputs("usage: wait-peers list | wait-peers NAME PAIRS\n", stderr);
+		return 2;
+	}
+	for (size_t at = 0; at < sizeof(peers) / sizeof(*peers); at++) {
+		if (strcmp(peers[at].name, argv[1]))
+			continue;
+		open_pairs();
+		peers[at].open();
+		while (scanf("%d %ld", &active, &writes) == 2)
+			make_round(&peers[at], active, writes);
+		return 0;
+	}
+	fprintf(stderr, "wait-peers: %s is not built in\n", argv[1]);
+	return 1;
+}

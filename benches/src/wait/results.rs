@@ -1,0 +1,286 @@
+//! What is judged, printed, and kept in a folder: the tables and the raw record.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use iotomy_benches::record::{Case, Claim, Sweep};
+use iotomy_benches::run;
+use iotomy_benches::stats::{Estimate, estimate, median};
+use iotomy_benches::tables::{digits, interval, table};
+use iotomy_record::{Machine, store::OutputFile};
+use serde_json::json;
+
+use crate::contender::OURS;
+
+/// Targets: of libevent's time, of the bare loop's, and what the trait may cost an event.
+const OF_LIBEVENT: f64 = 0.95;
+const OF_BARE: f64 = 1.02;
+const TRAIT_NS: f64 = 10.0;
+
+/// What one contender took, a figure a block.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) name: String,
+    pub(crate) cpu_ns: Vec<f64>,
+    pub(crate) wall_ns: Vec<f64>,
+}
+
+/// What all took with one shape of rounds.
+pub(crate) struct Point {
+    pub(crate) pairs: usize,
+    pub(crate) active: usize,
+    pub(crate) writes: usize,
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// Everything a bench found out.
+pub(crate) struct Results {
+    pub(crate) started: String,
+    pub(crate) machine: Machine,
+    /// As typed, with programs without their folders.
+    pub(crate) command: String,
+    pub(crate) seed: u64,
+    pub(crate) blocks: u32,
+    pub(crate) loads: [String; 2],
+    pub(crate) versions: Vec<String>,
+    pub(crate) skipped: Vec<(String, String)>,
+    pub(crate) points: Vec<Point>,
+    /// What the trait costs an event, in ns.
+    pub(crate) trait_ns: Vec<f64>,
+}
+
+impl Point {
+    fn name(&self) -> String {
+        format!("n={} a={} w={}", self.pairs, self.active, self.writes)
+    }
+
+    fn lane(&self, name: &str) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.name == name)
+    }
+
+    /// How many times the other's CPU time one takes, by block.
+    fn ratio(&self, one: &str, other: &str) -> Option<Estimate> {
+        let (one, other) = (self.lane(one)?, self.lane(other)?);
+        let ratios = one.cpu_ns.iter().zip(&other.cpu_ns).map(|(one, other)| one / other);
+        estimate(&ratios.collect::<Vec<f64>>())
+    }
+
+    fn table(&self) -> String {
+        let events = (self.active + self.writes) as f64;
+        let titles =
+            ["contender", "CPU µs", "wall µs", "ns an event", "÷ bare [95 %]", "ours ÷ it"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        let mut lanes: Vec<&Lane> = self.lanes.iter().collect();
+        let cpu = |lane: &Lane| median(&lane.cpu_ns).unwrap_or(f64::INFINITY);
+        lanes.sort_by(|a, b| cpu(a).total_cmp(&cpu(b)));
+        for lane in lanes {
+            let wall = median(&lane.wall_ns).unwrap_or(f64::NAN);
+            let ratio = |one: &str, other: &str| {
+                let found = self.ratio(one, other).filter(|_| one != other);
+                found.map_or_else(String::new, |found| interval(found, 3))
+            };
+            rows.push(vec![
+                lane.name.clone(),
+                digits(cpu(lane) / 1e3, 1),
+                digits(wall / 1e3, 1),
+                digits(cpu(lane) / events, 0),
+                ratio(&lane.name, "bare"),
+                ratio(OURS, &lane.name),
+            ]);
+        }
+        table(&rows, 1)
+    }
+}
+
+/// A target, and what was found.
+struct Target {
+    id: String,
+    text: String,
+    limit: f64,
+    found: Option<Estimate>,
+}
+
+impl Target {
+    /// Met when the median reaches it, within noise when the interval does.
+    fn verdict(&self) -> &'static str {
+        match self.found {
+            None => "not judged",
+            Some(found) if found.median <= self.limit => "met",
+            Some(found) if found.low <= self.limit => "within noise",
+            Some(_) => "missed",
+        }
+    }
+}
+
+impl Results {
+    fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for point in &self.points {
+            for (peer, limit) in [("libevent", OF_LIBEVENT), ("bare", OF_BARE)] {
+                targets.push(Target {
+                    id: format!("{peer} {}", point.name()),
+                    text: format!("{}: epoll ÷ {peer}", point.name()),
+                    limit,
+                    found: point.ratio(OURS, peer),
+                });
+            }
+        }
+        targets.push(Target {
+            id: "trait".to_owned(),
+            text: "the trait, ns an event, by `null`".to_owned(),
+            limit: TRAIT_NS,
+            found: estimate(&self.trait_ns),
+        });
+        targets
+    }
+
+    pub(crate) fn is_any_missed(&self) -> bool {
+        self.targets().iter().any(|target| target.verdict() == "missed")
+    }
+
+    /// Everything a reader wants, as text that is also Markdown.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.conditions();
+        for point in &self.points {
+            let _ = writeln!(text, "\n## {}\n\n{}", point.name(), point.table().trim_end());
+        }
+        for (name, reason) in &self.skipped {
+            let _ = writeln!(text, "\nskipped: {name}: {reason}");
+        }
+        let _ = writeln!(text, "\n## Targets\n");
+        let titles = ["target", "at most", "found [95 %]", "verdict"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for target in self.targets() {
+            let found = target.found.map_or("no peer".to_owned(), |found| interval(found, 3));
+            let limit = digits(target.limit, 2);
+            rows.push(vec![target.text.clone(), limit, found, target.verdict().to_owned()]);
+        }
+        text += &table(&rows, 1);
+        let Claim { id, text: claim, verdict, .. } = self.reactor_tax();
+        let _ = writeln!(text, "\nThe claim `{id}` (article 000), {claim}: {verdict}.");
+        text
+    }
+
+    fn conditions(&self) -> String {
+        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
+        let gib = *memory_bytes as f64 / f64::from(1 << 30);
+        let machine =
+            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}");
+        let lines = [
+            ("started", self.started.clone()),
+            ("command", format!("`{}`", self.command)),
+            ("machine", machine),
+            ("peers", self.versions.join("; ")),
+            ("order", format!("{} blocks, seed {}", self.blocks, self.seed)),
+            ("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1])),
+        ];
+        lines.map(|(name, value)| format!("- {name}: {value}\n")).concat()
+    }
+
+    /// Whether a portable event library costs more than the bare mechanism.
+    fn reactor_tax(&self) -> Claim {
+        let found: Vec<(String, Estimate)> = ["libevent", "libuv"]
+            .into_iter()
+            .flat_map(|peer| self.points.iter().map(move |point| (peer, point)))
+            .filter_map(|(peer, point)| {
+                Some((format!("{peer} {}", point.name()), point.ratio(peer, "bare")?))
+            })
+            .collect();
+        let is_all = |is: fn(&Estimate) -> bool| found.iter().all(|(_, one)| is(one));
+        let verdict = match found.is_empty() {
+            false if is_all(|one| one.low > 1.0) => "holds",
+            false if is_all(|one| one.high < 1.0) => "fails",
+            _ => "inconclusive",
+        };
+        let evidence = found.iter().map(|(name, one)| {
+            (name.clone(), json!({"value": one.median, "ci95": [one.low, one.high]}))
+        });
+        Claim {
+            id: "reactor-tax".to_owned(),
+            source: "000",
+            text: "a portable event library costs more than the bare mechanism".to_owned(),
+            verdict,
+            evidence: evidence.collect::<serde_json::Map<_, _>>().into(),
+        }
+    }
+
+    /// The folder of this run below `results`.
+    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
+        run::folder(results, &self.started, &self.machine).join("wait")
+    }
+
+    /// Writes the tables and the raw record into `folder`.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        let readme = format!("# What waiting costs\n\n{}{METHOD}", self.text());
+        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
+        self.record().write(&folder.join("raw.json"))
+    }
+
+    fn record(&self) -> Sweep {
+        let names = self.points.iter().map(Point::name).collect();
+        let lanes = self.points.first().map_or(&[][..], |point| &point.lanes);
+        let lanes = lanes.iter().map(|lane| lane.name.clone()).collect();
+        let axes = [("rounds", names), ("contender", lanes)];
+        let mut sweep = Sweep::new("wait-speed", &self.started, &self.machine, &axes);
+        for point in &self.points {
+            let name = point.name();
+            for lane in &point.lanes {
+                let params = [("rounds", name.as_str()), ("contender", lane.name.as_str())];
+                let mut cpu = Case::new(&params, "cpu", "ns", &lane.cpu_ns);
+                cpu.extra.insert("events", (point.active + point.writes) as f64);
+                sweep.cases.push(cpu);
+                sweep.cases.push(Case::new(&params, "wall", "ns", &lane.wall_ns));
+            }
+        }
+        let trait_of = [("rounds", "null"), ("contender", OURS)];
+        sweep.cases.push(Case::new(&trait_of, "trait, an event", "ns", &self.trait_ns));
+        sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
+            Case::new(&[("contender", name)], "cpu", "ns", &[]).skipped_for(reason)
+        }));
+        sweep.claims = self.targets().iter().map(claim).collect();
+        sweep.claims.push(self.reactor_tax());
+        sweep
+    }
+}
+
+fn claim(target: &Target) -> Claim {
+    Claim {
+        id: target.id.clone(),
+        source: "targets",
+        text: format!("{}: at most {:.2}", target.text, target.limit),
+        verdict: match target.verdict() {
+            "met" => "holds",
+            "missed" => "fails",
+            _ => "inconclusive",
+        },
+        evidence: match target.found {
+            Some(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
+            None => json!({"found": "no peer"}),
+        },
+    }
+}
+
+const METHOD: &str = "
+## Method
+
+A round is one of libevent's benchmark: n pairs of UNIX sockets; all readers are registered anew and \
+one look is taken; one byte is sent to `a` of them; then, timed, a loop that never sleeps runs until \
+every byte has been received, where each event receives one and, while `w` are left, sends one to the \
+next pair. Each contender is a process with pairs of its own; \"bare\" is a loop in C with nothing \
+between it and `epoll_wait`. Every event is one receive and one send besides, the same for all.
+
+In a block each contender makes some rounds, in random order: the first finds the caches with others and \
+does not count, then the middle of fifteen does, or of three where they are long. After three blocks all \
+are started anew. The figure is the CPU time of the thread: nothing \
+sleeps, and what else the machine does is not in it, but for caches. A ratio is one of the same block; \
+then its median is taken, with an interval of order statistics of at least 95 %. A target is met when \
+the median reaches it, within noise when the interval does, missed otherwise. The price of the trait is \
+that of the waiter `null`, which makes no call, less a loop over the same tokens.
+
+`raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
+";
