@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef WITH_LIBEVENT
@@ -39,18 +40,38 @@ static void die(const char *what)
 	exit(1);
 }
 
+/*
+ * A call of four arguments and two zeroes, without what the C library does around it, which is some
+ * hundredths of a round: the waiters' rounds make theirs so, too, and what is compared is the
+ * loops.
+ */
+static long kernel(long call, long fd, void *at, long length, long last)
+{
+	register long fourth __asm__("r10") = last;
+	register long fifth __asm__("r8") = 0;
+	register long sixth __asm__("r9") = 0;
+	long done;
+
+	__asm__ volatile("syscall"
+			 : "=a"(done)
+			 : "0"(call), "D"(fd), "S"(at), "d"(length), "r"(fourth), "r"(fifth),
+			   "r"(sixth)
+			 : "rcx", "r11", "memory");
+	return done;
+}
+
 static void receive(int at)
 {
 	char byte;
 	int next;
 
-	if (recv(ends[at][0], &byte, 1, 0) != 1)
+	if (kernel(SYS_recvfrom, ends[at][0], &byte, 1, 0) != 1)
 		return;
 	received++;
 	if (!writes_left)
 		return;
 	next = at + 1 == pairs ? 0 : at + 1;
-	if (send(ends[next][1], "e", 1, 0) == 1) {
+	if (kernel(SYS_sendto, ends[next][1], &byte, 1, 0) == 1) {
 		writes_left--;
 		sent++;
 	}
@@ -90,9 +111,9 @@ static void bare_leave(void)
 
 static void bare_look(void)
 {
-	int n = epoll_wait(epoll_fd, found, BATCH, 0);
+	long n = kernel(SYS_epoll_wait, epoll_fd, found, BATCH, 0);
 
-	for (int at = 0; at < n; at++)
+	for (long at = 0; at < n; at++)
 		receive((int)found[at].data.u64);
 }
 
