@@ -50,11 +50,11 @@ pub struct CopyPart {
     pub mover: Option<String>,
     /// Bytes that reached the target.
     pub bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub referenced_bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub copied_bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub touched_bytes: u64,
     /// The moving alone.
     pub wall_ns: u64,

@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
-use iotomy_movers::chooser::{Plan, Report};
-use iotomy_movers::{MoveError, Moved, Traffic};
+use iotomy_movers::chooser::{Plan, Refused, Report};
+use iotomy_movers::{MoveError, Moved};
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{same_output, save_copy};
 use iotomy_record::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
@@ -232,11 +232,7 @@ impl<'a> Session<'a> {
         report: &Report,
         took: Duration,
     ) {
-        let sum = &mut self.moved;
-        sum.bytes += report.moved.bytes;
-        sum.traffic.referenced += report.moved.traffic.referenced;
-        sum.traffic.copied += report.moved.traffic.copied;
-        sum.traffic.touched += report.moved.traffic.touched;
+        self.moved = self.moved + report.moved;
         if self.args.json.is_some() {
             self.parts.push(part(source, target, plan, report, took));
         }
@@ -248,14 +244,12 @@ impl<'a> Session<'a> {
         source: &Source,
         target: &Target<'_>,
         plan: &Plan,
-        error: &MoveError,
+        (error, refused): (&MoveError, Vec<Refused>),
         took: Duration,
     ) {
-        self.moved.bytes += error.moved;
+        self.moved = self.moved + error.moved;
         if self.args.json.is_some() {
-            // Which were refused before it is not told; it stands in the plan.
-            let moved = Moved { bytes: error.moved, traffic: Traffic::default() };
-            let report = Report { mover: Some(error.mover), moved, refused: Vec::new() };
+            let report = Report { mover: Some(error.mover), moved: error.moved, refused };
             let mut part = part(source, target, plan, &report, took);
             part.error = Some(error.to_string());
             self.parts.push(part);

@@ -85,7 +85,7 @@ pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before
         Side::Target => format!("cannot write {}", target.name),
         Side::Either => format!("cannot copy {} to {}", source.name, target.name),
     };
-    let written = before + error.moved;
+    let written = before + error.moved.bytes;
     let mut text = format!("{attempted}: {} after {} bytes", said(&error.source), number(written));
     if error.lost > 0 {
         text += &format!(", {} more were taken from {}", number(error.lost), source.name);

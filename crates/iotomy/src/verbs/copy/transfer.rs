@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use iotomy_movers::chooser::{self, Plan, Report};
+use iotomy_movers::chooser::{self, Failed, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat, accessat, fdatasync, fstat,
@@ -230,8 +230,8 @@ fn carry(
     let took = begun.elapsed();
     let report = match outcome {
         Ok(report) => report,
-        Err(error) => {
-            session.broke_off(source, target, &plan, &error, took);
+        Err(Failed { error, refused }) => {
+            session.broke_off(source, target, &plan, (&error, refused), took);
             return Err(failed(&error, source, target, before));
         }
     };
