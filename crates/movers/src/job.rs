@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::Declaration;
+use crate::refusal::is_refusal;
 
 /// The block size of movers that pass bytes through a buffer of their own, in bytes, unless the job
 /// says otherwise: past it, larger blocks gain nothing and leave the CPU's cache.
@@ -220,6 +221,12 @@ impl MoveError {
         errno: Errno,
     ) -> Self {
         Self { mover: of.name, call, side, moved, lost: 0, source: errno.into() }
+    }
+
+    /// Whether the kernel has refused, too late for another mover, a call that is not of the plainest.
+    pub fn is_late_refusal(&self) -> bool {
+        let errno = Errno::from_io_error(&self.source);
+        !matches!(self.call, "read" | "write") && errno.is_some_and(is_refusal)
     }
 
     /// The same, with bytes lost on the way.

@@ -5,6 +5,7 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod copy;
 mod findings;
 mod limits;
 mod numbers;
@@ -15,6 +16,7 @@ mod signals;
 mod table;
 mod trace;
 
+pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use limits::limits;
 pub use numbers::{bytes, duration, thousands};
 pub use race::race;

@@ -19,6 +19,7 @@ pub mod nop_ring;
 pub mod probe;
 pub mod ptrace;
 pub mod seccomp;
+pub mod signals;
 pub mod starts;
 pub mod startup;
 pub mod syscalls;
