@@ -27,7 +27,7 @@ use rustix::io::Errno;
 
 use iotomy_sys::copy_ring::CopyRing;
 
-use crate::position::{Positions, apart, remaining};
+use crate::position::{apart, begin};
 use crate::read_write::{pump, traffic};
 use crate::refusal::{plain, refused_or_failed};
 use crate::{
@@ -143,14 +143,9 @@ fn between_files(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Outcome, MoveError> {
-    let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
-    let start = match Positions::of(source, target) {
-        Ok(start) => start,
-        Err(errno) => return refused("lseek", errno),
-    };
-    let length = match remaining(source, start.source, job) {
-        Ok(length) => length,
-        Err(errno) => return refused("fstat", errno),
+    let (start, length) = match begin(source, target, job) {
+        Ok(begin) => begin,
+        Err((call, errno)) => return Ok(Outcome::Refused { call, errno: Some(errno) }),
     };
     let bulk = match files::carry(ring, start, length, job) {
         Ok(bytes) => moved(target, bytes),

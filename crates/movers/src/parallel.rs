@@ -27,7 +27,7 @@ use iotomy_sys::buffer::Aligned;
 
 use crate::copy_file_range::{may_share, traffic};
 use crate::patience::patiently_both;
-use crate::position::{Positions, apart, remaining};
+use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
@@ -89,13 +89,9 @@ impl Mover for Parallel {
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
-        let start = match Positions::of(source, target) {
-            Ok(start) => start,
-            Err(errno) => return refused("lseek", errno),
-        };
-        let length = match remaining(source, start.source, job) {
-            Ok(length) => length,
-            Err(errno) => return refused("fstat", errno),
+        let (start, length) = match begin(source, target, job) {
+            Ok(begin) => begin,
+            Err((call, errno)) => return refused(call, errno),
         };
         let ranges = Ranges::new(source, target, job, start, length);
         ranges.share_out();

@@ -52,6 +52,17 @@ impl Positions {
     }
 }
 
+/// Where a run between regular files begins, and how many bytes it is of by what is known now.
+pub(crate) fn begin(
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(Positions, u64), (&'static str, Errno)> {
+    let start = Positions::of(source, target).map_err(|e| ("lseek", e))?;
+    let length = remaining(source, start.source, job).map_err(|e| ("fstat", e))?;
+    Ok((start, length))
+}
+
 /// Where an end stands, if it is of a kind that has a position.
 pub(crate) fn start(end: &End<'_>) -> Result<Option<u64>, Errno> {
     match end.kind() {

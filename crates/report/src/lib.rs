@@ -8,6 +8,8 @@
 mod copy;
 mod findings;
 mod limits;
+#[cfg(test)]
+mod looks;
 mod numbers;
 mod page;
 mod quantize;
