@@ -10,7 +10,6 @@ mod findings;
 mod limits;
 #[cfg(test)]
 mod looks;
-mod numbers;
 mod page;
 mod quantize;
 mod race;
@@ -18,9 +17,11 @@ mod signals;
 mod table;
 mod trace;
 
+use iotomy_record::numbers;
+
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
+pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
-pub use numbers::{bytes, duration, thousands};
 pub use race::race;
 pub use trace::trace;
 
