@@ -226,7 +226,7 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
     })
 }
 
-fn finding() -> impl Strategy<Value = Finding> {
+pub(crate) fn finding() -> impl Strategy<Value = Finding> {
     use Verdict::*;
     let verdict = select(vec![Impossible, Suspect, Advice, Note]);
     let evidence: BTreeMap<_, _> =
