@@ -132,6 +132,7 @@ pub fn race(
     if let Some(script) = &mut cleanup {
         // It has its own time, and its failure does not hide another.
         runner.deadline = None;
+        runner.forget_signals();
         let cleaned = run_script(&mut runner, script);
         if raced.is_ok() {
             cleaned?;

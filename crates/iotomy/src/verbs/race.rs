@@ -14,6 +14,7 @@ use iotomy_lab::race::{
 };
 use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
 use iotomy_record::{Race, Trace, View, printable, store};
+use iotomy_sys::front;
 use iotomy_sys::launch::Command;
 
 use super::trace::watching;
@@ -173,6 +174,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     check_outputs(args, &here)?;
     let options = options(args);
+    front::split().context("cannot make the process that races")?;
     let mut around =
         Around { observer: args.observer.clone(), progress: Progress::new(args.quiet) };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
