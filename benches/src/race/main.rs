@@ -36,7 +36,7 @@ struct Args {
     races: u32,
 
     /// Work of one run of the load; a unit takes about 2 µs
-    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
     units: u64,
 
     /// Few races, without hyperfine's own number of runs, and nothing is kept unless --results says

@@ -100,6 +100,16 @@ impl Raced {
     pub(crate) fn pairs(&self) -> usize {
         self.times[0].len().min(self.times[1].len())
     }
+
+    /// How far a run's time is from the median of its command's, as a share of it.
+    pub(crate) fn noise(&self) -> f64 {
+        let of = |times: &[f64]| {
+            let middle = median(times).unwrap_or(0.0);
+            let apart: Vec<f64> = times.iter().map(|time| (time / middle - 1.0).abs()).collect();
+            1.4826 * median(&apart).unwrap_or(0.0)
+        };
+        f64::midpoint(of(&self.times[0]), of(&self.times[1]))
+    }
 }
 
 /// Races two commands and reads what was found.
