@@ -278,9 +278,10 @@ mod tests {
     /// be said to differ, at any look. Were each allowed 5 of its own, it would be more.
     #[test]
     fn the_comparisons_of_a_race_are_wrong_together_as_seldom_as_one_alone() {
+        type Noise = dyn FnMut(&mut Random, usize) -> f64;
         let mut quiet = |r: &mut Random, _| 1.0 + 0.03 * r.normal();
         let mut heavy = |r: &mut Random, _| (0.1 * r.heavy()).exp();
-        let noises: [&mut dyn FnMut(&mut Random, usize) -> f64; 2] = [&mut quiet, &mut heavy];
+        let noises: [&mut Noise; 2] = [&mut quiet, &mut heavy];
         for noise in noises {
             let mut wrong = |among| {
                 let mut random = Random::new(31);

@@ -17,6 +17,7 @@ use iotomy_record::{Race, Trace, View, printable, store};
 use iotomy_sys::front;
 use iotomy_sys::launch::Command;
 
+use super::judging;
 use super::trace::watching;
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -181,8 +182,11 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
-        Ok(raced) => {
-            write_out(args, &raced.record, &here)?;
+        Ok(mut raced) => {
+            let record = &mut raced.record;
+            record.findings =
+                judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
+            write_out(args, record, &here)?;
             Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
         }
         Err(error) => Ok(failed(error)),
