@@ -19,10 +19,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 fn judge(run: &Run<'_>) -> Option<Found> {
     let sources: Vec<&Flow<'_>> = run.flows.iter().filter(|flow| is_source(flow)).collect();
     let sum = |of: fn(&Flow<'_>) -> u64| sources.iter().map(|flow| of(flow)).sum::<u64>();
-    let size = sum(|flow| flow.file.size_bytes.unwrap_or(0));
+    let size = sum(stored);
     // The last page of a file is cached as a whole.
-    let cached =
-        sum(|flow| flow.file.cached_bytes.unwrap_or(0).min(flow.file.size_bytes.unwrap_or(0)));
+    let cached = sum(|flow| flow.file.cached_bytes.unwrap_or(0).min(stored(flow)));
     if size < MIB {
         return None;
     }
@@ -39,6 +38,12 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         return None;
     };
     Some(Found::new(text, [("size_bytes", json!(size)), ("cached_bytes", json!(cached))]))
+}
+
+/// Of a file, what a device has.
+fn stored(flow: &Flow<'_>) -> u64 {
+    let size = flow.file.size_bytes.unwrap_or(0);
+    size.min(flow.file.allocated_bytes.unwrap_or(size))
 }
 
 fn is_source(flow: &Flow<'_>) -> bool {

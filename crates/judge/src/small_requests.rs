@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "A program read or wrote a file, pipe or device in 1,000 or more requests of less \
                   than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
                   them beyond what requests of 1 MiB would need is at least a hundredth of the \
-                  run's time.",
+                  run's time, or 5 ms where the observer inflated that.",
     rule: Rule::OfRun(judge),
 };
 
@@ -22,6 +22,7 @@ const MANY: u64 = 1_000;
 const SMALL: u64 = 64 << 10;
 /// Of the run's time: less is not worth a word.
 const WORTH: f64 = 0.01;
+const WORTH_OF_INFLATED_NS: f64 = 5e6;
 
 /// One way through one file.
 struct Way<'a> {
@@ -45,12 +46,21 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let large = worst.bytes.div_ceil(MIB);
     let (now, then) = (worst.calls as f64 * each, large as f64 * each);
     let saved = now - then;
-    if saved < run.wall_ns * WORTH {
+    // Times an observer inflated are no measure; then it takes more to be worth a word.
+    let least = match run.trace.observer.times_inflated && run.label.is_none() {
+        true => WORTH_OF_INFLATED_NS,
+        false => run.wall_ns * WORTH,
+    };
+    if saved < least {
         return None;
     }
+    let of_time = match run.trace.observer.times_inflated && run.label.is_none() {
+        true => String::new(),
+        false => format!(" ({} of the time)", share(now as i128, run.wall_ns as u128)),
+    };
     let text = format!(
-        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here \
-         ({} of the time), at 1 MiB a request {}",
+        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here{}, \
+         at 1 MiB a request {}",
         thousands(worst.calls.into()),
         worst.verb,
         bytes((worst.bytes / worst.calls).into()),
@@ -58,7 +68,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         worst.file.path,
         worst.file.exec,
         duration(now),
-        share(now as i128, run.wall_ns as u128),
+        of_time,
         duration(then),
     );
     let evidence = [
