@@ -420,8 +420,9 @@ fn block() -> impl Strategy<Value = Block> {
 fn plan() -> impl Strategy<Value = Plan> {
     let numbers = (number(), option::of(number()), option::of(number()), number(), number());
     let texts = (text(), text(), [(); 3].map(|()| option::of(text())));
-    (positive(), numbers, texts, any::<bool>(), any::<bool>()).prop_map(
-        |(min_effect, n, texts, drop_caches, ignore_failure)| {
+    let shares = (positive(), option::of(positive()));
+    (shares, numbers, texts, any::<bool>(), any::<bool>()).prop_map(
+        |((min_effect, shared_error), n, texts, drop_caches, ignore_failure)| {
             let [prepare, setup, cleanup] = texts.2;
             Plan {
                 min_effect,
@@ -437,6 +438,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 cleanup,
                 ignore_failure,
                 redo: n.4,
+                shared_error,
             }
         },
     )
