@@ -16,6 +16,7 @@ pub mod keeper;
 pub mod launch;
 pub mod mapping;
 pub mod nop_ring;
+pub mod on_demand;
 pub mod probe;
 pub mod ptrace;
 pub mod seccomp;
