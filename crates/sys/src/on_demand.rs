@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// An argument or answer: a pointer, or a number in the lower part.
 type Word = *mut c_void;
 
-/// A library with its file and what must be installed to have it, and what came of loading it.
+/// A library with its file and the package that has it (of Debian), and what came of loading it.
 struct Library {
     file: &'static CStr,
     package: &'static str,
@@ -39,7 +39,7 @@ static M: Library = Library { file: c"libm.so.6", package: "libc6", handle: Once
 /// Loads libelf, unless that is done. What is refused here is refused to libbpf too, which says less.
 ///
 /// # Errors
-/// What the loader said, and what to install.
+/// What the loader said, and which package has it.
 pub fn load_elf() -> Result<(), String> {
     ELF.handle().map(drop)
 }
@@ -53,8 +53,8 @@ impl Library {
         // SAFETY: the name is a C string; what the library runs when it is loaded is its own.
         let handle = unsafe { libc::dlopen(self.file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            let (file, why) = (self.file.to_string_lossy(), said());
-            return Err(format!("cannot load {file}: {why}; install the package {}", self.package));
+            let file = self.file.to_string_lossy();
+            return Err(format!("cannot load {file} (package {}): {}", self.package, said()));
         }
         Ok(Handle(handle))
     }
@@ -189,8 +189,7 @@ mod tests {
     fn a_library_that_is_not_there_is_named_with_its_package() {
         let none = Library { file: c"libnone.so.9", package: "none", handle: OnceLock::new() };
         let error = none.handle().map(drop).unwrap_err();
-        assert!(error.starts_with("cannot load libnone.so.9: "), "{error}");
-        assert!(error.ends_with("; install the package none"), "{error}");
+        assert!(error.starts_with("cannot load libnone.so.9 (package none): "), "{error}");
         assert!(none.function(c"f").is_null());
     }
 }
