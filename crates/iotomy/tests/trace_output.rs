@@ -78,7 +78,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["observer"],
             "observer",
             "name:text cost_ns_per_call:float lost_events:u64 incomplete_calls:u64 \
-             times_inflated:bool startup_ns:u64",
+             lost_files:u64? times_inflated:bool startup_ns:u64",
         );
         let split = if observer == "bpf" { "" } else { "?" };
         let rows = [
@@ -94,14 +94,15 @@ fn the_record_has_exactly_the_documented_fields() {
                 format!(
                     "pid:u64 exec:text syscall:text calls:u64 errors:u64 error_kinds:counts \
                      bytes:u64 wall_ns:u64 on_cpu_ns:u64{split} blocked_ns:u64{split} \
-                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 return_log2:log2 \
+                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 asked:u64? ready:u64? return_log2:log2 \
                      wall_log2:log2 on_cpu_log2:log2{split} blocked_log2:log2{split}"
                 ),
             ),
             (
                 "files",
                 "pid:u64 exec:text kind:text path:text read_calls:u64 read_bytes:u64 \
-                 write_calls:u64 write_bytes:u64"
+                 write_calls:u64 write_bytes:u64 map_calls:u64 mapped_bytes:u64 file_system:text? \
+                 size_bytes:u64? allocated_bytes:u64? cached_bytes:u64? dirty_bytes:u64?"
                     .to_owned(),
             ),
             (

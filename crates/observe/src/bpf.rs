@@ -22,6 +22,7 @@ use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
 use crate::attach;
+use crate::cache;
 use crate::interrupts::Interrupts;
 use crate::request::{Observation, Request, Target};
 use crate::{Declaration, ObserveError, Observer, Probe};
@@ -116,12 +117,21 @@ fn knobs(request: &Request) -> Knobs {
     }
 }
 
-/// As the kernel side wants it: from + 1 in the low half, to + 1 in the high half.
+/// As the kernel side wants it: from + 1 in the low half, to + 1 in the high half. The calls that are
+/// special have other arguments by the 32-bit entry, where they are left out.
 fn transfers() -> [[u8; 512]; 2] {
+    const SPECIAL: u8 = 0xf;
     let of_abi = |abi| {
         std::array::from_fn(|number| {
-            let how = syscalls::transfer(&syscalls::name(abi, number as u32)).unwrap_or_default();
+            let name = syscalls::name(abi, number as u32);
             let half = |argument: Option<u8>| argument.map_or(0, |a| a + 1);
+            if abi == Abi::X86_64 && name == "mmap" {
+                return SPECIAL;
+            }
+            if let Some(count) = syscalls::asks(&name).filter(|_| abi == Abi::X86_64) {
+                return SPECIAL | (count + 1) << 4;
+            }
+            let how = syscalls::transfer(&name).unwrap_or_default();
             half(how.from) | half(how.to) << 4
         })
     };
@@ -219,7 +229,8 @@ impl Watch<'_> {
     fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {
         let counters = self.session.counters();
         let lost_events = counters.lost_events + self.session.missed_events();
-        let parts = outcome::outcome(self.books, self.request);
+        let mut parts = outcome::outcome(self.books, self.request);
+        cache::note_dirty(&mut parts.files);
         Observation {
             wall_ns,
             exit,
@@ -228,6 +239,7 @@ impl Watch<'_> {
                 cost_ns_per_call: self.cost_ns_per_call,
                 lost_events,
                 incomplete_calls: counters.incomplete_calls,
+                lost_files: counters.lost_files,
                 times_inflated: DECLARATION.times_inflated,
                 startup_ns: self.startup_ns,
             },

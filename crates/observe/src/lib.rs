@@ -11,6 +11,7 @@
 pub mod abilities;
 mod attach;
 mod bpf;
+mod cache;
 mod error;
 mod interrupts;
 mod machine;

@@ -24,6 +24,7 @@ use iotomy_sys::launch::{self, Command, Held, LaunchError};
 use iotomy_sys::thread_wake::ThreadWake;
 
 use crate::attach;
+use crate::cache;
 use crate::interrupts::Interrupts;
 use crate::{Declaration, Observation, ObserveError, Observer, Probe, Request, Target};
 use session::{Flags, Seen, Session};
@@ -217,7 +218,8 @@ fn observation(
     exit: Option<Exit>,
     price: Price,
 ) -> Observation {
-    let rows = seen.tally.into_rows(request);
+    let mut rows = seen.tally.into_rows(request);
+    cache::note_dirty(&mut rows.files);
     Observation {
         wall_ns: tracees::nanoseconds(began, seen.ended),
         exit,
@@ -226,6 +228,7 @@ fn observation(
             cost_ns_per_call: price.cost_ns_per_call,
             lost_events: 0,
             incomplete_calls: rows.incomplete_calls,
+            lost_files: 0,
             times_inflated: DECLARATION.times_inflated,
             startup_ns: price.startup_ns,
         },

@@ -28,11 +28,12 @@ pub(crate) struct FileRef {
     pub(crate) path: String,
 }
 
-/// Whether bytes come from a file or go to it.
+/// What a call does with a file: bytes come from it or go to it, or it is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
+    Map,
 }
 
 /// What the kernel accounts to a thread. Differences of two readings are added to an image.
@@ -51,6 +52,8 @@ pub(crate) struct Usage {
 pub(crate) struct Tally {
     images: Vec<Image>,
     headless_calls: u64,
+    /// What regular files were when they were first met.
+    met: BTreeMap<FileRef, FileUse>,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,7 @@ struct Image {
 struct Counted {
     row: Call,
     returns_bytes: bool,
+    returns_ready: bool,
     never_returns: bool,
 }
 
@@ -102,7 +106,7 @@ impl Tally {
         value: Result<u64, u32>,
         wall_ns: u64,
     ) {
-        let Counted { row, returns_bytes, .. } = self.images[image.0].row(call);
+        let Counted { row, returns_bytes, returns_ready, .. } = self.images[image.0].row(call);
         row.calls += 1;
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
@@ -112,6 +116,9 @@ impl Tally {
                 row.return_log2.add(value);
                 if *returns_bytes {
                     row.bytes = row.bytes.saturating_add(value);
+                }
+                if *returns_ready {
+                    row.ready = Some(row.ready.unwrap_or(0).saturating_add(value));
                 }
             }
             Err(number) => {
@@ -134,22 +141,37 @@ impl Tally {
         self.headless_calls += 1;
     }
 
-    /// A call that returned moved bytes from or to a file.
+    /// Whether this is a regular file that was not met before.
+    pub(crate) fn is_new(&self, file: &FileRef) -> bool {
+        file.kind == FileKind::File && !self.met.contains_key(file)
+    }
+
+    /// A regular file is met for the first time: what it is, with nothing counted.
+    pub(crate) fn meet(&mut self, file: FileRef, as_it_is: FileUse) {
+        self.met.insert(file, as_it_is);
+    }
+
+    /// A call that returned had asked after this many descriptors.
+    pub(crate) fn asked(&mut self, image: ImageId, call: CallNumber, descriptors: u64) {
+        let asked = &mut self.images[image.0].row(call).row.asked;
+        *asked = Some(asked.unwrap_or(0).saturating_add(descriptors));
+    }
+
+    /// A call that returned moved bytes from or to a file, or mapped so many.
     pub(crate) fn moved(&mut self, image: ImageId, file: FileRef, way: Direction, bytes: u64) {
         let Image { process, files, .. } = &mut self.images[image.0];
+        let met = &self.met;
         let row = files.entry(file).or_insert_with_key(|file| FileUse {
             pid: process.pid,
             exec: process.exec.clone(),
             kind: file.kind,
             path: file.path.clone(),
-            read_calls: 0,
-            read_bytes: 0,
-            write_calls: 0,
-            write_bytes: 0,
+            ..met.get(file).cloned().unwrap_or_default()
         });
         let (calls, sum) = match way {
             Direction::Read => (&mut row.read_calls, &mut row.read_bytes),
             Direction::Write => (&mut row.write_calls, &mut row.write_bytes),
+            Direction::Map => (&mut row.map_calls, &mut row.mapped_bytes),
         };
         *calls += 1;
         *sum = sum.saturating_add(bytes);
@@ -202,10 +224,12 @@ impl Image {
             let (abi, number) = call;
             let syscall = call_name(abi, number);
             let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
+            let returns_ready = syscalls::returns_ready(plain_name(&syscall));
             let never_returns = syscalls::never_returns(plain_name(&syscall));
             let (pid, exec) = (process.pid, process.exec.clone());
-            let row = Call { pid, exec, syscall, ..Call::default() };
-            Counted { row, returns_bytes, never_returns }
+            let ready = returns_ready.then_some(0);
+            let row = Call { pid, exec, syscall, ready, ..Call::default() };
+            Counted { row, returns_bytes, returns_ready, never_returns }
         })
     }
 }

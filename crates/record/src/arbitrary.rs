@@ -104,16 +104,15 @@ fn machine() -> impl Strategy<Value = Machine> {
 
 fn observer() -> impl Strategy<Value = ObserverUse> {
     let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
-    (text(), cost, number(), number(), any::<bool>(), number()).prop_map(
-        |(name, cost_ns_per_call, lost_events, incomplete_calls, times_inflated, startup_ns)| {
-            ObserverUse {
-                name,
-                cost_ns_per_call,
-                lost_events,
-                incomplete_calls,
-                times_inflated,
-                startup_ns,
-            }
+    (text(), cost, [(); 4].map(|()| number()), any::<bool>()).prop_map(
+        |(name, cost_ns_per_call, n, times_inflated)| ObserverUse {
+            name,
+            cost_ns_per_call,
+            lost_events: n[0],
+            incomplete_calls: n[1],
+            lost_files: n[2],
+            times_inflated,
+            startup_ns: n[3],
         },
     )
 }
@@ -162,6 +161,8 @@ fn call() -> impl Strategy<Value = Call> {
             runnable_ns: parts[2],
             max_ns: n[4],
             in_flight: n[5],
+            asked: parts[1],
+            ready: parts[2],
             return_log2: spread.0,
             wall_log2: spread.1,
             on_cpu_log2: spread.2,
@@ -184,17 +185,24 @@ pub fn histogram() -> impl Strategy<Value = Histogram> {
 fn file_use() -> impl Strategy<Value = FileUse> {
     use FileKind::*;
     let kind = select(vec![File, Directory, Pipe, Socket, Char, Block, Eventfd, Anon, Other]);
-    (image(), kind, text(), [(); 4].map(|()| number())).prop_map(|((pid, exec), kind, path, n)| {
-        FileUse {
-            pid,
-            exec,
-            kind,
-            path,
-            read_calls: n[0],
-            read_bytes: n[1],
-            write_calls: n[2],
-            write_bytes: n[3],
-        }
+    let known = [(); 4].map(|()| option::of(number()));
+    let parts = ([(); 6].map(|()| number()), known, option::of(text()));
+    (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on))| FileUse {
+        pid,
+        exec,
+        kind,
+        path,
+        read_calls: n[0],
+        read_bytes: n[1],
+        write_calls: n[2],
+        write_bytes: n[3],
+        map_calls: n[4],
+        mapped_bytes: n[5],
+        file_system: on,
+        size_bytes: known[0],
+        allocated_bytes: known[1],
+        cached_bytes: known[2],
+        dirty_bytes: known[3],
     })
 }
 

@@ -27,7 +27,7 @@ pub struct Trace {
     pub processes: Vec<Process>,
     /// One entry a (process, program image, system call).
     pub calls: Vec<Call>,
-    /// One entry a (process, program image, file); empty unless files were asked for.
+    /// One entry a (process, program image, file); empty where files were not watched.
     pub files: Vec<FileUse>,
     /// One entry a (process, program image). Empty when the observer cannot tell the parts apart.
     pub ledger: Vec<LedgerRow>,
@@ -79,12 +79,20 @@ pub struct ObserverUse {
     /// the thread died in them or the watch ended. `exit` and `exit_group`, which never return,
     /// are not among them.
     pub incomplete_calls: u64,
+    /// Files of which a bounded table had no room to keep a row or the name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_files: u64,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
     /// How long attaching and calibrating took, before the command was let go.
     #[serde(default)]
     pub startup_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One program image of one process. Times and counts are of the image, not of the whole process.
@@ -151,6 +159,13 @@ pub struct Call {
     pub max_ns: u64,
     /// Calls that were entered and did not return while watched.
     pub in_flight: u64,
+    /// Descriptors asked after, summed over the calls that returned: of poll and select and their
+    /// kin, when files were watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
+    /// Descriptors, or events of them, that were ready: of these calls and of epoll_wait and its kin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u64>,
     /// Non-negative returns.
     pub return_log2: Histogram,
     /// Time from entry to return, of the calls that returned.
@@ -164,7 +179,7 @@ pub struct Call {
 }
 
 /// What a descriptor leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
     /// A regular file.
@@ -184,6 +199,7 @@ pub enum FileKind {
     /// Another anonymous inode: epoll, timerfd, signalfd, pidfd…
     Anon,
     /// Anything else.
+    #[default]
     Other,
 }
 
@@ -205,8 +221,9 @@ impl FileKind {
 }
 
 /// One file of one program image. "Reads" are all calls that take bytes from a descriptor,
-/// "writes" all that give bytes to one; a call that does both counts for both files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// "writes" all that give bytes to one; a call that does both counts for both files. What is known of
+/// regular files only, and only sometimes, is absent where it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileUse {
     /// Process id.
     pub pid: u32,
@@ -224,6 +241,27 @@ pub struct FileUse {
     pub write_calls: u64,
     /// Bytes they returned.
     pub write_bytes: u64,
+    /// Calls that mapped it into memory.
+    #[serde(default)]
+    pub map_calls: u64,
+    /// The length of these mappings.
+    #[serde(default)]
+    pub mapped_bytes: u64,
+    /// The kind of file system it is on, as `ext4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    /// Its size when it was first met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// The room it took on its file system then: less than its size where it has holes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
+    /// How much of it was in the page cache then, in whole pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_bytes: Option<u64>,
+    /// How much of it was in memory only, still to be written, when the watch had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_bytes: Option<u64>,
 }
 
 /// Where the threads of one program image spent their time:

@@ -12,6 +12,7 @@ pub mod clone_range;
 pub mod copy_ring;
 pub mod errno;
 pub mod extent;
+pub mod file_systems;
 pub mod keeper;
 pub mod launch;
 pub mod mapping;

@@ -86,7 +86,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         file.write_all(&[1; 8192]).unwrap();
         match memory::cachestat(file.as_fd()) {
-            Ok(pages) => assert!((1..=2).contains(&pages), "{pages}"),
+            Ok(cached) => assert!((1..=2).contains(&cached.pages), "{cached:?}"),
             Err(refusal) => assert_eq!(refusal.call, "cachestat"),
         }
     }

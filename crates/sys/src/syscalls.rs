@@ -63,6 +63,21 @@ pub fn transfer(name: &str) -> Option<Transfer> {
     Some(Transfer { from, to })
 }
 
+/// Which argument of call `name` says how many descriptors it asks after.
+pub fn asks(name: &str) -> Option<u8> {
+    match name {
+        "poll" | "ppoll" => Some(1),
+        "select" | "pselect6" => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether a non-negative return of call `name` is a count of descriptors, or of their events, that
+/// are ready.
+pub fn returns_ready(name: &str) -> bool {
+    asks(name).is_some() || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
+}
+
 /// Whether a non-negative return of call `name` is a count of bytes.
 pub fn returns_bytes(name: &str) -> bool {
     transfer(name).is_some()

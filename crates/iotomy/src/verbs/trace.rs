@@ -195,7 +195,8 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         target,
         wait: args.wait,
         duration: args.duration,
-        files: args.files,
+        // What is found out rests on them; of the whole machine they are too many.
+        files: args.files || !args.all,
         calls: calls::calls(&args.calls)?,
         rows: args.max_rows,
     })

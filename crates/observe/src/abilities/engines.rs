@@ -51,7 +51,7 @@ fn cachestat(_: &Context) -> Outcome {
             file.write_all(&[1]).map_err(|e| Refusal::new("write", e))?;
             memory::cachestat(file.as_fd())
         });
-    match counted {
+    match counted.map(|cached| cached.pages) {
         Ok(1..) => Outcome::ready("a page in memory was counted"),
         Ok(0) => Outcome::missing(
             "cachestat: counted no page of a file that is in memory",

@@ -23,6 +23,7 @@ pub(super) struct CallBook {
     pub(super) max_ns: u64,
     pub(super) bytes: u64,
     pub(super) in_flight: u64,
+    pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
     pub(super) returns: Histogram,
     pub(super) wall: Histogram,
@@ -37,6 +38,8 @@ pub(super) struct FileBook {
     pub(super) read_bytes: u64,
     pub(super) write_calls: u64,
     pub(super) write_bytes: u64,
+    pub(super) map_calls: u64,
+    pub(super) mapped_bytes: u64,
 }
 
 /// Everything counted so far.
@@ -86,6 +89,9 @@ impl Books {
         });
         session.visit("carries", |key: CallKey, row: ErrorCount| {
             fate(taken(key.thread), || self.call(row.image, key).carry(key.error, row.count))
+        });
+        session.visit("asked", |key: CallKey, row: ErrorCount| {
+            fate(taken(key.thread), || self.call(row.image, key).asked += row.count)
         });
         session.visit("errors", |key: CallKey, row: ErrorCount| {
             fate(taken(key.thread), || {
@@ -189,6 +195,8 @@ impl FileBook {
         self.read_bytes += row.read_bytes;
         self.write_calls += row.write_calls;
         self.write_bytes += row.write_bytes;
+        self.map_calls += row.map_calls;
+        self.mapped_bytes += row.mapped_bytes;
     }
 }
 

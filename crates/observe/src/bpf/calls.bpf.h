@@ -51,11 +51,6 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-static __always_inline bool is_error(long ret)
-{
-	return ret < 0 && ret >= -MAX_ERRNO;
-}
-
 static __always_inline bool is_killed(struct task_struct *task)
 {
 	return task->pending.signal.sig[0] >> (SIGKILL - 1) & 1;
@@ -147,7 +142,7 @@ static __always_inline void count_return(struct thread *t, struct call_key *key,
 		if (slot < SLOTS)
 			tick(&c->returns[slot], key, image, CARRY_RETURNS + slot);
 	}
-	if (knobs.by_file)
+	if (knobs.by_file && t->transfer)
 		count_transfer(t, ret);
 }
 
@@ -213,8 +208,7 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 	struct call_stats *c = &hot->row;
 	u64 wall = now - t->last_ns;
 
-	if (!t->in_call || t->hot_call[h] != t->call + 1 || t->call_thread || t->left ||
-	    knobs.by_file)
+	if (!t->in_call || t->hot_call[h] != t->call + 1 || t->call_thread || t->left)
 		return false;
 	took = slot_of(wall);
 	/* A counter at its end is carried by the long way. */
@@ -234,6 +228,8 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 	t->calls_on_cpu_ns += wall;
 	t->last_ns = now;
 	t->in_call = false;
+	if (knobs.by_file && t->transfer)
+		count_transfer(t, ret);
 	return true;
 }
 

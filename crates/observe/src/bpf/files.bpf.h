@@ -4,6 +4,13 @@
  * the call is entered: when it returns, another thread may have closed it.
  */
 
+/*
+ * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is not
+ * there, the branches with it are removed at load.
+ */
+extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
+#define AS(type, at) ((type *)bpf_rdonly_cast((void *)(at), bpf_core_type_id_kernel(type)))
+
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
 	struct files_struct *files = task->files;
@@ -15,6 +22,9 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 	fdt = files->fdt;
 	if (!fdt || fd >= fdt->max_fds)
 		return NULL;
+	if (bpf_rdonly_cast)
+		/* Of anything, the first word is to be had as a list's. */
+		return (void *)AS(struct list_head, fdt->fd + fd)->next;
 	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
 	return file;
 }
@@ -73,6 +83,12 @@ static __always_inline void walk(struct file_name *name, struct path *path)
 	name->length = at;
 }
 
+/* Counted apart: what is asked of files may be more than their rows have room for. */
+static __always_inline void lose_file(void)
+{
+	__sync_fetch_and_add(&counters.lost_files, 1);
+}
+
 static __always_inline void note_name(struct file_key key, struct file *file)
 {
 	struct scratch *s;
@@ -84,40 +100,91 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 		return;
 	s = scratch();
 	if (!s)
-		return;
+		return; /* counted there */
 	inode = BPF_CORE_READ(file, f_inode);
 	s->file_name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
 	s->file_name.mode = BPF_CORE_READ(inode, i_mode);
 	s->file_name.whole = 0;
+	s->file_name.size_bytes = BPF_CORE_READ(inode, i_size);
+	s->file_name.blocks = BPF_CORE_READ(inode, i_blocks);
+	s->file_name.cached_pages = BPF_CORE_READ(inode, i_mapping, nrpages);
 	path.dentry = BPF_CORE_READ(file, f_path.dentry);
 	path.mnt = BPF_CORE_READ(file, f_path.mnt);
 	walk(&s->file_name, &path);
 	if (bpf_map_update_elem(&file_names, &key, &s->file_name, BPF_ANY))
-		lose();
+		lose_file();
 }
 
-/* Identifies the file behind a descriptor; an inode of 0 is none. */
-static __always_inline void identify(struct thread *t, struct task_struct *task, u32 fd,
-				     struct file_key *key)
+/* Sets a side to the file behind a descriptor. Not static: it is looked at once by the verifier. */
+__noinline int turn_to(struct thread *t, struct side *side, u32 fd, bool reads)
 {
-	struct file *file = file_of(task, fd);
+	struct file *file;
 	struct file_stats none = {}, *known;
+	struct file_key key = {};
 	struct inode *inode;
 
-	key->inode = 0;
+	if (!t || !side)
+		return 0;
+	settle_side(side, reads);
+	side->key.inode = 0;
+	file = file_of(bpf_get_current_task_btf(), fd);
 	if (!file)
-		return;
+		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
-	key->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
-	key->inode = BPF_CORE_READ(inode, i_ino);
-	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	key->thread = t->id;
-	if (bpf_map_lookup_elem(&files, key))
-		return;
-	known = row(&files, key, &none);
-	if (known)
+	key.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
+	key.inode = BPF_CORE_READ(inode, i_ino);
+	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	key.thread = t->id;
+	side->file = (u64)file;
+	side->inode = (u64)inode;
+	side->super = (u64)BPF_CORE_READ(inode, i_sb);
+	if (!bpf_map_lookup_elem(&files, &key)) {
+		bpf_map_update_elem(&files, &key, &none, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&files, &key);
+		if (!known) {
+			lose_file();
+			return 0;
+		}
 		known->image = t->image;
-	note_name(*key, file);
+		note_name(key, file);
+	}
+	side->key = key;
+	return 0;
+}
+
+/* Whether every part of what tells files apart is as it was: an address may be another file's now. */
+static __always_inline bool is_still(struct side *side, struct file *at)
+{
+	struct inode *inode;
+	struct file *file;
+
+	if (bpf_rdonly_cast) {
+		file = AS(struct file, at);
+		inode = file->f_inode;
+		return side->inode == (u64)inode && side->key.dentry == (u64)file->f_path.dentry &&
+		       side->key.inode == inode->i_ino && side->super == (u64)inode->i_sb;
+	}
+	inode = BPF_CORE_READ(at, f_inode);
+	return side->inode == (u64)inode &&
+	       side->key.dentry == (u64)BPF_CORE_READ(at, f_path.dentry) &&
+	       side->key.inode == BPF_CORE_READ(inode, i_ino) &&
+	       side->super == (u64)BPF_CORE_READ(inode, i_sb);
+}
+
+/* Finds the file behind a descriptor: the last one's, most of the time. */
+static __always_inline void identify(struct thread *t, struct task_struct *task, u32 fd,
+				     struct side *side, bool reads)
+{
+	struct file *file = file_of(task, fd);
+
+	if (!file) {
+		settle_side(side, reads);
+		side->key.inode = 0;
+		return;
+	}
+	if (side->key.inode && side->file == (u64)file && is_still(side, file))
+		return;
+	turn_to(t, side, fd, reads);
 }
 
 static __always_inline void note_transfer(struct thread *t, struct task_struct *task,
@@ -133,35 +200,55 @@ static __always_inline void note_transfer(struct thread *t, struct task_struct *
 	if (!how || !wants(t->call))
 		return;
 	t->transfer = how;
+	if ((how & 0xf) == SPECIAL) {
+		t->argument = how >> 4 ? argument(regs, t->call, (how >> 4) - 1) : regs->si;
+		if (!(how >> 4))
+			identify(t, task, regs->r8, &t->from, true);
+		return;
+	}
 	if (how & 0xf)
-		identify(t, task, argument(regs, t->call, (how & 0xf) - 1), &t->from);
+		identify(t, task, argument(regs, t->call, (how & 0xf) - 1), &t->from, true);
 	if (how >> 4)
-		identify(t, task, argument(regs, t->call, (how >> 4) - 1), &t->to);
+		identify(t, task, argument(regs, t->call, (how >> 4) - 1), &t->to, false);
 }
 
-/* The key comes by value: older verifiers want the keys of maps on the stack. */
-static __always_inline struct file_stats *known_file(struct file_key key)
+/* A call that maps a file, or asks after descriptors. */
+static __always_inline void count_special(struct thread *t, long ret)
 {
-	return key.inode ? bpf_map_lookup_elem(&files, &key) : NULL;
+	struct call_key call = {.thread = t->id, .call = t->call};
+	struct file_key key = t->from.key;
+	struct error_count *e;
+	struct file_stats *f;
+
+	if (is_error(ret))
+		return;
+	if (t->transfer >> 4) {
+		e = numbered_row(&asked, &call, t->image, 0);
+		if (e)
+			e->count += t->argument;
+		return;
+	}
+	f = key.inode ? bpf_map_lookup_elem(&files, &key) : NULL;
+	if (f) {
+		f->map_calls++;
+		f->mapped_bytes += t->argument;
+	}
 }
 
 static __always_inline void count_transfer(struct thread *t, long ret)
 {
 	u64 bytes = ret > 0 ? ret : 0;
-	struct file_stats *f;
 
-	if (t->transfer & 0xf) {
-		f = known_file(t->from);
-		if (f) {
-			f->read_calls++;
-			f->read_bytes += bytes;
-		}
+	if ((t->transfer & 0xf) == SPECIAL) {
+		count_special(t, ret);
+		return;
 	}
-	if (t->transfer >> 4) {
-		f = known_file(t->to);
-		if (f) {
-			f->write_calls++;
-			f->write_bytes += bytes;
-		}
+	if (t->transfer & 0xf && t->from.key.inode) {
+		t->from.calls++;
+		t->from.bytes += bytes;
+	}
+	if (t->transfer >> 4 && t->to.key.inode) {
+		t->to.calls++;
+		t->to.bytes += bytes;
 	}
 }

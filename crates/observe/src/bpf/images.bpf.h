@@ -447,6 +447,8 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		}
 		close_span(t, now);
 		cool(t);
+		if (knobs.by_file)
+			settle_sides(t);
 		settle_thread(t, task, now);
 		leave_image(t->image);
 		/* Entered before the watch, or the kernel's own start of a helper. */

@@ -244,11 +244,13 @@ pub(super) struct FileStats {
     pub(super) read_bytes: u64,
     pub(super) write_calls: u64,
     pub(super) write_bytes: u64,
+    pub(super) map_calls: u64,
+    pub(super) mapped_bytes: u64,
     pub(super) image: u32,
 }
 
 impl Wire for FileStats {
-    const SIZE: usize = 40;
+    const SIZE: usize = 56;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
@@ -256,35 +258,41 @@ impl Wire for FileStats {
             read_bytes: from.u64(),
             write_calls: from.u64(),
             write_bytes: from.u64(),
+            map_calls: from.u64(),
+            mapped_bytes: from.u64(),
             image: from.u32(),
         }
     }
 }
 
-/// What a file is, and its path's components, leaf first.
+/// What a file is, what it was when it was first met, and its path's components, leaf first.
 #[derive(Debug, Clone)]
 pub(super) struct FileName {
     pub(super) magic: u64,
     pub(super) mode: u32,
     pub(super) whole: bool,
+    pub(super) size_bytes: u64,
+    pub(super) blocks: u64,
+    pub(super) cached_pages: u64,
     pub(super) components: Vec<String>,
 }
 
 const PATH_LEN: usize = 1024;
 
 impl Wire for FileName {
-    const SIZE: usize = 24 + PATH_LEN;
+    const SIZE: usize = 48 + PATH_LEN;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let (magic, mode, length, whole) = (from.u64(), from.u32(), from.u32(), from.u32() != 0);
         let _pad = from.u32();
+        let (size_bytes, blocks, cached_pages) = (from.u64(), from.u64(), from.u64());
         let path = from.bytes(PATH_LEN);
         let used = path.get(..length as usize).unwrap_or(path);
         let components = used
             .split_inclusive(|b| *b == 0)
             .map(|c| String::from_utf8_lossy(c.strip_suffix(b"\0").unwrap_or(c)).into_owned())
             .collect();
-        Self { magic, mode, whole, components }
+        Self { magic, mode, whole, size_bytes, blocks, cached_pages, components }
     }
 }
 
@@ -306,14 +314,20 @@ impl Wire for Death {
 pub(super) struct Counters {
     pub(super) lost_events: u64,
     pub(super) incomplete_calls: u64,
+    pub(super) lost_files: u64,
     pub(super) live_threads: u32,
 }
 
 impl Wire for Counters {
-    const SIZE: usize = 32;
+    const SIZE: usize = 40;
 
     fn read(from: &mut Fields<'_>) -> Self {
-        Self { lost_events: from.u64(), incomplete_calls: from.u64(), live_threads: from.u32() }
+        Self {
+            lost_events: from.u64(),
+            incomplete_calls: from.u64(),
+            lost_files: from.u64(),
+            live_threads: from.u32(),
+        }
     }
 }
 

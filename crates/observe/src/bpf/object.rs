@@ -126,6 +126,7 @@ impl Session {
         check("waits", CallKey::SIZE, WaitStats::SIZE);
         check("errors", CallKey::SIZE, ErrorCount::SIZE);
         check("carries", CallKey::SIZE, ErrorCount::SIZE);
+        check("asked", CallKey::SIZE, ErrorCount::SIZE);
         check("images", 4, Image::SIZE);
         check("programs", 4, Program::SIZE);
         check("files", FileKey::SIZE, FileStats::SIZE);
@@ -270,11 +271,12 @@ fn is_called(name: &OsStr, wanted: &str) -> bool {
 }
 
 /// Tables whose size the user may set.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "calls",
     "waits",
     "errors",
     "carries",
+    "asked",
     "images",
     "programs",
     "attached_images",

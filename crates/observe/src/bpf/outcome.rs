@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Running};
+use iotomy_sys::file_systems;
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, CallBook, FileBook};
@@ -76,20 +77,21 @@ fn split_runtime(image: &Image) -> (u64, u64) {
 fn calls(of_image: BTreeMap<u16, CallBook>, pid: u32, exec: &str, request: &Request) -> Vec<Call> {
     let mut rows: Vec<Call> = of_image
         .into_iter()
-        .map(|(call, book)| call_row(pid, exec, call, book))
+        .map(|(call, book)| call_row(pid, exec, call, book, request))
         .filter(|row| request.wants(&row.syscall) && (row.calls > 0 || row.in_flight > 0))
         .collect();
     sort_calls(&mut rows);
     rows
 }
 
-fn call_row(pid: u32, exec: &str, call: u16, book: CallBook) -> Call {
+fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) -> Call {
     let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
     let syscall = call_name(abi, u32::from(call & CALL_NUMBER));
     let errors = book.errors.iter();
     let error_kinds: BTreeMap<String, u64> =
         errors.map(|(number, count)| (error_name(u32::from(*number)), *count)).collect();
     let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
+    let asks = abi == Abi::X86_64 && request.files && syscalls::asks(&syscall).is_some();
     Call {
         pid,
         exec: exec.to_owned(),
@@ -103,6 +105,8 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook) -> Call {
         runnable_ns: Some(book.runnable_ns),
         max_ns: book.max_ns,
         in_flight: book.in_flight,
+        asked: asks.then_some(book.asked),
+        ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),
         return_log2: book.returns,
         wall_log2: book.wall,
         on_cpu_log2: Some(book.on_cpu),
@@ -144,25 +148,36 @@ fn files(
             (kind(name), path(name, file.inode))
         });
         // One inode can have had two directory entries in the kernel's cache: one path, one row.
-        let row = merged.entry((path.clone(), kind)).or_insert_with(|| FileUse {
-            pid,
-            exec: exec.to_owned(),
-            kind,
-            path,
-            read_calls: 0,
-            read_bytes: 0,
-            write_calls: 0,
-            write_bytes: 0,
+        let row = merged.entry((path.clone(), kind)).or_insert_with(|| {
+            let file = FileUse { pid, exec: exec.to_owned(), kind, path, ..FileUse::default() };
+            name.filter(|_| kind == FileKind::File).map_or(file.clone(), |name| met(file, name))
         });
         row.read_calls += book.read_calls;
         row.read_bytes += book.read_bytes;
         row.write_calls += book.write_calls;
         row.write_bytes += book.write_bytes;
+        row.map_calls += book.map_calls;
+        row.mapped_bytes += book.mapped_bytes;
     }
-    let mut rows: Vec<FileUse> =
-        merged.into_values().filter(|row| row.read_calls + row.write_calls > 0).collect();
+    let used =
+        merged.into_values().filter(|row| row.read_calls + row.write_calls + row.map_calls > 0);
+    let mut rows: Vec<FileUse> = used.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.read_bytes.saturating_add(row.write_bytes)));
     rows
+}
+
+/// What a regular file was when it was first met.
+fn met(file: FileUse, name: &FileName) -> FileUse {
+    let page = rustix::param::page_size() as u64;
+    FileUse {
+        file_system: Some(file_systems::name(name.magic)),
+        size_bytes: Some(name.size_bytes),
+        allocated_bytes: Some(name.blocks.saturating_mul(512)),
+        // The pages of a file of an overlay are its lower or upper file's.
+        cached_bytes: (name.magic != file_systems::OVERLAY)
+            .then(|| name.cached_pages.saturating_mul(page)),
+        ..file
+    }
 }
 
 const ANON_INODE_FS: u64 = 0x0904_1934;

@@ -107,3 +107,32 @@ static __always_inline void cool(struct thread *t)
 		t->hot[h].row = no_calls;
 	}
 }
+
+/* Puts what was counted by a side into its file's row, which was made when the side was set. */
+static __always_inline void settle_side(struct side *side, bool reads)
+{
+	struct file_key key = side->key; /* older verifiers want the keys of maps on the stack */
+	struct file_stats *f;
+
+	if (!side->calls)
+		return;
+	f = bpf_map_lookup_elem(&files, &key);
+	if (f && reads) {
+		f->read_calls += side->calls;
+		f->read_bytes += side->bytes;
+	} else if (f) {
+		f->write_calls += side->calls;
+		f->write_bytes += side->bytes;
+	}
+	side->calls = 0;
+	side->bytes = 0;
+}
+
+/* The thread leaves its image, or ends. */
+static __always_inline void settle_sides(struct thread *t)
+{
+	settle_side(&t->from, true);
+	settle_side(&t->to, false);
+	t->from.key.inode = 0;
+	t->to.key.inode = 0;
+}

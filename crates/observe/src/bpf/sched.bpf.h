@@ -25,6 +25,8 @@ static __always_inline void close_books(struct thread *t, struct task_struct *ta
 	else
 		close_span(t, now);
 	cool(t);
+	if (knobs.by_file)
+		settle_sides(t);
 	settle_thread(t, task, now);
 }
 

@@ -78,6 +78,19 @@ struct hot_row {
 };
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 
+/*
+ * The file that the thread's last call in a direction moved bytes of, and what is not in its row yet:
+ * most calls go on with the same file, and need no look-up.
+ */
+struct side {
+	struct file_key key; /* an inode of 0 is none */
+	u64 file;
+	u64 inode;
+	u64 super;
+	u64 calls;
+	u64 bytes;
+};
+
 /* A watched thread, in one program image. */
 struct thread {
 	/*
@@ -126,10 +139,11 @@ struct thread {
 	u64 major_faults;
 	u64 voluntary_switches;
 	u64 involuntary_switches;
-	/* What the current call moves bytes from and to. */
-	struct file_key from;
-	struct file_key to;
-	u64 pad[5];
+	/* What calls move bytes from and to. */
+	struct side from;
+	struct side to;
+	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after */
+	u64 pad[2];
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");
@@ -159,6 +173,7 @@ ROWS(calls, struct call_key, struct call_stats);
 ROWS(waits, struct call_key, struct wait_stats);
 ROWS(errors, struct call_key, struct error_count);
 ROWS(carries, struct call_key, struct error_count);
+ROWS(asked, struct call_key, struct error_count);
 ROWS(images, u32, struct image);
 ROWS(programs, u32, struct program);
 ROWS(attached_images, u32, u32);
@@ -227,6 +242,11 @@ static __always_inline bool wants(u16 call)
 	if (number > 511)
 		return false;
 	return knobs.wanted[call & CALL_I386 ? 1 : 0][(number >> 6) & 7] >> (number & 63) & 1;
+}
+
+static __always_inline bool is_error(long ret)
+{
+	return ret < 0 && ret >= -MAX_ERRNO;
 }
 
 #include "rows.bpf.h"

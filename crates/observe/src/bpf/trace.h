@@ -26,8 +26,14 @@ struct knobs {
 	__u8 whole_machine;
 	__u8 pad;
 	__u64 wanted[2][8];	/* a bit a call: 64-bit, 32-bit */
-	__u8 transfers[2][512]; /* from + 1 | (to + 1) << 4, as arguments */
+	__u8 transfers[2][512]; /* from + 1 | (to + 1) << 4, as arguments; or SPECIAL */
 };
+
+/*
+ * In the low half of a transfer: the call maps a file, if nothing is in the high half, or else asks
+ * after as many descriptors as the argument there, less 1, says.
+ */
+#define SPECIAL 0xf
 
 struct adoption {
 	__u32 tgid;	/* 0: every process but iotomy's own */
@@ -43,6 +49,7 @@ struct root {
 struct counters {
 	__u64 lost_events;
 	__u64 incomplete_calls;
+	__u64 lost_files; /* rows of files that found no room */
 	__u32 live_threads;
 	__u32 last_thread;
 	__u32 last_image;
@@ -143,6 +150,8 @@ struct file_stats {
 	__u64 read_bytes;
 	__u64 write_calls;
 	__u64 write_bytes;
+	__u64 map_calls;
+	__u64 mapped_bytes;
 	__u32 image;
 	__u32 pad;
 };
@@ -153,6 +162,10 @@ struct file_name {
 	__u32 length; /* bytes used in path */
 	__u32 whole;  /* the path reaches the root */
 	__u32 pad;
+	/* The file when it was first met. */
+	__u64 size_bytes;
+	__u64 blocks; /* of 512 bytes */
+	__u64 cached_pages;
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };
 

@@ -49,7 +49,7 @@ enum {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long bp, bx, cx, dx, si, di, orig_ax;
+	unsigned long bp, bx, cx, dx, si, di, r8, r10, orig_ax;
 };
 
 struct thread_info {
@@ -65,16 +65,27 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct super_block {
 	u32 s_dev;
 	unsigned long s_magic;
+};
+
+struct address_space {
+	unsigned long nrpages;
 };
 
 struct inode {
 	unsigned short i_mode;
 	u32 i_rdev;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
+	s64 i_size;
+	u64 i_blocks;
 };
 
 struct dentry {

@@ -3,13 +3,15 @@
 //! Every answer is an `Option` or a default: a task can vanish between any two reads.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use iotomy_record::{FileKind, Process};
+use iotomy_record::{FileKind, FileUse, Process};
+use iotomy_sys::file_systems;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use crate::cache;
 use crate::tally::{FileRef, Usage};
 
 /// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
@@ -187,6 +189,22 @@ pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
         None => fs::metadata(&link).map_or(FileKind::Other, |found| kind(found.file_type())),
     };
     Some(FileRef { kind, path })
+}
+
+/// The regular file descriptor `fd` of a task leads to, as it is now, with nothing counted.
+pub(super) fn as_it_is(tid: u32, fd: i32) -> FileUse {
+    let link = format!("/proc/{tid}/fd/{fd}");
+    let found = fs::metadata(&link).ok();
+    let on = rustix::fs::statfs(&link).ok().map(|on| u64::from(on.f_type as u32));
+    FileUse {
+        kind: FileKind::File,
+        file_system: on.map(file_systems::name),
+        size_bytes: found.as_ref().map(fs::Metadata::len),
+        allocated_bytes: found.as_ref().map(|found| found.blocks().saturating_mul(512)),
+        cached_bytes: cache::cached_bytes(Path::new(&link))
+            .filter(|_| on != Some(file_systems::OVERLAY)),
+        ..FileUse::default()
+    }
 }
 
 fn kind(of: fs::FileType) -> FileKind {

@@ -13,7 +13,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::procfs;
 use super::session::Session;
 use super::tracees::{self, Entered, nanoseconds};
-use crate::tally::CallNumber;
+use crate::tally::{CallNumber, Direction, FileRef};
 
 /// The calls that execute a program, and the argument that is its path.
 #[derive(Debug)]
@@ -89,9 +89,7 @@ impl Session {
             }
             procfs::path_at(tid, args[at])
         });
-        let transfer =
-            if self.files { syscalls::transfer(&syscalls::name(call.0, call.1)) } else { None };
-        let files = transfer.map_or_else(Vec::new, |transfer| tracees::files(tid, transfer, args));
+        let (files, argument) = self.looks_at(tid, call, args);
         let Some(tracee) = self.tracees.get(tid) else { return };
         tracee.unseen = false;
         if tracee.repeating {
@@ -99,7 +97,7 @@ impl Session {
         }
         // The clock is read last: what was asked above is not the call's time.
         let at = Instant::now();
-        let before = tracee.entered.replace(Entered { call, image, files, path, at });
+        let before = tracee.entered.replace(Entered { call, image, files, argument, path, at });
         // No kernel is known to leave out a return; if one does, it shows.
         if let Some(Entered { call, image: Some(image), at: entered, .. }) = before {
             self.tally.unfinished(image, call, nanoseconds(entered, at));
@@ -120,8 +118,47 @@ impl Session {
         let Some(image) = entered.image else { return };
         self.tally.returned(image, entered.call, value, nanoseconds(entered.at, now));
         for (file, way) in entered.files {
-            self.tally.moved(image, file, way, value.unwrap_or(0));
+            match way {
+                Direction::Map if value.is_err() => {}
+                Direction::Map => self.tally.moved(image, file, way, entered.argument),
+                _ => self.tally.moved(image, file, way, value.unwrap_or(0)),
+            }
         }
+        if self.files
+            && value.is_ok()
+            && syscalls::asks(&syscalls::name(entered.call.0, entered.call.1)).is_some()
+            && entered.call.0 == Abi::X86_64
+        {
+            self.tally.asked(image, entered.call, entered.argument);
+        }
+    }
+
+    /// The files a call is about, and the argument that is a length mapped or a count of
+    /// descriptors asked after. The calls with one have other arguments by the 32-bit entry, where
+    /// they are left out.
+    fn looks_at(
+        &mut self,
+        tid: u32,
+        (abi, number): CallNumber,
+        args: &[u64; 6],
+    ) -> (Vec<(FileRef, Direction)>, u64) {
+        if !self.files {
+            return (Vec::new(), 0);
+        }
+        let name = syscalls::name(abi, number);
+        if abi != Abi::X86_64 && name == "mmap" {
+            return (Vec::new(), 0);
+        }
+        let files = tracees::files(tid, &name, args);
+        for (fd, file, _) in &files {
+            if self.tally.is_new(file) {
+                self.tally.meet(file.clone(), procfs::as_it_is(tid, *fd));
+            }
+        }
+        let files = files.into_iter().map(|(_, file, way)| (file, way)).collect();
+        // Of mmap, its length.
+        let at = syscalls::asks(&name).unwrap_or(1);
+        (files, args[usize::from(at)])
     }
 
     /// A new task's first stop, one asked for by attaching, or the end of a group's stop.

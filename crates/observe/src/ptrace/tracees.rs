@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::{Process, Running};
 use iotomy_sys::ptrace::Stop;
-use iotomy_sys::syscalls::Transfer;
+use iotomy_sys::syscalls;
 
 use super::procfs;
 use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
@@ -27,6 +27,8 @@ pub(super) struct Entered {
     pub(super) at: Instant,
     /// What its descriptors led to.
     pub(super) files: Vec<(FileRef, Direction)>,
+    /// What it maps of a file, or how many descriptors it asks after.
+    pub(super) argument: u64,
     /// The path it executes, if it is an `execve`.
     pub(super) path: Option<String>,
 }
@@ -240,17 +242,23 @@ impl Tracee {
     }
 }
 
-/// The files call `transfer` moves bytes between, by its arguments.
-pub(super) fn files(tid: u32, transfer: Transfer, args: &[u64; 6]) -> Vec<(FileRef, Direction)> {
+/// The descriptors a call moves bytes between, or maps, by its arguments, and where they lead.
+pub(super) fn files(tid: u32, call: &str, args: &[u64; 6]) -> Vec<(i32, FileRef, Direction)> {
+    let transfer = syscalls::transfer(call).unwrap_or_default();
+    let maps = (call == "mmap").then_some(4);
     let at = |argument: Option<u8>, way: Direction| {
         // A descriptor is the lower half of its argument's register.
         let fd = *args.get(usize::from(argument?))? as i32;
-        Some((procfs::file(tid, fd)?, way))
+        Some((fd, procfs::file(tid, fd)?, way))
     };
-    [at(transfer.from, Direction::Read), at(transfer.to, Direction::Write)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        at(transfer.from, Direction::Read),
+        at(transfer.to, Direction::Write),
+        at(maps, Direction::Map),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// From one moment to a later one.

@@ -10,13 +10,14 @@ use crate::numbers::{bytes, counted, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column::text("file", 9),
     Column::text("kind", 4),
     Column::number("reads", "", 6),
     Column::number("bytes", "", 8),
     Column::number("writes", "", 5),
     Column::number("bytes", "", 7),
+    Column::number("mapped", "", 3),
     Column::text("by", 1),
 ];
 
@@ -29,6 +30,8 @@ struct Use<'r> {
     read_bytes: u128,
     write_calls: u128,
     write_bytes: u128,
+    map_calls: u128,
+    mapped_bytes: u128,
     by: BTreeSet<(u32, &'r str)>,
 }
 
@@ -38,16 +41,19 @@ impl<'r> Use<'r> {
         self.read_bytes += u128::from(file.read_bytes);
         self.write_calls += u128::from(file.write_calls);
         self.write_bytes += u128::from(file.write_bytes);
+        self.map_calls += u128::from(file.map_calls);
+        self.mapped_bytes += u128::from(file.mapped_bytes);
         self.by.insert((file.pid, &file.exec));
     }
 }
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
+    if !record.view.files {
+        return;
+    }
     if record.files.is_empty() {
-        if record.view.files {
-            page.blank();
-            page.line(&[(Ink::Dim, "  no file was read or written")]);
-        }
+        page.blank();
+        page.line(&[(Ink::Dim, "  no file was read or written")]);
         return;
     }
     let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
@@ -93,6 +99,7 @@ fn cells(path: String, kind: &str, used: &Use<'_>, by: String) -> Vec<String> {
         moved(used.read_calls, used.read_bytes),
         calls(used.write_calls),
         moved(used.write_calls, used.write_bytes),
+        moved(used.map_calls, used.mapped_bytes),
         by,
     ]
 }

@@ -109,8 +109,10 @@ fn print_warnings(page: &mut Page<'_>, record: &Trace) {
         let text = "watching slowed every call: compare the times only among themselves";
         warn(page, Ink::Yellow, "inflated", text);
     }
-    if observer.lost_events > 0 {
-        let lost = counted(observer.lost_events.into(), "event", "events");
+    let lost_files = if record.view.files { observer.lost_files } else { 0 };
+    let lost = u128::from(observer.lost_events) + u128::from(lost_files);
+    if lost > 0 {
+        let lost = counted(lost, "event", "events");
         let text = format!(
             "{lost} could not be counted, because a bounded table was full: any figure below may be \
              too low"

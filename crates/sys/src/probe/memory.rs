@@ -86,18 +86,32 @@ impl Drop for Mapping {
     }
 }
 
+/// What the page cache has of a file, in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cached {
+    /// All of it.
+    pub pages: u64,
+    /// Of that, changed and not on its way to a device.
+    pub dirty: u64,
+    /// Of that, on its way.
+    pub writeback: u64,
+}
+
 /// The pages of a file in the page cache, by `cachestat(2)`.
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn cachestat(file: BorrowedFd<'_>) -> Result<u64, Refusal> {
+pub fn cachestat(file: BorrowedFd<'_>) -> Result<Cached, Refusal> {
     // The kernel's `struct cachestat_range` (offset, length; 0 is to the end) and `struct
-    // cachestat`, whose first number is the pages cached.
+    // cachestat`: the pages cached, dirty, under writeback, and two of pages evicted.
     let range = [0u64; 2];
     let mut counts = [0u64; 5];
     // SAFETY: both arrays have the sizes of the kernel's structures and outlive the call.
     let got = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0)
     };
-    if got == 0 { Ok(counts[0]) } else { Err(Refusal::last("cachestat")) }
+    match (got, counts) {
+        (0, [pages, dirty, writeback, ..]) => Ok(Cached { pages, dirty, writeback }),
+        _ => Err(Refusal::last("cachestat")),
+    }
 }

@@ -8,7 +8,7 @@ use iotomy_observe::{
 use iotomy_record::{Trace, View};
 use iotomy_sys::launch::Command;
 
-/// Watches a command to its end, all calls and no files.
+/// Watches a command to its end, all its calls and files.
 pub(in crate::verbs) fn command(
     name: &str,
     command: &Command,
@@ -17,7 +17,7 @@ pub(in crate::verbs) fn command(
         target: Target::Command(command.clone()),
         wait: false,
         duration: None,
-        files: false,
+        files: true,
         calls: None,
         rows: Request::ROWS,
     };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::Volume;
 use iotomy_sys::buffer::Aligned;
+use iotomy_sys::file_systems;
 use iotomy_sys::probe::memory;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
@@ -115,7 +116,7 @@ impl Folder {
             let moved = retry_on_intr(|| pwrite(&direct, &buffer, at));
             whole(&format!("pwrite O_DIRECT on {kind}"), moved, LARGE)?;
             // A kernel without cachestat cannot tell; then the name of the file system has to.
-            let cached = matches!(memory::cachestat(file.as_fd()), Ok(1..));
+            let cached = memory::cachestat(file.as_fd()).is_ok_and(|cached| cached.pages > 0);
             if cached || ["tmpfs", "ramfs"].contains(&kind.as_str()) {
                 return Err(Skip(format!("{kind} takes O_DIRECT, but caches the bytes")));
             }
@@ -160,26 +161,9 @@ fn unused_name(folder: &Path) -> PathBuf {
 fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     let (kind, room) = (fs::fstatfs(file)?, fs::fstatvfs(file)?);
     // The type is signed on some architectures and 32 bits wide on others.
-    let file_system = name_of(u64::from(kind.f_type as u32));
+    let file_system = file_systems::name(u64::from(kind.f_type as u32));
     let device = fs::fstat(file)?.st_dev;
     let id = format!("{file_system} {:x} {device:x} {}", room.f_fsid, room.f_blocks);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Ok(Volume { path: path.to_string_lossy().into_owned(), file_system, id })
-}
-
-/// The name of a file system by its magic number, as statfs(2) and linux/magic.h list them.
-fn name_of(magic: u64) -> String {
-    #[rustfmt::skip]
-    const NAMES: &[(u64, &str)] = &[
-        // ext2 and ext3 share the number, and on today's kernels the driver.
-        (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs"), (0x0102_1994, "tmpfs"),
-        (0x794c_7630, "overlay"), (0xf2f5_2010, "f2fs"), (0xca45_1a4e, "bcachefs"),
-        (0x2fc1_2fc1, "zfs"), (0x6969, "nfs"), (0x6573_5546, "fuse"), (0xff53_4d42, "cifs"),
-        (0xfe53_4d42, "smb"), (0x0102_1997, "9p"), (0x8584_58f6, "ramfs"), (0x4d44, "vfat"),
-        (0x2011_bab0, "exfat"), (0x7366_746e, "ntfs3"), (0x00c3_6400, "ceph"),
-    ];
-    match NAMES.iter().find(|(known, _)| *known == magic) {
-        Some((_, name)) => (*name).to_owned(),
-        None => format!("0x{magic:x}"),
-    }
 }

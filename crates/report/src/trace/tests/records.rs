@@ -77,6 +77,7 @@ fn file(pid: u32, exec: &str, kind: FileKind, path: &str, n: [u64; 4]) -> FileUs
         read_bytes: n[1],
         write_calls: n[2],
         write_bytes: n[3],
+        ..FileUse::default()
     }
 }
 
@@ -102,6 +103,7 @@ pub(super) fn empty() -> Trace {
             name: "bpf".into(),
             cost_ns_per_call: 210.4,
             lost_events: 0,
+            lost_files: 0,
             incomplete_calls: 0,
             times_inflated: false,
             startup_ns: 0,

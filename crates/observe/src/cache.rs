@@ -1,0 +1,48 @@
+//! What the page cache has of a file, before and after.
+//!
+//! Files are opened for it, regular ones only and without waiting; one that cannot be opened, or is
+//! another by now, has no figure, and never a wrong one.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use iotomy_record::{FileKind, FileUse};
+use iotomy_sys::probe::memory::{self, Cached};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+
+/// The bytes of a regular file in the page cache now, in whole pages.
+pub(crate) fn cached_bytes(path: &Path) -> Option<u64> {
+    let cached = memory::cachestat(opened(path, OFlags::empty())?.as_fd()).ok()?;
+    Some(bytes(cached.pages))
+}
+
+/// Notes how much of each file that was written to is still in memory only.
+pub(crate) fn note_dirty(files: &mut [FileUse]) {
+    for file in files {
+        let is_written = file.kind == FileKind::File && file.write_bytes > 0;
+        if is_written && file.path.starts_with('/') {
+            file.dirty_bytes = dirty_bytes(Path::new(&file.path));
+        }
+    }
+}
+
+fn dirty_bytes(path: &Path) -> Option<u64> {
+    let Cached { dirty, writeback, .. } =
+        memory::cachestat(opened(path, OFlags::NOFOLLOW)?.as_fd()).ok()?;
+    Some(bytes(dirty.saturating_add(writeback)))
+}
+
+fn opened(path: &Path, how: OFlags) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | how;
+    // Looked at first: to open a device or a FIFO may do something.
+    let is_file = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile;
+    if !is_file(rustix::fs::stat(path).ok()?.st_mode) {
+        return None;
+    }
+    let file = open(path, flags, Mode::empty()).ok()?;
+    is_file(fstat(&file).ok()?.st_mode).then_some(file)
+}
+
+fn bytes(pages: u64) -> u64 {
+    pages.saturating_mul(rustix::param::page_size() as u64)
+}
