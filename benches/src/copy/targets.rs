@@ -12,7 +12,7 @@ const FAR: f64 = 0.7;
 /// … on so many of them.
 const FAR_ROUTES: usize = 3;
 /// Start-up for a small file, in times of GNU cp's.
-const STARTUP: f64 = 1.5;
+const STARTUP: f64 = 1.0;
 
 /// What became of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

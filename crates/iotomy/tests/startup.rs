@@ -24,7 +24,10 @@ fn nothing_but_the_c_library_is_loaded_at_the_start() {
     for library in libraries {
         let is_needed = ["libc.so.6", "linux-vdso.so.1"].contains(&library)
             || library.contains("/ld-linux-x86-64.so.");
-        assert!(is_needed, "{library} is loaded in front of every run; see crates/sys/src/on_demand.rs");
+        assert!(
+            is_needed,
+            "{library} is loaded in front of every run; see crates/sys/src/on_demand.rs"
+        );
     }
 }
 
