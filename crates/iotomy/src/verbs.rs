@@ -3,6 +3,7 @@
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+mod judging;
 pub(crate) mod limits;
 pub(crate) mod race;
 pub(crate) mod show;

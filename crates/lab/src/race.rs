@@ -11,7 +11,6 @@ mod caches;
 mod compare;
 mod deny;
 mod error;
-mod findings;
 mod interrupts;
 mod outputs;
 mod price;

@@ -230,7 +230,7 @@ impl Watch<'_> {
         let counters = self.session.counters();
         let lost_events = counters.lost_events + self.session.missed_events();
         let mut parts = outcome::outcome(self.books, self.request);
-        cache::note_dirty(&mut parts.files);
+        cache::note_end(&mut parts.files);
         Observation {
             wall_ns,
             exit,

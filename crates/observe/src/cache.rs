@@ -16,12 +16,22 @@ pub(crate) fn cached_bytes(path: &Path) -> Option<u64> {
     Some(bytes(cached.pages))
 }
 
-/// Notes how much of each file that was written to is still in memory only.
-pub(crate) fn note_dirty(files: &mut [FileUse]) {
+/// Notes what the files are once the watch is over: the room they take, if they are as large as they
+/// were, and how much of those written to is still in memory only.
+pub(crate) fn note_end(files: &mut [FileUse]) {
     for file in files {
-        let is_written = file.kind == FileKind::File && file.write_bytes > 0;
-        if is_written && file.path.starts_with('/') {
-            file.dirty_bytes = dirty_bytes(Path::new(&file.path));
+        if file.kind != FileKind::File || !file.path.starts_with('/') {
+            continue;
+        }
+        let path = Path::new(&file.path);
+        if let Ok(found) = rustix::fs::lstat(path)
+            && u64::try_from(found.st_size).ok() == file.size_bytes
+        {
+            file.allocated_bytes =
+                u64::try_from(found.st_blocks).ok().map(|n| n.saturating_mul(512));
+        }
+        if file.write_bytes > 0 {
+            file.dirty_bytes = dirty_bytes(path);
         }
     }
 }

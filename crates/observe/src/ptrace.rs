@@ -219,7 +219,7 @@ fn observation(
     price: Price,
 ) -> Observation {
     let mut rows = seen.tally.into_rows(request);
-    cache::note_dirty(&mut rows.files);
+    cache::note_end(&mut rows.files);
     Observation {
         wall_ns: tracees::nanoseconds(began, seen.ended),
         exit,

@@ -305,7 +305,8 @@ fn spread() -> impl Strategy<Value = Spread> {
 
 fn contender() -> impl Strategy<Value = Contender> {
     let texts = (label(), text(), vec(text(), 0..3), (text(), text()));
-    let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), number());
+    let counts = (number(), number(), option::of(text()));
+    let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), counts);
     (texts, rest, spread(), spread()).prop_map(|(texts, rest, wall, cpu)| Contender {
         label: texts.0,
         command: texts.1,
@@ -314,7 +315,9 @@ fn contender() -> impl Strategy<Value = Contender> {
         shell: rest.2,
         denied: texts.2,
         parameters: [texts.3].into(),
-        failures: rest.3,
+        failures: rest.3.0,
+        left_behind: rest.3.1,
+        untraced: rest.3.2,
         wall,
         cpu,
     })

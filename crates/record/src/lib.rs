@@ -10,6 +10,7 @@ mod copy;
 mod histogram;
 mod limits;
 mod machine;
+pub mod numbers;
 mod printable;
 mod race;
 pub mod store;

@@ -69,6 +69,12 @@ pub struct Contender {
     /// Timed runs that failed.
     #[serde(default)]
     pub failures: u64,
+    /// Processes it left running, over all runs.
+    #[serde(default)]
+    pub left_behind: u64,
+    /// Why there is no trace, where one was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untraced: Option<String>,
     /// Its wall time over the blocks that count.
     #[serde(default)]
     pub wall: Spread,

@@ -253,7 +253,8 @@ pub struct FileUse {
     /// Its size when it was first met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The room it took on its file system then: less than its size where it has holes.
+    /// The room it took on its file system in the end, where it was still as large: less than its size
+    /// where it has holes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
     /// How much of it was in the page cache then, in whole pages.

@@ -5,7 +5,7 @@ use iotomy_record::{Finding, Verdict};
 use crate::page::{Ink, Page, columns};
 
 /// Columns of text a finding may take in all, far above any of ours.
-const TEXT: usize = 2_000;
+pub(crate) const TEXT: usize = 2_000;
 
 pub(crate) fn print(page: &mut Page<'_>, findings: &[Finding]) {
     if findings.is_empty() {

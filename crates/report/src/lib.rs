@@ -7,7 +7,6 @@
 
 mod findings;
 mod limits;
-mod numbers;
 mod page;
 mod quantize;
 mod race;
@@ -15,8 +14,9 @@ mod signals;
 mod table;
 mod trace;
 
+use iotomy_record::numbers;
+pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
-pub use numbers::{bytes, duration, thousands};
 pub use race::race;
 pub use trace::trace;
 

@@ -210,22 +210,22 @@ fn only_help() -> String {
 }
 
 /// One line on standard error that says what is being measured, on a terminal only.
-struct ProgressLine {
+pub(super) struct ProgressLine {
     is_shown: bool,
 }
 
 impl ProgressLine {
-    fn on_terminal(quiet: bool) -> Self {
+    pub(super) fn on_terminal(quiet: bool) -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self { is_shown: !quiet && !is_dumb && std::io::stderr().is_terminal() }
     }
 
-    fn show(&mut self, progress: Progress) {
+    pub(super) fn show(&mut self, progress: Progress) {
         let Progress { done, all, name } = progress;
         self.put(&format!("\r\x1b[Kmeasuring {} of {all}: {name}", done + 1));
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.put("\r\x1b[K");
     }
 

@@ -16,6 +16,7 @@ use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
 use iotomy_record::{Race, Trace, View, printable, store};
 use iotomy_sys::launch::Command;
 
+use super::judging;
 use super::trace::watching;
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -178,7 +179,11 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
-        Ok(record) => write_out(args, &record, &here).map(|()| ExitCode::SUCCESS),
+        Ok(mut record) => {
+            record.findings =
+                judging::findings(args.quiet, |limits| iotomy_judge::race(&record, limits));
+            write_out(args, &record, &here).map(|()| ExitCode::SUCCESS)
+        }
         Err(RaceError::Interrupted(signal)) => {
             Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN)))
         }

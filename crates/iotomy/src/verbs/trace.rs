@@ -20,6 +20,7 @@ use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3
 use iotomy_record::{Exit, Trace, View, store};
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
+use super::judging;
 use super::view::ViewArgs;
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -148,7 +149,11 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(status));
         }
     };
-    let record = record(&args, &request, started, observation);
+    let mut record = record(&args, &request, started, observation);
+    if !args.quiet || args.json.is_some() {
+        record.findings =
+            judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
+    }
     let written = write_out(&args, &record, &here);
     let status = record.exit.map_or(0, Exit::status);
     Ok(match written {

@@ -83,10 +83,11 @@ pub(crate) fn skip(reason: &str) {
 }
 
 /// The command, with the surroundings every test has: cargo sets a path along which a traced
-/// program's loader would look for every library in vain.
+/// program's loader would look for every library in vain. Limits are kept apart from the user's.
 pub(crate) fn iotomy(arguments: &[&str]) -> Command {
     let mut command = Command::new(IOTOMY);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

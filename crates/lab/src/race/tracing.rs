@@ -1,21 +1,37 @@
 //! The traced runs after the timed ones.
 
-use iotomy_record::{Finding, Metric, Trace};
+use iotomy_record::{Metric, Trace};
 
 use super::compare::{counting, value};
 use super::track::{Track, label};
-use super::{RaceError, Surroundings, Untraced, attribution, findings};
+use super::{RaceError, Surroundings, Untraced, attribution};
+
+/// What came of tracing a contender.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Traced {
+    /// The run that stands for it.
+    pub(super) trace: Option<Trace>,
+    /// Why there is none, where one was wanted.
+    pub(super) untraced: Option<String>,
+}
+
+impl Traced {
+    fn missed(&mut self, why: String) {
+        if self.trace.is_none() {
+            self.untraced = Some(why);
+        }
+    }
+}
 
 impl Track<'_> {
     /// Traces every contender, the short ones several times: of these the run whose time is nearest
     /// to the untraced median stands for it.
     pub(super) fn traced_runs(
         &mut self,
-        traces: &mut [Option<Trace>],
-        findings: &mut Vec<Finding>,
+        traced: &mut [Traced],
         around: &mut dyn Surroundings,
     ) -> Result<(), RaceError> {
-        for (at, kept) in traces.iter_mut().enumerate() {
+        for (at, kept) in traced.iter_mut().enumerate() {
             let walls: Vec<f64> =
                 counting(&self.runs[at], &self.blocks).map(|r| value(r, Metric::Wall)).collect();
             let median = iotomy_stats::median(&walls).unwrap_or(0.0);
@@ -24,19 +40,18 @@ impl Track<'_> {
                 let trace = match self.traced_run(at, around) {
                     Ok(Ok(trace)) => trace,
                     Err(RaceError::TooLong { .. }) => {
-                        let why = "--max-time was over".to_owned();
-                        findings.push(findings::untraced(&label(at), why));
+                        kept.missed("--max-time was over".to_owned());
                         break;
                     }
                     Ok(Err(why)) => {
-                        findings.push(findings::untraced(&label(at), why));
+                        kept.missed(why);
                         break;
                     }
                     Err(error) => return Err(error),
                 };
                 let far = |trace: &Trace| (attribution::less_price(trace) - median).abs();
-                if kept.as_ref().is_none_or(|kept| far(&trace) < far(kept)) {
-                    *kept = Some(trace);
+                if kept.trace.as_ref().is_none_or(|kept| far(&trace) < far(kept)) {
+                    kept.trace = Some(trace);
                 }
             }
         }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::{
     Block, Comparison, Contender, Harness, Machine, Metric, Plan, Race, RaceVerdict, Run, Spread,
-    Trace,
 };
 use iotomy_stats::order::{Random, block};
 use iotomy_stats::sequential::next_look;
@@ -16,7 +15,8 @@ use super::deny::{self, Denial};
 use super::outputs::Output;
 use super::runner::{Outcome, Runnable, Runner};
 use super::sweep::{self, Filled};
-use super::{Options, RaceError, Surroundings, alone, attribution, findings, price, state};
+use super::tracing::Traced;
+use super::{Options, RaceError, Surroundings, alone, attribution, price, state};
 
 /// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the
 /// numbers at which it looks; or after this time, if it had a look by then.
@@ -143,17 +143,14 @@ impl<'a> Track<'a> {
             }
         }
         self.timed_runs(began, around)?;
-        let mut findings = Vec::new();
-        let mut traces = vec![None; self.runnables.len()];
+        let mut traced = vec![Traced::default(); self.runnables.len()];
         if self.options.trace {
             harness.fault_ns = price::of_a_fault();
             harness.call_ns = price::of_a_call();
-            self.traced_runs(&mut traces, &mut findings, around)?;
+            self.traced_runs(&mut traced, around)?;
         }
-        let mut race = self.record(started, machine, harness, traces);
+        let mut race = self.record(started, machine, harness, traced);
         race.attributions = attribution::attributions(&race);
-        race.findings = findings;
-        findings::add(&mut race, &self.strays);
         Ok(race)
     }
 
@@ -304,28 +301,33 @@ impl<'a> Track<'a> {
         started: String,
         machine: Machine,
         harness: Harness,
-        traces: Vec<Option<Trace>>,
+        traced: Vec<Traced>,
     ) -> Race {
         let of = |runs: &[Run], metric| -> Spread {
             let values: Vec<f64> =
                 counting(runs, &self.blocks).map(|run| value(run, metric)).collect();
             spread(&values)
         };
-        let contenders = self.filled.iter().zip(traces).enumerate().map(|(at, (filled, trace))| {
-            let denials = self.options.denials.iter().filter(|denial| denial.is_for(&label(at)));
-            Contender {
-                label: label(at),
-                command: filled.text.clone(),
-                runs: self.runs[at].clone(),
-                trace,
-                shell: self.runnables[at].shell,
-                denied: denials.map(Denial::shown).collect(),
-                parameters: filled.values.clone(),
-                failures: self.runs[at].iter().filter(|run| run.exit.status() != 0).count() as u64,
-                wall: of(&self.runs[at], Metric::Wall),
-                cpu: of(&self.runs[at], Metric::Cpu),
-            }
-        });
+        let contenders =
+            self.filled.iter().zip(traced).enumerate().map(|(at, (filled, traced))| {
+                let denials =
+                    self.options.denials.iter().filter(|denial| denial.is_for(&label(at)));
+                Contender {
+                    label: label(at),
+                    command: filled.text.clone(),
+                    runs: self.runs[at].clone(),
+                    trace: traced.trace,
+                    shell: self.runnables[at].shell,
+                    denied: denials.map(Denial::shown).collect(),
+                    parameters: filled.values.clone(),
+                    failures: self.runs[at].iter().filter(|run| run.exit.status() != 0).count()
+                        as u64,
+                    left_behind: self.strays[at] as u64,
+                    untraced: traced.untraced,
+                    wall: of(&self.runs[at], Metric::Wall),
+                    cpu: of(&self.runs[at], Metric::Cpu),
+                }
+            });
         let metrics = [Metric::Wall, Metric::Cpu];
         let compared = self
             .pairs

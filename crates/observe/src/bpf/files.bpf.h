@@ -5,8 +5,8 @@
  */
 
 /*
- * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is not
- * there, the branches with it are removed at load.
+ * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is
+ * not there, the branches with it are removed at load.
  */
 extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
 #define AS(type, at) ((type *)bpf_rdonly_cast((void *)(at), bpf_core_type_id_kernel(type)))
@@ -106,7 +106,6 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	s->file_name.mode = BPF_CORE_READ(inode, i_mode);
 	s->file_name.whole = 0;
 	s->file_name.size_bytes = BPF_CORE_READ(inode, i_size);
-	s->file_name.blocks = BPF_CORE_READ(inode, i_blocks);
 	s->file_name.cached_pages = BPF_CORE_READ(inode, i_mapping, nrpages);
 	path.dentry = BPF_CORE_READ(file, f_path.dentry);
 	path.mnt = BPF_CORE_READ(file, f_path.mnt);
@@ -152,7 +151,8 @@ __noinline int turn_to(struct thread *t, struct side *side, u32 fd, bool reads)
 	return 0;
 }
 
-/* Whether every part of what tells files apart is as it was: an address may be another file's now. */
+/* Whether every part of what tells files apart is as it was: an address may be another file's now.
+ */
 static __always_inline bool is_still(struct side *side, struct file *at)
 {
 	struct inode *inode;

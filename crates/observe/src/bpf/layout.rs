@@ -272,7 +272,6 @@ pub(super) struct FileName {
     pub(super) mode: u32,
     pub(super) whole: bool,
     pub(super) size_bytes: u64,
-    pub(super) blocks: u64,
     pub(super) cached_pages: u64,
     pub(super) components: Vec<String>,
 }
@@ -280,19 +279,19 @@ pub(super) struct FileName {
 const PATH_LEN: usize = 1024;
 
 impl Wire for FileName {
-    const SIZE: usize = 48 + PATH_LEN;
+    const SIZE: usize = 40 + PATH_LEN;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let (magic, mode, length, whole) = (from.u64(), from.u32(), from.u32(), from.u32() != 0);
         let _pad = from.u32();
-        let (size_bytes, blocks, cached_pages) = (from.u64(), from.u64(), from.u64());
+        let (size_bytes, cached_pages) = (from.u64(), from.u64());
         let path = from.bytes(PATH_LEN);
         let used = path.get(..length as usize).unwrap_or(path);
         let components = used
             .split_inclusive(|b| *b == 0)
             .map(|c| String::from_utf8_lossy(c.strip_suffix(b"\0").unwrap_or(c)).into_owned())
             .collect();
-        Self { magic, mode, whole, size_bytes, blocks, cached_pages, components }
+        Self { magic, mode, whole, size_bytes, cached_pages, components }
     }
 }
 

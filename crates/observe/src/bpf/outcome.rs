@@ -172,7 +172,6 @@ fn met(file: FileUse, name: &FileName) -> FileUse {
     FileUse {
         file_system: Some(file_systems::name(name.magic)),
         size_bytes: Some(name.size_bytes),
-        allocated_bytes: Some(name.blocks.saturating_mul(512)),
         // The pages of a file of an overlay are its lower or upper file's.
         cached_bytes: (name.magic != file_systems::OVERLAY)
             .then(|| name.cached_pages.saturating_mul(page)),

@@ -79,8 +79,8 @@ struct hot_row {
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 
 /*
- * The file that the thread's last call in a direction moved bytes of, and what is not in its row yet:
- * most calls go on with the same file, and need no look-up.
+ * The file that the thread's last call in a direction moved bytes of, and what is not in its row
+ * yet: most calls go on with the same file, and need no look-up.
  */
 struct side {
 	struct file_key key; /* an inode of 0 is none */
@@ -142,7 +142,8 @@ struct thread {
 	/* What calls move bytes from and to. */
 	struct side from;
 	struct side to;
-	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after */
+	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after
+		       */
 	u64 pad[2];
 	struct hot_row hot[HOT];
 };

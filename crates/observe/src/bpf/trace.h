@@ -164,7 +164,6 @@ struct file_name {
 	__u32 pad;
 	/* The file when it was first met. */
 	__u64 size_bytes;
-	__u64 blocks; /* of 512 bytes */
 	__u64 cached_pages;
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };

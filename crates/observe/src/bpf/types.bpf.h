@@ -85,7 +85,6 @@ struct inode {
 	struct address_space *i_mapping;
 	unsigned long i_ino;
 	s64 i_size;
-	u64 i_blocks;
 };
 
 struct dentry {

@@ -3,7 +3,7 @@
 //! Every answer is an `Option` or a default: a task can vanish between any two reads.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 use iotomy_record::{FileKind, FileUse, Process};
@@ -199,8 +199,7 @@ pub(super) fn as_it_is(tid: u32, fd: i32) -> FileUse {
     FileUse {
         kind: FileKind::File,
         file_system: on.map(file_systems::name),
-        size_bytes: found.as_ref().map(fs::Metadata::len),
-        allocated_bytes: found.as_ref().map(|found| found.blocks().saturating_mul(512)),
+        size_bytes: found.map(|found| found.len()),
         cached_bytes: cache::cached_bytes(Path::new(&link))
             .filter(|_| on != Some(file_systems::OVERLAY)),
         ..FileUse::default()

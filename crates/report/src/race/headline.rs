@@ -1,19 +1,43 @@
 //! The answer: one line a pair of contenders, its interval and what it rests on behind it.
 
-use iotomy_record::{Comparison, Metric, Race, RaceVerdict};
+use iotomy_record::{Comparison, Metric, Race, RaceVerdict, Verdict};
 
 use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
 
 pub(super) fn print(page: &mut Page<'_>, record: &Race) {
+    print_impossible(page, record);
     if record.comparisons.is_empty() {
         print_alone(page, record);
     }
     for metric in [Metric::Wall, Metric::Cpu] {
         for found in record.comparisons.iter().filter(|found| found.metric == metric) {
-            print_comparison(page, record, found);
+            if !is_impossible(record, &found.base) && !is_impossible(record, &found.other) {
+                print_comparison(page, record, found);
+            }
         }
     }
+}
+
+/// What cannot be true comes first, and no ratio is drawn from it.
+fn print_impossible(page: &mut Page<'_>, record: &Race) {
+    let impossible = record.findings.iter().filter(|found| found.verdict == Verdict::Impossible);
+    for found in impossible.clone() {
+        let lead = [(Ink::Red, "  IMPOSSIBLE  ")];
+        page.wrapped(&lead, Ink::Plain, &page.name(&found.text, crate::findings::TEXT));
+    }
+    if impossible.count() > 0 && !record.comparisons.is_empty() {
+        let text =
+            "the contenders did not do the same work: no ratio is drawn from the impossible one";
+        page.wrapped(&[(Ink::Plain, "              ")], Ink::Plain, text);
+    }
+}
+
+fn is_impossible(record: &Race, label: &str) -> bool {
+    record.findings.iter().any(|found| {
+        found.verdict == Verdict::Impossible
+            && found.evidence.get("contender").and_then(|value| value.as_str()) == Some(label)
+    })
 }
 
 /// One command alone.

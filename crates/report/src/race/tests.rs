@@ -26,6 +26,8 @@ fn contender(label: &str, command: &str, ms: f64) -> Contender {
         denied: vec![],
         parameters: Default::default(),
         failures: 0,
+        left_behind: 0,
+        untraced: None,
         wall: spread(ms * 1e6),
         cpu: spread(ms * 0.9e6),
     }

@@ -19,12 +19,12 @@ fn group(digits: &str) -> String {
 }
 
 /// A value of 0 or more with at most three significant digits, whole ones without a fraction.
-pub(crate) fn three_digits(x: f64) -> String {
+pub fn three_digits(x: f64) -> String {
     if x.fract() == 0.0 && x >= 0.0 { thousands(x as u128) } else { figure(x) }
 }
 
 /// A value of 0 or more with three significant digits, which align better in a column.
-pub(crate) fn figure(x: f64) -> String {
+pub fn figure(x: f64) -> String {
     if !x.is_finite() || x <= 0.0 {
         "0".into()
     } else if x >= 99.95 {
@@ -38,7 +38,7 @@ pub(crate) fn figure(x: f64) -> String {
 }
 
 /// A value with `decimals` decimals and its thousands separated; exact zero is a bare `0`.
-pub(crate) fn fixed(x: f64, decimals: usize) -> String {
+pub fn fixed(x: f64, decimals: usize) -> String {
     if x == 0.0 || !x.is_finite() {
         return "0".into();
     }
@@ -51,7 +51,7 @@ pub(crate) fn fixed(x: f64, decimals: usize) -> String {
 }
 
 /// The decimals a column needs so that its largest value has three digits or a little more.
-pub(crate) fn decimals_for(largest: f64) -> usize {
+pub fn decimals_for(largest: f64) -> usize {
     match largest {
         x if x >= 10_000.0 => 0,
         x if x >= 10.0 => 1,
@@ -82,7 +82,7 @@ fn in_units(mut x: f64, step: f64, units: &[&str]) -> String {
 }
 
 /// `part` of `whole` in per cent with one decimal; empty when there is no whole.
-pub(crate) fn percent(part: i128, whole: u128) -> String {
+pub fn percent(part: i128, whole: u128) -> String {
     if whole == 0 {
         return String::new();
     }
@@ -91,13 +91,13 @@ pub(crate) fn percent(part: i128, whole: u128) -> String {
 }
 
 /// The same with its unit: `53.4 %`.
-pub(crate) fn share(part: i128, whole: u128) -> String {
+pub fn share(part: i128, whole: u128) -> String {
     let percent = percent(part, whole);
     if percent.is_empty() { percent } else { format!("{percent} %") }
 }
 
 /// `one` or `many` behind its number: `1 call`, `2 calls`.
-pub(crate) fn counted(n: u128, one: &str, many: &str) -> String {
+pub fn counted(n: u128, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 

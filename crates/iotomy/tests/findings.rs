@@ -1,0 +1,164 @@
+//! What is found in real runs: a corpus of commands, each with the findings it must raise, and no
+//! others but notes.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+
+use iotomy_record::{Finding, Verdict};
+use support::{IOTOMY, Tracing, each_observer};
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+
+/// A folder with a file of 64 MiB, `f`, and one of 64 GiB of which nothing is stored, `vmcore`.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = File::create(folder.path().join("f")).unwrap();
+    // Nothing a file system could leave out.
+    let block: Vec<u8> = (0..MIB).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+    for _ in 0..64 {
+        file.write_all(&block).unwrap();
+    }
+    file.sync_all().unwrap();
+    File::create(folder.path().join("vmcore")).unwrap().set_len((64 << 10) * MIB as u64).unwrap();
+    folder
+}
+
+/// The findings of a command run by a shell in a folder; `iotomy` in it is the built one.
+fn findings(observer: &str, folder: &TempDir, line: &str) -> Vec<Finding> {
+    let line = line.replace("iotomy", IOTOMY);
+    let mut tracing = Tracing::new(observer, &[], &["sh", "-c", &line]);
+    tracing.command.current_dir(folder.path());
+    tracing.run().record().findings
+}
+
+/// The ids of all but notes.
+fn raised(findings: &[Finding]) -> Vec<&str> {
+    let grave = findings.iter().filter(|found| found.verdict != Verdict::Note);
+    grave.map(|found| found.id.as_str()).collect()
+}
+
+fn has(findings: &[Finding], id: &str) -> bool {
+    findings.iter().any(|found| found.id == id)
+}
+
+#[test]
+fn honest_runs_raise_nothing() {
+    each_observer(|observer| {
+        let folder = folder();
+        let honest = [
+            "true",
+            "md5sum f",
+            "cat f > /dev/null",
+            "head -c 1000 f",
+            "wc -c < f",
+            "dd if=f of=/dev/null bs=1M status=none",
+            "ls -l",
+            "sort /etc/passwd | uniq -c",
+            "grep -c nothing f",
+            "sleep 0.1",
+            "iotomy copy f g",
+            "cat nosuch; true",
+        ];
+        for line in honest {
+            let found = findings(observer, &folder, line);
+            assert_eq!(raised(&found), [""; 0], "{line} by {observer}: {found:#?}");
+        }
+    });
+}
+
+#[test]
+fn what_could_be_done_better_is_advised_with_the_line_that_does() {
+    each_observer(|observer| {
+        let folder = folder();
+        let found = findings(observer, &folder, "cat f | md5sum");
+        assert_eq!(raised(&found), ["relay"], "{found:#?}");
+        let relay = found.iter().find(|found| found.id == "relay").unwrap();
+        let line = format!("iotomy copy {}/f -", folder.path().display());
+        assert_eq!(relay.advice.as_deref(), Some(line.as_str()));
+
+        let found = findings(observer, &folder, "dd if=f of=g bs=512 status=none");
+        assert_eq!(raised(&found), ["small-requests", "relay"], "{found:#?}");
+
+        let many = "i=0; while [ $i -lt 2000 ]; do [ -e /nosuch ]; i=$((i+1)); done";
+        let found = findings(observer, &folder, many);
+        assert_eq!(raised(&found), ["stat-storm"], "{found:#?}");
+    });
+}
+
+#[test]
+fn a_mapping_handed_to_the_null_device_is_impossible_and_says_why() {
+    each_observer(|observer| {
+        let folder = folder();
+        let line = "exec iotomy copy --mover mmap-write vmcore - > /dev/null";
+        let found = findings(observer, &folder, line);
+        assert!(has(&found, "mapped-untouched") && has(&found, "null-sink"), "{found:#?}");
+        if observer != "bpf" {
+            // So much slower that the rate may be a possible one.
+            return;
+        }
+        assert_eq!(raised(&found), ["impossible-rate", "mapped-untouched"], "{found:#?}");
+        let text = &found[0].text;
+        assert!(text.contains("mapped and handed on without being read"), "{text}");
+        assert!(text.contains("/dev/null, which looks at none of them"), "{text}");
+    });
+}
+
+#[test]
+fn notes_tell_what_the_time_does_not_hold() {
+    each_observer(|observer| {
+        let folder = folder();
+        let note = |line: &str, id: &str| {
+            let found = findings(observer, &folder, line);
+            assert!(has(&found, id), "{id} of {line} by {observer}: {found:#?}");
+        };
+        note("cat f > /dev/null", "null-sink");
+        note("head -c 64M vmcore > /dev/null", "holes");
+        note("iotomy copy --mover splice f - | cat > /dev/null", "by-reference");
+        if observer == "bpf" {
+            // Another observer does not tell where the time went.
+            note("sleep 0.3", "blocked-on");
+        }
+    });
+}
+
+#[test]
+fn a_race_draws_no_ratio_from_what_cannot_be_true() {
+    let folder = folder();
+    let mut race =
+        support::iotomy(&["race", "--runs", "3", "--output", "null", "--max-time", "300"]);
+    race.args(["head -c 64M vmcore", &format!("{IOTOMY} copy --mover mmap-write vmcore -")]);
+    race.current_dir(folder.path());
+    let output = race.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.trim_start().starts_with("IMPOSSIBLE  B: 64 GiB went through"), "{text}");
+    assert!(text.contains("no ratio is drawn"), "{text}");
+    assert!(!text.contains("as fast as"), "{text}");
+    assert!(!text.contains("× the time of A"), "{text}");
+}
+
+#[test]
+fn limits_that_are_missed_are_measured_once_and_kept() {
+    let folder = folder();
+    let caches = tempfile::tempdir().unwrap();
+    let kept = || std::fs::read_dir(caches.path().join("iotomy")).map_or(0, Iterator::count);
+    let run = || {
+        let mut trace = support::iotomy(&["trace", "--", IOTOMY, "copy", "--mover", "mmap-write"]);
+        trace.args(["vmcore", "/dev/null"]).current_dir(folder.path());
+        trace.env("XDG_CACHE_HOME", caches.path());
+        String::from_utf8(trace.output().unwrap().stderr).unwrap()
+    };
+    assert_eq!(kept(), 0);
+    let first = run();
+    assert!(first.contains("impossible-rate"), "{first}");
+    assert_eq!(kept(), 1);
+    let file = std::fs::read_dir(caches.path().join("iotomy")).unwrap().next().unwrap().unwrap();
+    let before = std::fs::read(file.path()).unwrap();
+    assert!(run().contains("impossible-rate"));
+    assert_eq!(std::fs::read(file.path()).unwrap(), before);
+}

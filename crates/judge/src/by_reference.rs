@@ -1,0 +1,50 @@
+//! Bytes that were passed on without a copy.
+
+use iotomy_record::Verdict;
+use iotomy_record::numbers::bytes;
+use serde_json::json;
+
+use crate::run::{MIB, Run};
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "by-reference",
+    verdict: Verdict::Note,
+    summary: "bytes were passed on by reference, not copied",
+    description: "1 MiB or more went through splice, tee, vmsplice or sendfile, which hand on references \
+                  to pages where they can: what changes in the source later may show in the target, \
+                  and a rate of such calls is none of copying.",
+    rule: Rule::OfRun(judge),
+};
+
+const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let passed = run.total(&CALLS).bytes;
+    (passed >= MIB).then(|| {
+        let text = format!(
+            "{} went through {}, which pass on references to pages where they can",
+            bytes(passed.into()),
+            names(run)
+        );
+        Found::new(text, [("bytes", json!(passed))])
+    })
+}
+
+/// The same as the cause of something.
+pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
+    let shared = run.total(&["copy_file_range"]).bytes;
+    let passed = run.total(&CALLS).bytes;
+    if passed >= MIB {
+        Some(format!("{} were passed on by reference, by {}", bytes(passed.into()), names(run)))
+    } else if shared >= MIB {
+        Some(format!("copy_file_range may have shared {} instead of copying", bytes(shared.into())))
+    } else {
+        None
+    }
+}
+
+fn names(run: &Run<'_>) -> String {
+    let used: Vec<&str> = CALLS.into_iter().filter(|name| run.total(&[name]).bytes > 0).collect();
+    used.join(" and ")
+}

@@ -1,0 +1,38 @@
+//! Contenders that write different amounts may do different work.
+
+use iotomy_record::{Contender, Metric, Race, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "different-output",
+    verdict: Verdict::Suspect,
+    summary: "two contenders wrote different numbers of bytes to standard output",
+    description: "Each of two contenders wrote the same number of bytes in all its runs, but not as many as the other.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    let pairs = race.comparisons.iter().filter(|pair| pair.metric == Metric::Wall);
+    pairs
+        .filter_map(|pair| {
+            let (a, b) = (race.contender(&pair.base)?, race.contender(&pair.other)?);
+            let (x, y) = (written(a)?, written(b)?);
+            (x != y).then(|| {
+                let text = format!(
+                    "{} wrote {x} bytes to standard output and {} {y}: did they do the same work?",
+                    a.label, b.label
+                );
+                Found::new(text, [("base_bytes", json!(x)), ("other_bytes", json!(y))])
+            })
+        })
+        .collect()
+}
+
+/// What every run of a contender wrote, if it was the same.
+fn written(contender: &Contender) -> Option<u64> {
+    let mut seen = contender.runs.iter().map(|run| run.output_bytes);
+    let first = seen.next()??;
+    seen.all(|bytes| bytes == Some(first)).then_some(first)
+}

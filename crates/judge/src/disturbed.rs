@@ -1,0 +1,60 @@
+//! Others at work while the race was on.
+
+use std::collections::BTreeMap;
+
+use iotomy_record::{Race, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "disturbed",
+    verdict: Verdict::Note,
+    summary: "blocks of runs were disturbed",
+    description: "Blocks during which other programs took CPUs, the hypervisor gave time to others, memory was short or frequencies \
+                  changed; they are marked in the record, and redone as far as --redo goes.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    disturbances(race).into_iter().collect()
+}
+
+fn disturbances(race: &Race) -> Option<Found> {
+    let marked: Vec<_> = race.blocks.iter().filter(|block| !block.disturbed.is_empty()).collect();
+    if marked.is_empty() {
+        return None;
+    }
+    // The largest of each kind stands for it: without its figures, a reason is the same in all.
+    let mut reasons: BTreeMap<String, (u64, u64, &str)> = BTreeMap::new();
+    for reason in marked.iter().flat_map(|block| &block.disturbed) {
+        let words: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let figures: String = reason.chars().filter(char::is_ascii_digit).collect();
+        let figure = figures.parse().unwrap_or(0);
+        let (blocks, largest, text) = reasons.entry(words).or_insert((0, figure, reason));
+        *blocks += 1;
+        if figure > *largest {
+            (*largest, *text) = (figure, reason);
+        }
+    }
+    let reasons: Vec<String> = reasons
+        .values()
+        .map(|(blocks, _, text)| match blocks {
+            1 => format!("{text} in one"),
+            _ => format!("{text} at worst, in {blocks}"),
+        })
+        .collect();
+    let redone = marked.iter().filter(|block| block.redone).count();
+    let text = format!(
+        "{} of {} blocks were disturbed, {redone} of them redone: {}",
+        marked.len(),
+        race.blocks.len(),
+        reasons.join("; ")
+    );
+    let evidence = [("disturbed", json!(marked.len())), ("redone", json!(redone))];
+    let found = Found::new(text, evidence);
+    Some(match marked.len() > redone {
+        true => found.advise("a quieter machine, or --redo N"),
+        false => found,
+    })
+}

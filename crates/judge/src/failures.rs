@@ -1,0 +1,27 @@
+//! Timed runs that failed.
+
+use iotomy_record::{Race, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "failures",
+    verdict: Verdict::Suspect,
+    summary: "timed runs failed",
+    description: "With --ignore-failure, timed runs of a contender ended with another status than 0.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    let failed = race.contenders.iter().filter(|one| one.failures > 0);
+    failed
+        .map(|one| {
+            let (label, failed, all) = (&one.label, one.failures, one.runs.len());
+            let text = format!("{failed} of {all} timed runs of {label} failed");
+            let evidence =
+                [("contender", json!(label)), ("failed", json!(failed)), ("runs", json!(all))];
+            Found::new(text, evidence)
+        })
+        .collect()
+}

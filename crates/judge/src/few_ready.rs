@@ -1,0 +1,47 @@
+//! Asking after many descriptors to find few ready.
+
+use iotomy_record::Verdict;
+use iotomy_record::numbers::{thousands, three_digits};
+use serde_json::json;
+
+use crate::run::Run;
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "few-ready",
+    verdict: Verdict::Advice,
+    summary: "poll or select asks after many descriptors and finds few of them ready",
+    description: "100 or more calls of poll, ppoll, select or pselect6 that name 64 descriptors or more \
+                  on average, of which less than a tenth is ready. The kernel looks at each of them on every \
+                  call; epoll keeps the list. Of select, the highest number plus one counts.",
+    rule: Rule::OfRun(judge),
+};
+
+const CALLS: [&str; 4] = ["poll", "ppoll", "select", "pselect6"];
+const MANY: u64 = 100;
+const LONG: u64 = 64;
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let totals = CALLS.into_iter().map(|name| (name, run.total(&[name])));
+    let (name, total) = totals
+        .filter(|(_, total)| {
+            total.calls >= MANY
+                && total.asked / total.calls >= LONG
+                && total.ready < total.asked / 10
+        })
+        .max_by_key(|(_, total)| total.asked)?;
+    let mean = |sum: u64| three_digits(sum as f64 / total.calls as f64);
+    let text = format!(
+        "{} calls of {name} named {} descriptors each and found {} ready: every call looks at all",
+        thousands(total.calls.into()),
+        mean(total.asked),
+        mean(total.ready),
+    );
+    let evidence = [
+        ("call", json!(name)),
+        ("calls", json!(total.calls)),
+        ("asked", json!(total.asked)),
+        ("ready", json!(total.ready)),
+    ];
+    Some(Found::new(text, evidence).advise("epoll, which keeps the list in the kernel"))
+}

@@ -1,0 +1,63 @@
+//! Bytes that were never stored.
+
+use iotomy_record::numbers::bytes;
+use iotomy_record::{FileKind, Verdict};
+use serde_json::json;
+
+use crate::run::{Flow, MIB, Run};
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "holes",
+    verdict: Verdict::Note,
+    summary: "a source has holes: bytes that are stored nowhere",
+    description: "1 MiB or more was read or mapped of a file that takes a tenth less room than its size \
+                  on a file system that does not compress. Holes are read as zeroes without a device.",
+    rule: Rule::OfRun(judge),
+};
+
+/// Their files take less room than their size for other reasons, or do not tell.
+const UNTOLD: [&str; 8] =
+    ["zfs", "f2fs", "bcachefs", "squashfs", "erofs", "overlay", "fuse", "proc"];
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let (flow, size, stored) = holey(run)?;
+    let text = format!(
+        "{} has holes: {} of its {} are stored, the rest is zeroes made on the spot",
+        flow.file.path,
+        bytes(stored.into()),
+        bytes(size.into())
+    );
+    let evidence = [
+        ("file", json!(flow.file.path)),
+        ("size_bytes", json!(size)),
+        ("allocated_bytes", json!(stored)),
+    ];
+    Some(Found::new(text, evidence))
+}
+
+/// The same as the cause of something.
+pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
+    let (flow, size, stored) = holey(run)?;
+    Some(format!(
+        "{} is mostly holes: {} of {} are stored",
+        flow.file.path,
+        bytes(stored.into()),
+        bytes(size.into())
+    ))
+    .filter(|_| stored < size / 2)
+}
+
+/// The largest source with holes, its size and what is stored of it.
+fn holey<'r, 'a>(run: &'r Run<'a>) -> Option<(&'r Flow<'a>, u64, u64)> {
+    let sources = run.flows.iter().filter(|flow| {
+        flow.is(FileKind::File)
+            && flow.read_bytes.max(flow.mapped_bytes) >= MIB
+            && flow.write_bytes == 0
+    });
+    sources
+        .filter(|flow| flow.file.file_system.as_deref().is_some_and(|on| !UNTOLD.contains(&on)))
+        .filter_map(|flow| Some((flow, flow.file.size_bytes?, flow.file.allocated_bytes?)))
+        .filter(|(_, size, stored)| *size >= MIB && *stored < size - size / 10)
+        .max_by_key(|(flow, ..)| flow.read_bytes.max(flow.mapped_bytes))
+}

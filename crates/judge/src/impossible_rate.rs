@@ -1,0 +1,122 @@
+//! Bytes that would have had to go through memory faster than memory goes.
+//!
+//! Rates are of one file at a time: what passes through two pipes is one byte, not two. A file read
+//! over and over from a cache of the CPU may honestly beat memory, so it is left out.
+
+use iotomy_record::FileKind;
+use iotomy_record::Verdict;
+use iotomy_record::numbers::{bytes, duration};
+use serde_json::json;
+
+use crate::run::{Flow, NULL, Run, ZERO, rate};
+use crate::{Declaration, Found, Rule, by_reference, holes, mapped_untouched};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "impossible-rate",
+    verdict: Verdict::Impossible,
+    summary: "more bytes a second than this machine's memory can move",
+    description: "The bytes read from or written to one file, over the time the run took, are above \
+                  the highest of this machine's measured rates of reading and copying memory by more \
+                  than a tenth. The cause is named where the record shows it: a null device, a mapping that was \
+                  never looked at, bytes passed on by reference, holes, /dev/zero.",
+    rule: Rule::OfRun(judge),
+};
+
+/// Slower than this no memory of today is: nothing is looked up for it.
+const ALWAYS_POSSIBLE: f64 = 1e9;
+/// Limits are medians, and an hour ago the machine may have been busier.
+const TOLERANCE: f64 = 1.1;
+/// Caches of CPUs are smaller: what is larger comes from memory however often it is read.
+const BEYOND_CACHES: u64 = 1 << 30;
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let moved = |flow: &Flow<'_>| flow.read_bytes.max(flow.write_bytes);
+    let flow = run.flows.iter().filter(|flow| counts(flow)).max_by_key(|flow| moved(flow))?;
+    let seen = moved(flow) as f64 / run.wall_ns.max(1.0) * 1e9;
+    if seen < ALWAYS_POSSIBLE {
+        return None;
+    }
+    let copied = run.limit("memory-copy-all");
+    let read = run.limit("memory-read-all");
+    let ceiling = copied?.max(read?);
+    if seen <= ceiling * TOLERANCE {
+        return None;
+    }
+    let mut causes: Vec<String> = [
+        mapped_untouched::cause(run),
+        null_cause(run, flow),
+        by_reference::cause(run),
+        holes::cause(run),
+        zero_cause(run, moved(flow)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if causes.is_empty() {
+        causes.push("why is not known, but it cannot be so".to_owned());
+    }
+    let text = format!(
+        "{} went through {} in {} = {}; this machine's memory is read at {} and copied at {} at most. {}",
+        bytes(moved(flow).into()),
+        flow.file.path,
+        duration(run.wall_ns),
+        rate(seen),
+        rate(read?),
+        rate(copied?),
+        sentence(&causes.join("; ")),
+    );
+    let evidence = [
+        ("file", json!(flow.file.path)),
+        ("bytes", json!(moved(flow))),
+        ("wall_ns", json!(run.wall_ns as u64)),
+        ("bytes_per_second", json!(seen as u64)),
+        ("ceiling_bytes_per_second", json!(ceiling as u64)),
+        ("causes", json!(causes)),
+    ];
+    let advice = match run.label {
+        Some(_) => "let the bytes be read: `| wc -c`, or --output pipe",
+        None => "let the bytes be read: `| wc -c`",
+    };
+    Some(Found::new(text, evidence).advise(advice))
+}
+
+/// Whether the bytes of a file must have come through memory.
+fn counts(flow: &Flow<'_>) -> bool {
+    match flow.file.kind {
+        FileKind::File => {
+            let is_reread = |size: u64| flow.read_bytes > size.saturating_add(size / 2);
+            let is_rewritten = flow.write_bytes > BEYOND_CACHES;
+            match flow.file.size_bytes {
+                Some(size) if flow.read_bytes >= flow.write_bytes => {
+                    size >= BEYOND_CACHES || !is_reread(size)
+                }
+                _ => is_rewritten || flow.write_bytes > flow.read_bytes,
+            }
+        }
+        FileKind::Char => flow.file.path == NULL || flow.file.path == ZERO,
+        // What goes through pipes and sockets stays in the CPU's caches.
+        _ => false,
+    }
+}
+
+fn null_cause(run: &Run<'_>, flow: &Flow<'_>) -> Option<String> {
+    let discarded = run.discarded_bytes();
+    let most = discarded >= flow.read_bytes.max(flow.write_bytes) / 2;
+    (most && discarded > 0)
+        .then(|| format!("{} went to {NULL}, which looks at none of them", bytes(discarded.into())))
+}
+
+fn zero_cause(run: &Run<'_>, moved: u64) -> Option<String> {
+    let zeroes = run.flows.iter().find(|flow| flow.file.path == ZERO)?.read_bytes;
+    (zeroes >= moved / 2)
+        .then(|| format!("{ZERO} makes its bytes on the spot, in the CPU's caches"))
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,194 @@
+//! What the numbers of a record mean: can they be true, what hides behind them, what to try.
+//!
+//! A finding is a file and a line in [`FINDINGS`]: its declaration, from which help, the catalogue and
+//! the tests come, and the rule that looks at a record. This knows no screen and runs nothing: the same
+//! record with the same limits is judged the same for ever.
+//!
+//! The one invariant: a finding says only what its evidence shows. What a record does not tell (files
+//! that were not watched, a limit that was not measured) leads to no finding, and never to a guess.
+
+mod blocked_on;
+mod by_reference;
+mod ctl_per_event;
+mod different_output;
+mod disturbed;
+mod errors_as_work;
+mod failures;
+mod few_ready;
+mod filtered;
+mod herd;
+mod holes;
+mod impossible_rate;
+mod left_behind;
+mod mapped_untouched;
+mod noise;
+mod null_sink;
+mod page_cache;
+mod relay;
+mod run;
+mod shell;
+mod small_requests;
+mod stat_storm;
+mod still_dirty;
+mod sync_per_write;
+mod too_short;
+mod traced_otherwise;
+mod untraced;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use iotomy_record::{Finding, Limits, Race, Trace, Verdict};
+use serde_json::Value;
+
+use run::Run;
+
+/// A finding that can be made.
+#[derive(Debug)]
+pub struct Declaration {
+    /// Its name in records.
+    pub id: &'static str,
+    /// How it is meant.
+    pub verdict: Verdict,
+    /// What it says, in a few words.
+    pub summary: &'static str,
+    /// When it is made, and from what.
+    pub description: &'static str,
+    /// What looks.
+    rule: Rule,
+}
+
+/// What a rule looks at.
+#[derive(Debug)]
+enum Rule {
+    /// One run: a trace, or a contender of a race with the time it takes untraced.
+    OfRun(fn(&Run<'_>) -> Option<Found>),
+    /// A race as a whole.
+    OfRace(fn(&Race) -> Vec<Found>),
+}
+
+/// Every finding, the gravest first.
+pub static FINDINGS: &[&Declaration] = &[
+    &impossible_rate::DECLARATION,
+    &mapped_untouched::DECLARATION,
+    &errors_as_work::DECLARATION,
+    &failures::DECLARATION,
+    &left_behind::DECLARATION,
+    &traced_otherwise::DECLARATION,
+    &different_output::DECLARATION,
+    &too_short::DECLARATION,
+    &noise::DECLARATION,
+    &small_requests::DECLARATION,
+    &relay::DECLARATION,
+    &sync_per_write::DECLARATION,
+    &few_ready::DECLARATION,
+    &ctl_per_event::DECLARATION,
+    &herd::DECLARATION,
+    &stat_storm::DECLARATION,
+    &null_sink::DECLARATION,
+    &holes::DECLARATION,
+    &by_reference::DECLARATION,
+    &page_cache::DECLARATION,
+    &still_dirty::DECLARATION,
+    &blocked_on::DECLARATION,
+    &untraced::DECLARATION,
+    &shell::DECLARATION,
+    &disturbed::DECLARATION,
+    &filtered::DECLARATION,
+];
+
+/// What was found, before it has a name.
+#[derive(Debug, PartialEq)]
+struct Found {
+    text: String,
+    evidence: BTreeMap<String, Value>,
+    advice: Option<String>,
+}
+
+impl Found {
+    fn new<const N: usize>(text: String, evidence: [(&str, Value); N]) -> Self {
+        let evidence = evidence.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        Self { text, evidence, advice: None }
+    }
+
+    fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: Some(advice.into()), ..self }
+    }
+}
+
+impl Declaration {
+    fn finding(&self, found: Found) -> Finding {
+        Finding {
+            id: self.id.to_owned(),
+            verdict: self.verdict,
+            text: found.text,
+            evidence: found.evidence,
+            advice: found.advice,
+        }
+    }
+
+    fn of_run(&self, run: &Run<'_>) -> Option<Finding> {
+        let Rule::OfRun(rule) = self.rule else { return None };
+        let mut found = rule(run)?;
+        if let Some(label) = run.label {
+            found.text = format!("{label}: {}", found.text);
+            found.evidence.insert("contender".to_owned(), Value::from(label));
+        }
+        Some(self.finding(found))
+    }
+}
+
+/// What judging came to.
+#[derive(Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// In the order of [`FINDINGS`], those of each contender together.
+    pub findings: Vec<Finding>,
+    /// The limits that were asked for and not there: with them, there might be more.
+    pub missing: BTreeSet<&'static str>,
+}
+
+/// Limits, and which of them were missed.
+#[derive(Debug)]
+struct Yardstick<'a> {
+    limits: Option<&'a Limits>,
+    missing: RefCell<BTreeSet<&'static str>>,
+}
+
+impl Yardstick<'_> {
+    /// The value of a limit of the machine, in its unit.
+    fn limit(&self, name: &'static str) -> Option<f64> {
+        let value = self.limits.and_then(|limits| limits.of_machine(name)).and_then(|l| l.value);
+        if value.is_none() {
+            self.missing.borrow_mut().insert(name);
+        }
+        value
+    }
+}
+
+/// Judges one watched run.
+pub fn trace(record: &Trace, limits: Option<&Limits>) -> Judgement {
+    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let run = Run::new(None, record, record.wall_ns as f64, &yardstick);
+    let findings = FINDINGS.iter().filter_map(|declared| declared.of_run(&run)).collect();
+    Judgement { findings, missing: yardstick.missing.into_inner() }
+}
+
+/// Judges a race: each contender by its traced run and its untraced time, then the whole.
+pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
+    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let mut findings = Vec::new();
+    for contender in &record.contenders {
+        let Some(trace) = &contender.trace else { continue };
+        let run = Run::new(Some(&contender.label), trace, contender.wall.median_ns, &yardstick);
+        findings.extend(FINDINGS.iter().filter_map(|declared| declared.of_run(&run)));
+    }
+    for declared in FINDINGS {
+        if let Rule::OfRace(rule) = declared.rule {
+            findings.extend(rule(record).into_iter().map(|found| declared.finding(found)));
+        }
+    }
+    Judgement { findings, missing: yardstick.missing.into_inner() }
+}
+
+#[cfg(test)]
+mod tests;

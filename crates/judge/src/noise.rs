@@ -1,0 +1,48 @@
+//! A difference that drowns in the differences between runs of the same.
+
+use iotomy_record::numbers::fixed;
+use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "noise",
+    verdict: Verdict::Suspect,
+    summary: "runs of the same command differ by more than the commands do",
+    description: "A comparison of wall times is undecided, and its interval is wider than the distance \
+                  of the ratio from 1.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    let undecided = race.comparisons.iter().filter(|pair| {
+        let width = pair.ci95[1] - pair.ci95[0];
+        pair.metric == Metric::Wall
+            && pair.verdict == RaceVerdict::Undecided
+            && pair.ci95 != [0.0, 0.0]
+            && width / 2.0 > (pair.ratio - 1.0).abs()
+    });
+    undecided
+        .map(|pair| {
+            let percent = |ratio: f64| fixed((ratio - 1.0) * 100.0, 1);
+            let text = format!(
+                "{} and {} differ by {} %, and the runs vary by more: anything from {} to {} % would fit",
+                pair.base,
+                pair.other,
+                percent(pair.ratio),
+                percent(pair.ci95[0]),
+                percent(pair.ci95[1])
+            );
+            let evidence = [
+                ("base", json!(pair.base)),
+                ("other", json!(pair.other)),
+                ("ratio", json!(pair.ratio)),
+                ("ci95", json!(pair.ci95)),
+            ];
+            let more = pair.more_runs.map(|n| format!(", or about {n} more pairs (--runs)"));
+            let advice = format!("a quieter machine{}", more.unwrap_or_default());
+            Found::new(text, evidence).advise(advice)
+        })
+        .collect()
+}

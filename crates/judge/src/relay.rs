@@ -1,0 +1,94 @@
+//! Bytes carried through a program's own memory from one descriptor to another.
+
+use iotomy_record::numbers::bytes;
+use iotomy_record::{FileKind, FileUse, Verdict};
+use serde_json::json;
+
+use crate::run::{MIB, NULL, Run, ZERO, total};
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "relay",
+    verdict: Verdict::Advice,
+    summary: "a program carried bytes through its own memory from one descriptor to another",
+    description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many, to a \
+                  hundredth, to one other, by read and write and in about as many calls. If they are the same bytes, the \
+                  kernel moves them without the program. iotomy copy itself is not meant.",
+    rule: Rule::OfRun(judge),
+};
+
+const WORTH: u64 = 8 * MIB;
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let images = run.trace.processes.iter().filter(|image| image.exec != "iotomy");
+    let mut relays = images.filter_map(|image| {
+        let files = || {
+            run.trace
+                .files
+                .iter()
+                .filter(|file| file.pid == image.pid && file.exec == image.exec && is_end(file))
+        };
+        let from = files().max_by_key(|file| file.read_bytes)?;
+        let to = files().max_by_key(|file| file.write_bytes)?;
+        let (read, written) = (from.read_bytes, to.write_bytes);
+        let by_hand = |names: &[&str]| {
+            let of_image = run.trace.calls.iter().filter(|call| {
+                call.pid == image.pid
+                    && call.exec == image.exec
+                    && names.contains(&call.syscall.as_str())
+            });
+            total(of_image).bytes
+        };
+        let is_relay = read >= WORTH
+            && read.abs_diff(written) <= read / 100
+            && from.read_calls.abs_diff(to.write_calls) <= from.read_calls / 4
+            && from.path != to.path
+            && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9
+            && by_hand(&["write", "writev", "pwrite64", "sendto", "sendmsg"]) >= written / 10 * 9;
+        is_relay.then_some((image, from, to))
+    });
+    let (image, from, to) = relays.next()?;
+    let text = format!(
+        "{} read {} from {} and wrote as many to {} through its own memory: if they are the same bytes, \
+         {} moves them without",
+        image.exec,
+        bytes(from.read_bytes.into()),
+        from.path,
+        to.path,
+        mover(from, to),
+    );
+    let evidence = [
+        ("exec", json!(image.exec)),
+        ("from", json!(from.path)),
+        ("to", json!(to.path)),
+        ("bytes", json!(from.read_bytes)),
+    ];
+    let line = format!("iotomy copy {} {}", word(from), word(to));
+    Some(Found::new(text, evidence).advise(line))
+}
+
+fn is_end(file: &FileUse) -> bool {
+    let kinds = [FileKind::File, FileKind::Pipe, FileKind::Socket, FileKind::Block];
+    kinds.contains(&file.kind) && file.path != NULL && file.path != ZERO
+}
+
+/// The mover that does without.
+fn mover(from: &FileUse, to: &FileUse) -> &'static str {
+    match (from.kind, to.kind) {
+        (FileKind::File, FileKind::File) => "copy-file-range",
+        (_, FileKind::Socket) if from.kind == FileKind::File => "sendfile",
+        _ => "splice",
+    }
+}
+
+/// As a word for a shell; what has no name is standard input or output.
+fn word(file: &FileUse) -> String {
+    if file.kind != FileKind::File && file.kind != FileKind::Block {
+        return "-".to_owned();
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if file.path.chars().all(plain) {
+        return file.path.clone();
+    }
+    format!("'{}'", file.path.replace('\'', "'\\''"))
+}

@@ -1,0 +1,142 @@
+//! A run as the rules look at it: what went through which file, summed over the processes.
+
+use std::collections::BTreeMap;
+
+use iotomy_record::{Call, FileKind, FileUse, Trace};
+
+use crate::Yardstick;
+
+/// One run and the time it took.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    /// The contender's, in a race.
+    pub(crate) label: Option<&'a str>,
+    /// What was watched.
+    pub(crate) trace: &'a Trace,
+    /// The time to hold it against: untraced, where there is one.
+    pub(crate) wall_ns: f64,
+    /// What went through each file.
+    pub(crate) flows: Vec<Flow<'a>>,
+    limits: &'a Yardstick<'a>,
+}
+
+/// A file with all that went through it.
+#[derive(Debug, Clone)]
+pub(crate) struct Flow<'a> {
+    /// What is known of the file.
+    pub(crate) file: &'a FileUse,
+    pub(crate) read_calls: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_calls: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) mapped_bytes: u64,
+}
+
+/// Calls of one name, of all processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub(crate) calls: u64,
+    pub(crate) errors: u64,
+    pub(crate) bytes: u64,
+    pub(crate) ready: u64,
+    pub(crate) asked: u64,
+    pub(crate) blocked_ns: u64,
+}
+
+/// Where bytes written are gone.
+pub(crate) const NULL: &str = "/dev/null";
+/// Where bytes read come from nowhere.
+pub(crate) const ZERO: &str = "/dev/zero";
+/// Less is not worth a word.
+pub(crate) const MIB: u64 = 1 << 20;
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        label: Option<&'a str>,
+        trace: &'a Trace,
+        wall_ns: f64,
+        limits: &'a Yardstick<'a>,
+    ) -> Self {
+        Self { label, trace, wall_ns, flows: flows(&trace.files), limits }
+    }
+
+    /// A limit of the machine; a missing one is remembered, so ask last.
+    pub(crate) fn limit(&self, name: &'static str) -> Option<f64> {
+        self.limits.limit(name)
+    }
+
+    /// All calls of these names.
+    pub(crate) fn total(&self, names: &[&str]) -> Total {
+        total(self.trace.calls.iter().filter(|call| names.contains(&call.syscall.as_str())))
+    }
+
+    /// What went to the null device.
+    pub(crate) fn discarded_bytes(&self) -> u64 {
+        let null = |flow: &&Flow<'_>| flow.file.kind == FileKind::Char && flow.file.path == NULL;
+        self.flows.iter().filter(null).map(|flow| flow.write_bytes).sum()
+    }
+
+    /// The time of all threads; 0 where it is not known.
+    pub(crate) fn thread_ns(&self) -> u64 {
+        self.trace.ledger.iter().map(|row| row.thread_ns).fold(0, u64::saturating_add)
+    }
+}
+
+impl Flow<'_> {
+    pub(crate) fn is(&self, kind: FileKind) -> bool {
+        self.file.kind == kind
+    }
+
+    /// On the kind of file system whose files are in memory anyway, or are no bytes at all.
+    pub(crate) fn is_without_device(&self) -> bool {
+        let without = ["tmpfs", "ramfs", "proc", "sysfs", "cgroup2", "hugetlbfs"];
+        self.file.file_system.as_deref().is_none_or(|on| without.contains(&on))
+    }
+}
+
+pub(crate) fn total<'c>(calls: impl Iterator<Item = &'c Call>) -> Total {
+    calls.fold(Total::default(), |sum, call| Total {
+        calls: sum.calls.saturating_add(call.calls),
+        errors: sum.errors.saturating_add(call.errors),
+        bytes: sum.bytes.saturating_add(call.bytes),
+        ready: sum.ready.saturating_add(call.ready.unwrap_or(0)),
+        asked: sum.asked.saturating_add(call.asked.unwrap_or(0)),
+        blocked_ns: sum.blocked_ns.saturating_add(call.blocked_ns.unwrap_or(0)),
+    })
+}
+
+fn flows(files: &[FileUse]) -> Vec<Flow<'_>> {
+    let mut by_file: BTreeMap<(FileKind, &str), Flow<'_>> = BTreeMap::new();
+    for file in files {
+        let flow = by_file.entry((file.kind, &file.path)).or_insert(Flow {
+            file,
+            read_calls: 0,
+            read_bytes: 0,
+            write_calls: 0,
+            write_bytes: 0,
+            mapped_bytes: 0,
+        });
+        flow.read_calls = flow.read_calls.saturating_add(file.read_calls);
+        flow.read_bytes = flow.read_bytes.saturating_add(file.read_bytes);
+        flow.write_calls = flow.write_calls.saturating_add(file.write_calls);
+        flow.write_bytes = flow.write_bytes.saturating_add(file.write_bytes);
+        flow.mapped_bytes = flow.mapped_bytes.saturating_add(file.mapped_bytes);
+        // Of the images that used it, one knows what was dirty in the end.
+        if flow.file.dirty_bytes.is_none() && file.dirty_bytes.is_some() {
+            flow.file = file;
+        }
+    }
+    by_file.into_values().collect()
+}
+
+/// A rate in bytes a second as people read it: `11.2 GB/s`.
+pub(crate) fn rate(bytes_per_second: f64) -> String {
+    let units = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+    let mut value = bytes_per_second;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", iotomy_record::numbers::three_digits(value), units[unit])
+}

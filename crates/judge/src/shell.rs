@@ -1,0 +1,41 @@
+//! A shell that some contenders run under.
+
+use iotomy_record::{Contender, Race, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "shell",
+    verdict: Verdict::Note,
+    summary: "the start of a shell is part of a contender's time",
+    description: "A contender ran under `sh -c`, whose start is a fiftieth of its time or more and others ran without, or a fifth or \
+                  more.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    shells(race).into_iter().collect()
+}
+
+/// A shell on one side only is part of that side's time.
+fn shells(race: &Race) -> Option<Found> {
+    let startup = race.harness.shell_startup_ns?;
+    let under: Vec<&Contender> = race.contenders.iter().filter(|one| one.shell).collect();
+    let largest = under.iter().map(|one| startup as f64 / one.wall.median_ns.max(1.0));
+    let share = largest.max_by(f64::total_cmp)?;
+    if share < 0.02 || under.len() == race.contenders.len() && share < 0.2 {
+        return None;
+    }
+    let labels: Vec<&str> = under.iter().map(|one| one.label.as_str()).collect();
+    let others = if under.len() < race.contenders.len() { ", and the others do not" } else { "" };
+    let text = format!(
+        "{} run{} under sh{others}: its start-up is up to {:.0} % of the time",
+        labels.join(", "),
+        if labels.len() == 1 { "s" } else { "" },
+        share * 100.0
+    );
+    let evidence = [("startup_ns", json!(startup)), ("share", json!(share))];
+    let advice = "a command without redirections, pipes and variables runs without a shell";
+    Some(Found::new(text, evidence).advise(advice))
+}

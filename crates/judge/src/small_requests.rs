@@ -1,0 +1,100 @@
+//! Many small requests in sequence, where few large ones would do.
+
+use iotomy_record::numbers::{bytes, duration, share, thousands};
+use iotomy_record::{FileKind, FileUse, Verdict};
+use serde_json::json;
+
+use crate::run::{MIB, Run, total};
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "small-requests",
+    verdict: Verdict::Advice,
+    summary: "many small reads or writes in sequence: what larger ones would save",
+    description: "A program read or wrote a file, pipe or device in 1,000 or more requests of less \
+                  than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
+                  them beyond what requests of 1 MiB would need is at least a hundredth of the \
+                  run's time, or 5 ms where the observer inflated that.",
+    rule: Rule::OfRun(judge),
+};
+
+const MANY: u64 = 1_000;
+const SMALL: u64 = 64 << 10;
+/// Of the run's time: less is not worth a word.
+const WORTH: f64 = 0.01;
+const WORTH_OF_INFLATED_NS: f64 = 5e6;
+
+/// One way through one file.
+struct Way<'a> {
+    file: &'a FileUse,
+    verb: &'static str,
+    calls: u64,
+    bytes: u64,
+}
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let ways = run.trace.files.iter().filter(|file| is_stream(file)).flat_map(|file| {
+        [
+            Way { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes },
+            Way { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes },
+        ]
+    });
+    let small =
+        ways.filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes > 0);
+    let worst = small.filter(|way| is_in_sequence(run, way)).max_by_key(|way| way.calls)?;
+    let each = run.limit("syscall")?;
+    let large = worst.bytes.div_ceil(MIB);
+    let (now, then) = (worst.calls as f64 * each, large as f64 * each);
+    let saved = now - then;
+    // Times an observer inflated are no measure; then it takes more to be worth a word.
+    let least = match run.trace.observer.times_inflated && run.label.is_none() {
+        true => WORTH_OF_INFLATED_NS,
+        false => run.wall_ns * WORTH,
+    };
+    if saved < least {
+        return None;
+    }
+    let of_time = match run.trace.observer.times_inflated && run.label.is_none() {
+        true => String::new(),
+        false => format!(" ({} of the time)", share(now as i128, run.wall_ns as u128)),
+    };
+    let text = format!(
+        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here{}, \
+         at 1 MiB a request {}",
+        thousands(worst.calls.into()),
+        worst.verb,
+        bytes((worst.bytes / worst.calls).into()),
+        if worst.verb == "reads" { "from" } else { "to" },
+        worst.file.path,
+        worst.file.exec,
+        duration(now),
+        of_time,
+        duration(then),
+    );
+    let evidence = [
+        ("file", json!(worst.file.path)),
+        ("calls", json!(worst.calls)),
+        ("bytes", json!(worst.bytes)),
+        ("syscall_ns", json!(each)),
+        ("saved_ns", json!(saved as u64)),
+    ];
+    Some(
+        Found::new(text, evidence)
+            .advise("a larger block: dd bs=1M, a larger buffer, or iotomy copy"),
+    )
+}
+
+fn is_stream(file: &FileUse) -> bool {
+    matches!(file.kind, FileKind::File | FileKind::Pipe | FileKind::Char | FileKind::Block)
+}
+
+/// Seeks, and calls that say where they read or write, may jump about.
+fn is_in_sequence(run: &Run<'_>, way: &Way<'_>) -> bool {
+    let jumps = ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
+    let of_image = run.trace.calls.iter().filter(|call| {
+        call.pid == way.file.pid
+            && call.exec == way.file.exec
+            && jumps.contains(&call.syscall.as_str())
+    });
+    total(of_image).calls <= way.calls / 10
+}

@@ -1,0 +1,43 @@
+//! What was written, but is in memory only.
+
+use iotomy_record::numbers::bytes;
+use iotomy_record::{FileKind, Verdict};
+use serde_json::json;
+
+use crate::run::{MIB, Run};
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "still-dirty",
+    verdict: Verdict::Note,
+    summary: "what was written had not reached its device when the run ended",
+    description: "1 MiB or more of the files written to, and half of what was written, was dirty in the \
+                  page cache when the watch ended (cachestat): the time does not hold the writing \
+                  to the device.",
+    rule: Rule::OfRun(judge),
+};
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let written: Vec<_> =
+        run.flows.iter().filter(|flow| flow.is(FileKind::File) && flow.write_bytes > 0).collect();
+    let all: u64 = written.iter().map(|flow| flow.write_bytes).sum();
+    let dirty = |flow: &crate::run::Flow<'_>| flow.file.dirty_bytes.unwrap_or(0);
+    let still: u64 = written.iter().map(|flow| dirty(flow)).sum();
+    if still < MIB || still < all / 2 {
+        return None;
+    }
+    let name = match &written.iter().filter(|flow| dirty(flow) > 0).collect::<Vec<_>>()[..] {
+        [one] => one.file.path.clone(),
+        many => format!("{} files", many.len()),
+    };
+    let syncs = run.total(&["fsync", "fdatasync", "sync", "syncfs", "msync"]).calls;
+    let why = if syncs == 0 { ": no sync was called" } else { "" };
+    let text =
+        format!("{} of {name} are in memory only, and not on the device{why}", bytes(still.into()));
+    let evidence =
+        [("dirty_bytes", json!(still)), ("written_bytes", json!(all)), ("syncs", json!(syncs))];
+    Some(
+        Found::new(text, evidence)
+            .advise("dd conv=fsync, iotomy copy --fsync, or `sync FILE` behind it"),
+    )
+}

@@ -1,0 +1,42 @@
+//! A traced run that is not like the timed ones.
+
+use iotomy_record::{Metric, Race, Verdict};
+use serde_json::json;
+
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "traced-otherwise",
+    verdict: Verdict::Suspect,
+    summary: "the traced run took another time than the timed ones",
+    description: "The traced run of a contender, the price of the observer taken off, took less than 0.8 or more than \
+                  1.25 times the median of the timed runs. Not said of an observer that inflates all times.",
+    rule: Rule::OfRace(judge),
+};
+
+fn judge(race: &Race) -> Vec<Found> {
+    let of_contender = race.contenders.iter().filter_map(|one| {
+        let trace = one.trace.as_ref().filter(|trace| !trace.observer.times_inflated)?;
+        let traced = race.attributions.iter().find_map(|found| match found.metric {
+            Metric::Wall if found.base == one.label => Some(found.traced_base_ns),
+            Metric::Wall if found.other == one.label => Some(found.traced_other_ns),
+            _ => None,
+        })?;
+        let timed = one.wall.median_ns;
+        let ratio = traced as f64 / timed.max(1.0);
+        (!(0.8..=1.25).contains(&ratio)).then(|| {
+            let text = format!(
+                "the traced run of {} took {ratio:.2} × the median of the timed ones, the price of {} \
+                 taken off: its terms are of that run",
+                one.label, trace.observer.name
+            );
+            let evidence = [
+                ("contender", json!(one.label)),
+                ("traced_ns", json!(traced)),
+                ("timed_ns", json!(timed as u64)),
+            ];
+            Found::new(text, evidence)
+        })
+    });
+    of_contender.collect()
+}

@@ -1,0 +1,103 @@
+//! `epoll(7)` by its own calls: libraries make `epoll_pwait(2)` of `epoll_wait(2)`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// `struct epoll_event`, which is packed on x86-64.
+#[cfg_attr(target_arch = "x86_64", repr(C, packed))]
+#[cfg_attr(not(target_arch = "x86_64"), repr(C))]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EpollEvent {
+    /// `EPOLLIN`…
+    pub events: u32,
+    /// What the caller gave.
+    pub data: u64,
+}
+
+/// What `epoll_ctl(2)` is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// `EPOLL_CTL_ADD`.
+    Add,
+    /// `EPOLL_CTL_MOD`.
+    Modify,
+    /// `EPOLL_CTL_DEL`.
+    Remove,
+}
+
+/// `int epoll_create1(EPOLL_CLOEXEC)`.
+///
+/// # Errors
+/// As epoll_create1(2).
+pub fn epoll_create1() -> io::Result<OwnedFd> {
+    // SAFETY: takes a flag and makes a descriptor.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made the descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)`.
+///
+/// # Errors
+/// As epoll_ctl(2).
+#[inline]
+pub fn epoll_ctl(
+    epoll: BorrowedFd<'_>,
+    change: Change,
+    fd: RawFd,
+    mut event: EpollEvent,
+) -> io::Result<()> {
+    let op = match change {
+        Change::Add => libc::EPOLL_CTL_ADD,
+        Change::Modify => libc::EPOLL_CTL_MOD,
+        Change::Remove => libc::EPOLL_CTL_DEL,
+    };
+    let event = (&raw mut event).cast();
+    // SAFETY: the kernel reads one `epoll_event`.
+    let done = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), op, fd, event) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// `int epoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)`; how many
+/// events there are.
+///
+/// # Errors
+/// As epoll_wait(2).
+#[inline]
+pub fn epoll_wait(
+    epoll: BorrowedFd<'_>,
+    events: &mut [EpollEvent],
+    timeout_ms: i32,
+) -> io::Result<usize> {
+    let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    let (fd, start) = (epoll.as_raw_fd(), events.as_mut_ptr());
+    // SAFETY: the kernel writes at most `room` events, and the slice has that many.
+    let found = unsafe { libc::syscall(libc::SYS_epoll_wait, fd, start, room, timeout_ms) };
+    usize::try_from(found).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_was_given_comes_back_with_an_event() {
+        assert_eq!(size_of::<EpollEvent>(), size_of::<libc::epoll_event>());
+        let epoll = epoll_create1().unwrap();
+        let (out, mut into) = io::pipe().unwrap();
+        let asked = EpollEvent { events: libc::EPOLLIN.unsigned_abs(), data: u64::MAX - 1 };
+        epoll_ctl(epoll.as_fd(), Change::Add, out.as_raw_fd(), asked).unwrap();
+        let mut events = [EpollEvent::default(); 4];
+        assert_eq!(epoll_wait(epoll.as_fd(), &mut events, 0).unwrap(), 0);
+        into.write_all(b"a").unwrap();
+        assert_eq!(epoll_wait(epoll.as_fd(), &mut events, -1).unwrap(), 1);
+        assert_eq!({ events[0].data }, u64::MAX - 1);
+        let again = epoll_ctl(epoll.as_fd(), Change::Add, out.as_raw_fd(), asked).unwrap_err();
+        assert_eq!(again.raw_os_error(), Some(libc::EEXIST));
+    }
+}

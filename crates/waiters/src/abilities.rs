@@ -1,0 +1,137 @@
+//! What waiters can and cannot, in words that tests and docs share.
+
+/// What a waiter can and what it cannot.
+#[derive(Debug, Clone, Copy)]
+pub struct Abilities {
+    /// When it tells of a descriptor.
+    pub trigger: Trigger,
+    /// Whether one event wakes some of those who wait for the same descriptor in sets of their own,
+    /// and not all.
+    pub exclusive: bool,
+    /// When it tells of room to write.
+    pub room: Room,
+    /// Whether it tells a hang-up from bytes to be read.
+    pub names_hang_up: bool,
+    /// Whether an event is the received bytes themselves ([`crate::Events::received`]).
+    pub receives: bool,
+    /// Whether several threads can wait at one set, and change it while others wait.
+    pub shared: bool,
+    /// Whether a wait sleeps; else it burns the CPU until something has happened.
+    pub sleeps: bool,
+    /// The kinds of descriptors it can watch.
+    pub serves: &'static [Kind],
+    /// What comes of a descriptor that is closed while it is watched.
+    pub closed: Closed,
+    /// The highest descriptor it can watch, where its own interface has such a limit.
+    pub highest: Option<i32>,
+    /// What a time-out is rounded up to, in ns.
+    pub timeout_step_ns: u64,
+}
+
+/// When a waiter tells of a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// At each wait, while it is ready.
+    Level,
+    /// When something new has happened to it; read until `EAGAIN` before you wait again.
+    Edge,
+    /// Once; then not until it is modified.
+    OneShot,
+}
+
+impl Trigger {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Level => "level",
+            Self::Edge => "edge",
+            Self::OneShot => "one-shot",
+        }
+    }
+}
+
+/// When a waiter tells of room to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// When there is some, as its trigger says.
+    Told,
+    /// When there is some again after a write was refused (`EAGAIN`) while the descriptor was watched.
+    AfterRefusal,
+    /// Never.
+    Never,
+}
+
+impl Room {
+    /// What tables say.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Told => "told",
+            Self::AfterRefusal => "told after EAGAIN",
+            Self::Never => "not told",
+        }
+    }
+}
+
+/// What comes of a descriptor that is closed while it is watched, by its last owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// It is told once, as [`crate::Ready::INVALID`], and forgotten.
+    Told,
+    /// The kernel forgets it, without a word; not so where a duplicate of it is open.
+    Forgotten,
+    /// It stays open behind the number until it is removed or the waiter is gone.
+    Held,
+    /// Nothing is ever told of it again, but the waiter still counts it as watched.
+    Silent,
+}
+
+impl Closed {
+    /// What tables say.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Told => "told",
+            Self::Forgotten => "forgotten",
+            Self::Held => "held open",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// Kinds of descriptors that matter to waiters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A pipe or a FIFO.
+    Pipe,
+    /// A connected socket, UNIX or TCP.
+    Socket,
+    /// A socket that connections arrive at.
+    Listener,
+    /// An eventfd(2).
+    Event,
+    /// A timerfd(2).
+    Timer,
+    /// A regular file, which is always ready.
+    File,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Pipe, Self::Socket, Self::Listener, Self::Event, Self::Timer, Self::File];
+
+    /// All but regular files.
+    pub const NO_FILES: [Self; 5] =
+        [Self::Pipe, Self::Socket, Self::Listener, Self::Event, Self::Timer];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pipe => "pipe",
+            Self::Socket => "socket",
+            Self::Listener => "listener",
+            Self::Event => "eventfd",
+            Self::Timer => "timer",
+            Self::File => "file",
+        }
+    }
+}

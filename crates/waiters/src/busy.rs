@@ -1,0 +1,107 @@
+//! The `busy` waiter.
+//!
+//! ```text
+//! one descriptor ──poll(2), no time-out──▶ kernel asks it      again and again, for each
+//! ```
+//!
+//! The first of the four models: nobody tells the program anything, it asks each descriptor by a call
+//! of its own that never blocks, and never sleeps. A read would do for asking, but takes what it
+//! finds, and a peek (`MSG_PEEK`) is for sockets only and takes a pending error away; poll(2) of a
+//! single descriptor asks the same of every kind and takes nothing.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use iotomy_sys::poll::poll;
+
+use crate::calls::{Call, Times};
+use crate::deadline::wait_until;
+use crate::watched::Watched;
+use crate::{
+    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Room, Trigger,
+    WaitError, Waiter,
+};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "busy",
+    summary: "every descriptor asked by a call of its own, again and again",
+    description: "poll(2) of each descriptor alone, with no time-out: one call a descriptor and \
+                  sweep. Never sleeps: a wait takes a whole CPU until something has happened.",
+    man: &["poll(2)"],
+    calls: Calls {
+        open: &[],
+        add: &[],
+        modify: &[],
+        remove: &[],
+        wait: &[Call { name: "poll", times: Times::EachDescriptor }],
+    },
+    abilities: Abilities {
+        trigger: Trigger::Level,
+        exclusive: false,
+        room: Room::Told,
+        names_hang_up: true,
+        receives: false,
+        shared: false,
+        sleeps: false,
+        serves: &Kind::ALL,
+        closed: Closed::Told,
+        highest: None,
+        timeout_step_ns: 1,
+    },
+    probe: || Probe::Ready,
+    open: |settings| {
+        let watched = Watched::new(DECLARATION.name, settings.descriptors);
+        Ok(Box::new(Busy { watched, counts: Counts::default() }))
+    },
+};
+
+struct Busy {
+    watched: Watched,
+    counts: Counts,
+}
+
+impl Waiter for Busy {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
+        self.watched.add(fd, interest, token)
+    }
+
+    fn modify(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> Result<(), WaitError> {
+        self.watched.modify(fd, interest, token)
+    }
+
+    fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError> {
+        self.watched.remove(fd)
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError> {
+        events.clear();
+        let fds = self.watched.fds();
+        // The first sweep is made without a look at the clock; so is every one that waits for ever.
+        let mut sweep = |left: Option<Duration>| loop {
+            let mut found = 0;
+            for fd in fds.chunks_exact_mut(1) {
+                found += poll(fd, 0)?;
+            }
+            if found > 0 || left.is_some() {
+                break Ok(found);
+            }
+        };
+        let found = wait_until(timeout, &mut self.counts.interrupted, &mut sweep)
+            .map_err(|e| WaitError::kernel(DECLARATION.name, "wait", "poll", e))?;
+        self.watched.collect(found, events);
+        Ok(events.len())
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+}

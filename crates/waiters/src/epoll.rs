@@ -1,0 +1,25 @@
+//! The `epoll` waiter.
+//!
+//! ```text
+//! descriptor ──epoll_ctl(2)──▶ the kernel's set        once
+//! ready ones ◀──epoll_wait(2)── the kernel's list      each wait, whoever is ready and no others
+//! ```
+//!
+//! The kernel keeps what is watched and is told of readiness by the descriptors' own wake-ups. A wait
+//! costs in proportion to what is ready; what adding and removing cost is paid once, by a call each.
+
+use crate::Declaration;
+use crate::epoll_set::{ABILITIES, CALLS, EpollSet, probe};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "epoll",
+    summary: "epoll(7), level-triggered",
+    description: "The kernel keeps the set and a list of those that are ready; a wait takes from \
+                  the list and costs in proportion to it. Each is looked at again at the next \
+                  wait, because it may still be ready.",
+    man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
+    calls: CALLS,
+    abilities: ABILITIES,
+    probe,
+    open: |_| EpollSet::open(&DECLARATION, 0),
+};

@@ -1,0 +1,27 @@
+//! The `epoll-exclusive` waiter.
+//!
+//! ```text
+//! descriptor ──epoll_ctl(2), EPOLLEXCLUSIVE──▶ many sets
+//! one event  ──▶ one of those that sleep, not all
+//! ```
+//!
+//! As `epoll`, for a descriptor that many sets watch: an event wakes one of those who wait, or a few,
+//! instead of all. It can be asked for only when the descriptor is added, so to modify is to remove
+//! and to add; and not together with `EPOLLRDHUP`, so it is not told that the other end writes no
+//! more, only that there is something to read.
+
+use crate::calls::exactly;
+use crate::epoll_set::{ABILITIES, CALLS, EXCLUSIVE, EpollSet, probe};
+use crate::{Abilities, Calls, Declaration};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "epoll-exclusive",
+    summary: "epoll(7), of many sets one is woken (EPOLLEXCLUSIVE, Linux 4.5)",
+    description: "As epoll, but where many sets watch one descriptor, an event wakes one of those \
+                  who wait, or a few. To modify is to remove and to add.",
+    man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
+    calls: Calls { modify: &[exactly(2, "epoll_ctl")], ..CALLS },
+    abilities: Abilities { exclusive: true, ..ABILITIES },
+    probe,
+    open: |_| EpollSet::open(&DECLARATION, EXCLUSIVE),
+};

@@ -1,0 +1,25 @@
+//! The `epoll-oneshot` waiter.
+//!
+//! ```text
+//! descriptor ──epoll_ctl(2), EPOLLONESHOT──▶ the kernel's set
+//! event      ◀──epoll_wait(2)──              and silence
+//! descriptor ──epoll_ctl(2), EPOLL_CTL_MOD──▶ armed again
+//! ```
+//!
+//! As `epoll`, but a descriptor is told of once and then not until it is modified: of several
+//! threads, one has it to itself until it says that it is done. That is a second call an event.
+
+use crate::epoll_set::{ABILITIES, CALLS, EpollSet, ONE_SHOT, probe};
+use crate::{Abilities, Declaration, Trigger};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "epoll-oneshot",
+    summary: "epoll(7), told once until it is armed again (EPOLLONESHOT)",
+    description: "As epoll, but silent after an event until the descriptor is modified: one thread \
+                  of many has it to itself, for a second call an event.",
+    man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
+    calls: CALLS,
+    abilities: Abilities { trigger: Trigger::OneShot, ..ABILITIES },
+    probe,
+    open: |_| EpollSet::open(&DECLARATION, ONE_SHOT),
+};

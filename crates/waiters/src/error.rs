@@ -1,0 +1,92 @@
+//! What can go wrong with a waiter itself.
+
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+
+use rustix::io::Errno;
+
+/// An operation of a waiter that failed, and changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub struct WaitError {
+    /// Whose.
+    pub waiter: &'static str,
+    /// What was attempted: `watch`, `modify`, `remove`, `wait`, `open`.
+    pub attempt: &'static str,
+    /// The descriptor it was attempted on, where it was one.
+    pub fd: Option<RawFd>,
+    /// The call the kernel refused; `None` where the waiter did before any call.
+    pub call: Option<&'static str>,
+    /// Why.
+    pub source: io::Error,
+    /// What is known of it besides, and what to try.
+    pub hint: Option<&'static str>,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: cannot {}", self.waiter, self.attempt)?;
+        if let Some(fd) = self.fd {
+            write!(f, " descriptor {fd}")?;
+        }
+        if let Some(call) = self.call {
+            write!(f, ": {call}")?;
+        }
+        write!(f, ": {}", self.source)?;
+        self.hint.map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+impl WaitError {
+    /// The number of the error.
+    pub fn errno(&self) -> i32 {
+        self.source.raw_os_error().unwrap_or(0)
+    }
+
+    /// The kernel refused a call.
+    pub(crate) fn kernel(
+        waiter: &'static str,
+        attempt: &'static str,
+        call: &'static str,
+        source: io::Error,
+    ) -> Self {
+        let hint = hint(call, &source);
+        Self { waiter, attempt, fd: None, call: Some(call), source, hint }
+    }
+
+    /// The waiter itself refused, as the kernel would with `errno`.
+    pub(crate) fn refused(waiter: &'static str, attempt: &'static str, errno: Errno) -> Self {
+        Self { waiter, attempt, fd: None, call: None, source: errno.into(), hint: None }
+    }
+
+    /// What it was attempted on.
+    pub(crate) fn on(self, fd: RawFd) -> Self {
+        Self { fd: Some(fd), ..self }
+    }
+
+    /// What is known of it besides.
+    pub(crate) fn hinting(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+}
+
+/// What the kernel's answer means here, where its own words do not say.
+fn hint(call: &str, error: &io::Error) -> Option<&'static str> {
+    match (call, Errno::from_io_error(error)?) {
+        ("epoll_ctl", Errno::PERM) => {
+            Some("what is always ready, such as a regular file, cannot be watched by epoll")
+        }
+        ("epoll_ctl", Errno::NOSPC) => {
+            Some("the limit is /proc/sys/fs/epoll/max_user_watches; root can raise it")
+        }
+        ("poll", Errno::INVAL) => {
+            Some("more are watched than this process may have descriptors; raise it by ulimit -n")
+        }
+        ("io_uring_setup", Errno::PERM) => {
+            Some("look at /proc/sys/kernel/io_uring_disabled, and at the container's filter")
+        }
+        ("io_uring_setup", Errno::NOMEM) => Some("raise the limit on locked memory by ulimit -l"),
+        (_, Errno::MFILE) => Some("too many descriptors are open; raise the limit by ulimit -n"),
+        _ => None,
+    }
+}

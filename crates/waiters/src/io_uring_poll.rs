@@ -1,0 +1,49 @@
+//! The `io-uring-poll` waiter.
+//!
+//! ```text
+//! requests    ──queue in shared memory──▶ io_uring_enter(2) ──▶ the kernel polls each for ever
+//! completions ◀──queue in shared memory── one each time something has happened
+//! ```
+//!
+//! As `epoll-edge`, but what is added is handed over with the next wait, many at once, and what has
+//! happened is read from shared memory. A request holds its descriptor open, so it is cancelled, and
+//! waited for, when the descriptor is removed. One completion may stand for several wake-ups.
+
+use crate::calls::{Call, once, rarely};
+use crate::ring_set::{RingSet, Way, probe};
+use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
+
+/// Of a removal, which waits until the kernel has let go.
+const CANCEL: &[Call] = &[once("io_uring_enter")];
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "io-uring-poll",
+    summary: "io_uring(7), requests that poll for ever (multishot, Linux 5.13)",
+    description: "A request for each descriptor completes whenever something new has happened to \
+                  it. Requests are handed over with the next wait, or when 256 are queued; \
+                  completions are read from shared memory. A descriptor is held open until it is \
+                  removed, which is a call.",
+    man: &["io_uring(7)", "io_uring_enter(2)"],
+    calls: Calls {
+        open: &[once("io_uring_setup")],
+        add: &[rarely("io_uring_enter")],
+        modify: CANCEL,
+        remove: CANCEL,
+        wait: &[once("io_uring_enter")],
+    },
+    abilities: Abilities {
+        trigger: Trigger::Edge,
+        exclusive: false,
+        room: Room::Told,
+        names_hang_up: true,
+        receives: false,
+        shared: false,
+        sleeps: true,
+        serves: &Kind::ALL,
+        closed: Closed::Held,
+        highest: None,
+        timeout_step_ns: 1,
+    },
+    probe: || probe(&DECLARATION),
+    open: |settings| RingSet::open(&DECLARATION, Way::Poll, settings),
+};

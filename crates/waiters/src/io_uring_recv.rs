@@ -1,0 +1,49 @@
+//! The `io-uring-recv` waiter.
+//!
+//! ```text
+//! socket ──▶ a buffer the kernel chooses ──▶ completion ──copy──▶ the caller's events
+//!        one request for ever; io_uring_enter(2) once a wait, no read(2)
+//! ```
+//!
+//! Not readiness but the bytes themselves: a request for each socket receives for ever, into buffers
+//! it was provided with, and an event is what was received. The bytes are copied once more, into the
+//! caller's events, so that the buffer goes back to the kernel at once and none of them is anybody's
+//! to keep. When there are more bytes than buffers, the request ends and is made again.
+//!
+//! What has been received when a descriptor is removed, and was not told, is gone.
+
+use crate::calls::{once, rarely};
+use crate::ring_set::{RingSet, Way, probe};
+use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    name: "io-uring-recv",
+    summary: "io_uring(7), requests that receive for ever (multishot, Linux 6.0)",
+    description: "A request for each socket receives into buffers the kernel chooses from; an \
+                  event is the bytes, and there is nothing left to read. Requests are handed over \
+                  with the next wait, or when 256 are queued. A socket is held open until it is \
+                  removed, which is a call; what was received and not told by then is gone.",
+    man: &["io_uring(7)", "io_uring_enter(2)", "io_uring_register(2)"],
+    calls: Calls {
+        open: &[once("io_uring_setup"), once("io_uring_register")],
+        add: &[once("getsockopt"), rarely("io_uring_enter")],
+        modify: &[once("getsockopt")],
+        remove: &[once("io_uring_enter")],
+        wait: &[once("io_uring_enter")],
+    },
+    abilities: Abilities {
+        trigger: Trigger::Edge,
+        exclusive: false,
+        room: Room::Never,
+        names_hang_up: false,
+        receives: true,
+        shared: false,
+        sleeps: true,
+        serves: &[Kind::Socket],
+        closed: Closed::Held,
+        highest: None,
+        timeout_step_ns: 1,
+    },
+    probe: || probe(&DECLARATION),
+    open: |settings| RingSet::open(&DECLARATION, Way::Receive, settings),
+};

@@ -1,0 +1,357 @@
+//! The contract every waiter keeps, held against all of them on real descriptors: what is told, when,
+//! and what is not.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use iotomy_waiters::{Declaration, Interest, Kind, Ready, Room, Trigger};
+use rustix::io::Errno;
+
+use support::watched::{self, Pair};
+use support::{LOOK, PATIENCE, Skips, Under, waiters};
+
+/// Every waiter with every kind it serves; what it does not serve is a skip.
+fn each(test: impl Fn(&mut Under, Pair)) {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        for make in watched::ALL {
+            let pair = make();
+            if waiter.abilities.serves.contains(&pair.kind) {
+                println!("{} on a {}", waiter.name, pair.name);
+                test(&mut Under::test(waiter), pair);
+            } else {
+                skips.skip(waiter.name, &format!("does not watch a {}", pair.name));
+            }
+        }
+    }
+}
+
+/// Every waiter that `can`, on every kind of stream it serves.
+fn each_stream(
+    can: impl Fn(&Declaration) -> Result<(), &'static str>,
+    test: impl Fn(&mut Under, Pair),
+) {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        if let Err(reason) = can(waiter) {
+            skips.skip(waiter.name, reason);
+            continue;
+        }
+        for make in watched::STREAMS {
+            let pair = make();
+            if waiter.abilities.serves.contains(&pair.kind) {
+                println!("{} on a {}", waiter.name, pair.name);
+                test(&mut Under::test(waiter), pair);
+            } else {
+                skips.skip(waiter.name, &format!("does not watch a {}", pair.name));
+            }
+        }
+    }
+}
+
+fn any(_: &Declaration) -> Result<(), &'static str> {
+    Ok(())
+}
+
+fn writable(waiter: &Declaration) -> Result<(), &'static str> {
+    if waiter.abilities.room != Room::Never {
+        Ok(())
+    } else {
+        Err("does not wait for room to write")
+    }
+}
+
+/// Takes back what was told, so that it can be told again.
+fn take(under: &mut Under, pair: &Pair, token: u64) {
+    let abilities = &under.waiter.declaration().abilities;
+    if !abilities.receives {
+        pair.drain();
+    }
+    if abilities.trigger == Trigger::OneShot {
+        under.waiter.modify(pair.as_fd(), Interest::READ, token).unwrap();
+    }
+}
+
+#[test]
+fn what_becomes_ready_is_told_once_it_is_and_not_before() {
+    each(|under, pair| {
+        for token in [0, 7, u64::MAX] {
+            under.add(pair.as_fd(), token);
+            under.silent("before it is ready");
+            pair.make_ready();
+            assert!(under.only(token).wants_read());
+            take(under, &pair, token);
+            under.silent("after all was read");
+            pair.make_ready();
+            assert!(under.only(token).contains(Ready::READABLE), "ready a second time");
+            take(under, &pair, token);
+            under.waiter.remove(pair.as_fd()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_was_ready_before_it_was_added_is_told() {
+    each(|under, pair| {
+        pair.make_ready();
+        under.add(pair.as_fd(), 3);
+        assert!(under.only(3).wants_read());
+    });
+}
+
+#[test]
+fn it_is_told_again_as_the_trigger_says() {
+    each_stream(any, |under, pair| {
+        under.add(pair.as_fd(), 5);
+        pair.make_ready();
+        assert!(under.only(5).wants_read());
+        match under.waiter.declaration().abilities.trigger {
+            Trigger::Level => {
+                assert!(under.only(5).wants_read());
+                pair.drain();
+                under.silent("after all was read");
+            }
+            Trigger::Edge => {
+                under.silent("without anything new");
+                pair.make_ready();
+                assert!(under.only(5).wants_read(), "something new");
+            }
+            Trigger::OneShot => {
+                pair.make_ready();
+                under.silent("before it is armed again");
+                under.waiter.modify(pair.as_fd(), Interest::READ, 6).unwrap();
+                assert!(under.only(6).wants_read());
+            }
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_stream_is_told() {
+    each_stream(any, |under, mut pair| {
+        under.add(pair.as_fd(), 9);
+        under.silent("before the end");
+        pair.hang_up();
+        let ready = under.only(9);
+        assert!(ready.wants_read(), "{ready:?}");
+        // One direction of a TCP connection has ended, which is no hang-up.
+        if under.waiter.declaration().abilities.names_hang_up && pair.name != "tcp socket" {
+            assert!(ready.contains(Ready::HANG_UP), "{}: {ready:?}", under.name());
+        }
+        if under.waiter.declaration().abilities.receives {
+            assert_eq!(under.events.received(0), b"");
+        }
+    });
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_not_lost() {
+    each_stream(any, |under, mut pair| {
+        under.add(pair.as_fd(), 9);
+        pair.make_ready();
+        pair.hang_up();
+        assert!(under.first(9).wants_read());
+        if under.waiter.declaration().abilities.receives {
+            assert_eq!(under.events.received(0), b"a");
+        } else {
+            assert_eq!(rustix::io::read(&pair.watched, &mut [0; 8]).unwrap(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_was_reset_is_told_and_its_error_is_left_to_be_read() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        let (pair, mut under) = (watched::reset(), Under::test(waiter));
+        under.add(pair.as_fd(), 1);
+        let ready = under.only(1);
+        assert!(ready.wants_read(), "{}: {ready:?}", waiter.name);
+        if waiter.abilities.receives {
+            assert!(ready.contains(Ready::ERROR), "{}: {ready:?}", waiter.name);
+        } else {
+            let read = rustix::io::read(&pair.watched, &mut [0; 8]);
+            assert_eq!(read, Err(Errno::CONNRESET), "{}", waiter.name);
+        }
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_an_error_to_who_would_write() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        if !waiter.abilities.serves.contains(&Kind::Pipe) || waiter.abilities.room == Room::Never {
+            skips.skip(waiter.name, "does not wait for room in a pipe");
+            continue;
+        }
+        let (mut pair, mut under) = (watched::pipe_to_write(), Under::test(waiter));
+        pair.fill();
+        under.try_add(pair.as_fd(), Interest::WRITE, 1).unwrap();
+        under.silent("a full pipe");
+        pair.hang_up();
+        let ready = under.only(1);
+        assert!(ready.wants_write(), "{}: {ready:?}", waiter.name);
+        if waiter.abilities.names_hang_up {
+            assert!(ready.contains(Ready::ERROR), "{}: {ready:?}", waiter.name);
+        }
+    }
+}
+
+#[test]
+fn room_to_write_is_told_when_there_is_some() {
+    each_stream(writable, |under, pair| {
+        let pair = if pair.kind == Kind::Pipe { watched::pipe_to_write() } else { pair };
+        under.try_add(pair.as_fd(), Interest::WRITE, 2).unwrap();
+        assert!(under.only(2).contains(Ready::WRITABLE), "an empty one");
+        if under.waiter.declaration().abilities.room == Room::Told {
+            under.waiter.remove(pair.as_fd()).unwrap();
+            pair.fill();
+            under.try_add(pair.as_fd(), Interest::WRITE, 3).unwrap();
+        } else {
+            under.waiter.modify(pair.as_fd(), Interest::WRITE, 3).unwrap();
+            assert!(under.only(3).contains(Ready::WRITABLE), "an empty one");
+            pair.fill();
+        }
+        under.silent("a full one");
+        pair.drain_other();
+        let ready = under.only(3);
+        assert!(ready.contains(Ready::WRITABLE), "{ready:?}");
+    });
+}
+
+#[test]
+fn reading_and_writing_are_told_apart_and_together() {
+    each_stream(writable, |under, pair| {
+        if pair.kind == Kind::Pipe {
+            return;
+        }
+        under.try_add(pair.as_fd(), Interest::BOTH, 2).unwrap();
+        assert_eq!(under.only(2), Ready::WRITABLE);
+        under.waiter.modify(pair.as_fd(), Interest::READ, 3).unwrap();
+        under.silent("there is room, but nobody asked");
+        pair.make_ready();
+        assert_eq!(under.only(3), Ready::READABLE);
+        under.waiter.modify(pair.as_fd(), Interest::BOTH, 4).unwrap();
+        assert_eq!(under.only(4), Ready::READABLE | Ready::WRITABLE);
+    });
+}
+
+#[test]
+fn it_is_watched_once_and_removed_once() {
+    each(|under, pair| {
+        let token = 4;
+        let errno = |answer: Result<(), iotomy_waiters::WaitError>| {
+            let error = answer.unwrap_err();
+            assert!(error.to_string().starts_with(error.waiter), "{error}");
+            error.errno()
+        };
+        let gone = Errno::NOENT.raw_os_error();
+        assert_eq!(errno(under.waiter.remove(pair.as_fd())), gone);
+        assert_eq!(errno(under.waiter.modify(pair.as_fd(), Interest::READ, token)), gone);
+        under.add(pair.as_fd(), token);
+        let twice = errno(under.try_add(pair.as_fd(), Interest::READ, token));
+        assert_eq!(twice, Errno::EXIST.raw_os_error());
+        under.waiter.remove(pair.as_fd()).unwrap();
+        assert_eq!(errno(under.waiter.remove(pair.as_fd())), gone);
+    });
+}
+
+#[test]
+fn what_was_removed_is_told_no_more_though_it_is_ready() {
+    each(|under, pair| {
+        under.add(pair.as_fd(), 1);
+        pair.make_ready();
+        under.waiter.remove(pair.as_fd()).unwrap();
+        under.silent("removed after it was ready");
+        pair.make_ready();
+        under.silent("ready after it was removed");
+        if under.waiter.declaration().abilities.receives {
+            pair.drain();
+        }
+        pair.make_ready();
+        under.add(pair.as_fd(), 2);
+        assert!(under.only(2).wants_read(), "added again");
+    });
+}
+
+#[test]
+fn a_modified_one_carries_its_new_token() {
+    each(|under, pair| {
+        under.add(pair.as_fd(), 1);
+        pair.make_ready();
+        under.waiter.modify(pair.as_fd(), Interest::READ, 2).unwrap();
+        assert!(under.only(2).wants_read());
+    });
+}
+
+#[test]
+fn what_a_waiter_does_not_watch_it_refuses_and_says_why() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let mut under = Under::test(waiter);
+        if waiter.abilities.serves.contains(&Kind::File) {
+            under.add(file.as_fd(), 1);
+            assert!(under.only(1).wants_read(), "{}: a regular file is always ready", waiter.name);
+            continue;
+        }
+        let others = watched::ALL.map(|make| make());
+        let refused = others.iter().filter(|pair| !waiter.abilities.serves.contains(&pair.kind));
+        let refused = refused.map(|pair| pair.as_fd()).chain([file.as_fd()]);
+        for fd in refused {
+            let error = under.try_add(fd, Interest::READ, 1).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains("cannot watch descriptor") && error.hint.is_some(), "{said}");
+            under.silent("what was refused");
+        }
+    }
+}
+
+#[test]
+fn timeouts_are_never_early() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        under.add(pair.as_fd(), 1);
+        for micros in [0, 1, 300, 999, 1000, 1001, 1500, 20_000] {
+            let timeout = Duration::from_micros(micros);
+            let start = Instant::now();
+            let found = under.waiter.wait(&mut under.events, Some(timeout)).unwrap();
+            let took = start.elapsed();
+            assert!(found == 0 && took >= timeout, "{}: {took:?} of {timeout:?}", waiter.name);
+        }
+    }
+}
+
+#[test]
+fn a_wait_with_nothing_to_watch_ends_with_its_time_out() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        let mut under = Under::test(waiter);
+        under.silent("nothing is watched");
+        let timeout = Duration::from_millis(3);
+        let start = Instant::now();
+        assert_eq!(under.waiter.wait(&mut under.events, Some(timeout)).unwrap(), 0);
+        assert!(start.elapsed() >= timeout, "{}", waiter.name);
+    }
+}
+
+#[test]
+fn a_time_out_beyond_all_numbers_is_a_wait() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        under.add(pair.as_fd(), 1);
+        pair.make_ready();
+        for timeout in [None, Some(Duration::MAX), Some(PATIENCE * 1_000_000), LOOK] {
+            let found = under.waiter.wait(&mut under.events, timeout).unwrap();
+            assert_eq!(found, 1, "{}: {timeout:?}", waiter.name);
+            take(&mut under, &pair, 1);
+            pair.make_ready();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the suites share: descriptors of every kind that can be made ready, waits that cannot hang
+//! for ever, and skips that are counted.
+
+#![allow(dead_code, reason = "each suite uses a part")]
+
+pub(crate) mod asleep;
+pub(crate) mod watched;
+
+use std::cell::Cell;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use iotomy_waiters::{
+    Declaration, Events, Interest, Probe, Ready, Settings, WAITERS, WaitError, Waiter,
+};
+
+/// Longer than anything takes on the slowest machine: only there so that a hang becomes a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A time-out that only looks.
+pub(crate) const LOOK: Option<Duration> = Some(Duration::ZERO);
+
+/// Skips of one test, told at its end.
+#[derive(Default)]
+pub(crate) struct Skips(Cell<usize>);
+
+impl Skips {
+    pub(crate) fn skip(&self, what: &str, reason: &str) {
+        self.0.set(self.0.get() + 1);
+        println!("skipped: {what}: {reason}");
+    }
+}
+
+impl Drop for Skips {
+    fn drop(&mut self) {
+        println!("skipped {}", self.0.get());
+    }
+}
+
+/// Every waiter that works here and asks the kernel at all.
+pub(crate) fn waiters(skips: &Skips) -> Vec<&'static Declaration> {
+    let works = |waiter: &&'static Declaration| {
+        if waiter.calls.wait.is_empty() {
+            skips.skip(waiter.name, "makes no call");
+            return false;
+        }
+        match (waiter.probe)() {
+            Probe::Ready => true,
+            Probe::Unsupported(reason) => {
+                skips.skip(waiter.name, &reason);
+                false
+            }
+        }
+    };
+    WAITERS.iter().copied().filter(works).collect()
+}
+
+/// A waiter and its events.
+pub(crate) struct Under {
+    pub(crate) waiter: Box<dyn Waiter>,
+    pub(crate) events: Events,
+}
+
+impl Under {
+    pub(crate) fn test(declaration: &'static Declaration) -> Self {
+        Self::room_for(declaration, 64)
+    }
+
+    pub(crate) fn room_for(declaration: &'static Declaration, events: usize) -> Self {
+        let waiter = (declaration.open)(&Settings::default()).unwrap();
+        Self { waiter, events: Events::with_capacity(events) }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.waiter.declaration().name
+    }
+
+    pub(crate) fn add(&mut self, fd: BorrowedFd<'_>, token: u64) {
+        self.try_add(fd, Interest::READ, token).unwrap();
+    }
+
+    pub(crate) fn try_add(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> Result<(), WaitError> {
+        self.waiter.add(fd, interest, token)
+    }
+
+    /// What there is now, as pairs of token and readiness.
+    pub(crate) fn look(&mut self) -> Vec<(u64, Ready)> {
+        self.waiter.wait(&mut self.events, LOOK).unwrap();
+        self.all()
+    }
+
+    /// What there is once there is something.
+    pub(crate) fn next(&mut self) -> Vec<(u64, Ready)> {
+        let found = self.waiter.wait(&mut self.events, Some(PATIENCE)).unwrap();
+        assert!(found > 0, "{}: nothing was told", self.name());
+        assert_eq!(found, self.events.len());
+        self.all()
+    }
+
+    /// The single event there is, whose token it must be.
+    pub(crate) fn only(&mut self, token: u64) -> Ready {
+        let all = self.next();
+        assert_eq!(all.len(), 1, "{}: {all:?}", self.name());
+        assert_eq!(all[0].0, token, "{}: {all:?}", self.name());
+        all[0].1
+    }
+
+    /// The first event, whose token it must be; the rest is left out.
+    pub(crate) fn first(&mut self, token: u64) -> Ready {
+        let all = self.next();
+        assert_eq!(all[0].0, token, "{}: {all:?}", self.name());
+        all[0].1
+    }
+
+    /// Nothing is told.
+    pub(crate) fn silent(&mut self, about: &str) {
+        let all = self.look();
+        assert!(all.is_empty(), "{}: {about}: {all:?}", self.name());
+    }
+
+    fn all(&self) -> Vec<(u64, Ready)> {
+        self.events.iter().map(|event| (event.token, event.ready)).collect()
+    }
+}
+
+/// For suites that use so many descriptors, or care so much about their numbers, that their tests run
+/// one at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets this process have as many descriptors as it may.
+pub(crate) fn raise_descriptors() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    maximum.unwrap_or(u64::MAX)
+}
