@@ -29,7 +29,7 @@ pub use place::Place;
 pub use race::{parse_race, write_race};
 pub(crate) use unique::unique_keys;
 
-use crate::{Limits, Race, Trace, printable};
+use crate::{CopyRun, Limits, Race, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -42,6 +42,8 @@ pub enum Record {
     Trace(Box<Trace>),
     /// `iotomy.race/1`.
     Race(Box<Race>),
+    /// `iotomy.copy/1`.
+    Copy(Box<CopyRun>),
     /// `iotomy.limits/1`.
     Limits(Limits),
 }
@@ -58,6 +60,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
 fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
     match parse::kind(&parse::schema(bytes)?) {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
+        Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
     }
@@ -134,18 +137,6 @@ pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreE
     parse::Stored::check(race)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_race(race, to))
-}
-
-/// The trace as the bytes of a JSON record, ending in a newline.
-///
-/// # Errors
-/// When the trace holds what no record may, such as an observer's cost that is not a number.
-pub fn trace_bytes(trace: &Trace) -> Result<Vec<u8>, RecordError> {
-    let mut bytes = Vec::new();
-    parse::Stored::check(trace)?;
-    // Writing to memory cannot fail, and a checked trace has nothing JSON cannot hold.
-    write_trace(trace, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
-    Ok(bytes)
 }
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.
