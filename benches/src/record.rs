@@ -8,7 +8,7 @@ use iotomy_record::{Machine, store::OutputFile};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::stats::{estimate, mean_and_stddev};
+use crate::stats::estimate;
 
 /// A run of a bench.
 #[derive(Debug, Serialize)]
@@ -121,7 +121,7 @@ impl Case {
         unit: &'static str,
         samples: &[f64],
     ) -> Self {
-        let (mean, stddev) = mean_and_stddev(samples);
+        let all = iotomy_stats::Summary::of(samples);
         let found = estimate(samples);
         Self {
             params: params.iter().map(|(axis, value)| (*axis, (*value).into())).collect(),
@@ -129,8 +129,8 @@ impl Case {
             unit,
             samples: samples.to_vec(),
             median: found.map_or(0.0, |found| found.median),
-            mean,
-            stddev,
+            mean: all.map_or(0.0, |all| all.mean),
+            stddev: all.map_or(0.0, |all| all.stddev),
             ci95: found.map_or([0.0; 2], |found| [found.low, found.high]),
             extra: BTreeMap::new(),
             skipped: None,

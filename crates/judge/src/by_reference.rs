@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
                   to pages where they can: what changes in the source later may show in the target, \
                   and a rate of such calls is none of copying. Of iotomy copy: 1 MiB or more was \
                   referenced, and nothing copied.",
-    rules: &[Rule::OfRun(judge), Rule::OfCopy(judge_copy)],
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];

@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
                   the highest of this machine's measured rates of reading and copying memory by more \
                   than a tenth. The cause is named where the record shows it: a null device, a mapping that was \
                   never looked at, bytes passed on by reference, holes, /dev/zero.",
-    rules: &[Rule::OfRun(judge), Rule::OfCopy(judge_copy)],
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 /// Slower than this no memory of today is: nothing is looked up for it.

@@ -62,11 +62,11 @@ pub struct Declaration {
 #[derive(Debug)]
 enum Rule {
     /// One run: a trace, or a contender of a race with the time it takes untraced.
-    OfRun(fn(&Run<'_>) -> Option<Found>),
+    Run(fn(&Run<'_>) -> Option<Found>),
     /// A race as a whole.
-    OfRace(fn(&Race) -> Vec<Found>),
+    Race(fn(&Race) -> Vec<Found>),
     /// A copy.
-    OfCopy(fn(&Copied<'_>) -> Option<Found>),
+    Copy(fn(&Copied<'_>) -> Option<Found>),
 }
 
 /// Every finding, the gravest first.
@@ -131,7 +131,7 @@ impl Declaration {
 
     fn of_run(&self, run: &Run<'_>) -> Option<Finding> {
         let rule = self.rules.iter().find_map(|rule| match rule {
-            Rule::OfRun(rule) => Some(rule),
+            Rule::Run(rule) => Some(rule),
             _ => None,
         });
         let mut found = rule?(run)?;
@@ -196,7 +196,7 @@ pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
     }
     for declared in FINDINGS {
         for rule in declared.rules {
-            if let Rule::OfRace(rule) = rule {
+            if let Rule::Race(rule) = rule {
                 findings.extend(rule(record).into_iter().map(|found| declared.finding(found)));
             }
         }
@@ -211,7 +211,7 @@ pub fn copy(record: &CopyRun, limits: Option<&Limits>) -> Judgement {
     let mut findings = Vec::new();
     for declared in FINDINGS {
         for rule in declared.rules {
-            if let Rule::OfCopy(rule) = rule {
+            if let Rule::Copy(rule) = rule {
                 findings.extend(rule(&copied).map(|found| declared.finding(found)));
             }
         }

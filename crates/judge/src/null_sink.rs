@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "what was written went to the null device, which looks at nothing",
     description: "1 MiB or more was written to /dev/null. A write there returns at once, whatever it is \
                   given: the time is that of making the bytes, and not of moving them.",
-    rules: &[Rule::OfRun(judge), Rule::OfCopy(judge_copy)],
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {

@@ -16,7 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "1 MiB or more of the files written to, and half of what was written, was dirty in the \
                   page cache when the watch ended (cachestat): the time does not hold the writing \
                   to the device.",
-    rules: &[Rule::OfRun(judge), Rule::OfCopy(judge_copy)],
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {

@@ -13,7 +13,9 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 use crate::copy_file_range::may_share;
 use crate::splice::PIPE_SIZE;
-use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes};
+use crate::{
+    Declaration, End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes,
+};
 
 /// A mover to be tried.
 #[derive(Clone, Copy)]
@@ -80,29 +82,34 @@ pub struct Failed {
     pub refused: Vec<Refused>,
 }
 
-/// Chooses among all movers for this pair of descriptors.
+/// Chooses among all movers for this pair of descriptors, and says of each other why it is not tried.
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+    let mut plan = choose_only(source, target, job);
     let order = order(source, target, job);
-    let mut plan = Plan { steps: Vec::new(), unsuited: Vec::new() };
-    for &(name, reason) in order {
-        let Some(mover) = crate::mover(name) else { continue };
-        match suits(mover, source, target, job) {
-            Ok(()) => plan.steps.push(Step { mover, reason }),
-            Err(reason) => plan.unsuited.push(Unsuited { mover: name, reason }),
-        }
-    }
-    for mover in MOVERS {
-        let name = mover.declaration().name;
-        if !order.iter().any(|(known, _)| *known == name) {
-            let reason = match suits(*mover, source, target, job) {
-                Err(reason) => reason,
-                Ok(()) if mover.declaration().calls.is_empty() => "it moves nothing".to_owned(),
-                Ok(()) => "others are faster on this route".to_owned(),
-            };
-            plan.unsuited.push(Unsuited { mover: name, reason });
-        }
+    let in_order = order.iter().filter_map(|(name, _)| crate::mover(name));
+    let is_in_order = |name| order.iter().any(|(known, _)| *known == name);
+    let others = MOVERS.iter().copied().filter(|mover| !is_in_order(mover.declaration().name));
+    for mover in in_order.chain(others) {
+        let Declaration { name, calls, .. } = *mover.declaration();
+        let reason = match suits(mover, source, target, job) {
+            Err(reason) => reason,
+            Ok(()) if is_in_order(name) => continue,
+            Ok(()) if calls.is_empty() => "it moves nothing".to_owned(),
+            Ok(()) => "others are faster on this route".to_owned(),
+        };
+        plan.unsuited.push(Unsuited { mover: name, reason });
     }
     plan
+}
+
+/// As [`choose`], without a word about the others: to find their reasons takes longer than all else
+/// between the calls of a small copy.
+pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+    let suited = order(source, target, job).iter().filter_map(|&(name, reason)| {
+        let mover = crate::mover(name)?;
+        suits(mover, source, target, job).ok().map(|()| Step { mover, reason })
+    });
+    Plan { steps: suited.collect(), unsuited: Vec::new() }
 }
 
 /// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,

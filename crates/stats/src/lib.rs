@@ -14,7 +14,7 @@ mod summary;
 
 pub use bootstrap::mean_interval;
 pub use signed_rank::{CriticalRanks, shift_interval};
-pub use summary::{Summary, mad, mean, median, quantile, stddev};
+pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 
 /// A figure and the interval it lies in with the confidence asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -67,9 +67,41 @@ pub fn mad(samples: &[f64]) -> Option<f64> {
     Some(1.4826 * median(&distances)?)
 }
 
+/// Two samples between which the median is but for 5 in 100, whatever the distribution: how many of
+/// n samples are below the median is as tosses of a coin. `None` with fewer than six.
+pub fn median_interval(samples: &[f64]) -> Option<[f64; 2]> {
+    let n = samples.len();
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // Logarithms, as 2⁻ⁿ is soon too small to hold.
+    let (mut log_chance, mut tail, mut left_out) = (-(n as f64) * std::f64::consts::LN_2, 0.0, 0);
+    while left_out < n {
+        tail += log_chance.exp();
+        if tail > 0.025 {
+            break;
+        }
+        left_out += 1;
+        log_chance += ((n - left_out + 1) as f64 / left_out as f64).ln();
+    }
+    let low = left_out.checked_sub(1)?;
+    Some([*sorted.get(low)?, *sorted.get(n - 1 - low)?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The ranks printed in tables of the sign test's intervals for a median.
+    #[test]
+    fn the_medians_interval_has_the_ranks_of_the_tables() {
+        for (count, low) in [(6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (30, 10)] {
+            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
+            let wanted = [f64::from(low), f64::from(count + 1 - low)];
+            assert_eq!(median_interval(&samples), Some(wanted), "{count}");
+        }
+        assert_eq!(median_interval(&[1.0; 5]), None);
+        assert!(median_interval(&vec![1.0; 5_000]).is_some());
+    }
 
     /// The sorted samples of R's documentation of `quantile`, with its answers for type 7.
     #[test]

@@ -20,6 +20,7 @@ pub mod keeper;
 pub mod launch;
 pub mod mapping;
 pub mod nop_ring;
+pub mod on_demand;
 pub mod orphans;
 pub mod poll;
 pub mod probe;

@@ -2,7 +2,7 @@
 
 use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
 use iotomy_stats::sequential::{Verdict, Wanted, look, only_look};
-use iotomy_stats::{Interval, Summary, mean_interval};
+use iotomy_stats::{Interval, Summary, mean_interval, median_interval};
 
 /// A metric of a run, in ns; never 0, of which there is no ratio.
 pub(super) fn value(run: &Run, metric: Metric) -> f64 {
@@ -105,26 +105,6 @@ pub(super) fn spread(samples: &[f64]) -> Spread {
     }
 }
 
-/// Two samples between which the median is but for 5 in 100, whatever the distribution: how many of
-/// n samples are below the median is as tosses of a coin.
-fn median_interval(samples: &[f64]) -> Option<[f64; 2]> {
-    let n = samples.len();
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    // Logarithms, as 2⁻ⁿ is soon too small to hold.
-    let (mut log_chance, mut tail, mut left_out) = (-(n as f64) * std::f64::consts::LN_2, 0.0, 0);
-    while left_out < n {
-        tail += log_chance.exp();
-        if tail > 0.025 {
-            break;
-        }
-        left_out += 1;
-        log_chance += ((n - left_out + 1) as f64 / left_out as f64).ln();
-    }
-    let low = left_out.checked_sub(1)?;
-    Some([*sorted.get(low)?, *sorted.get(n - 1 - low)?])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,16 +161,5 @@ mod tests {
         assert!((found.ratio - 3.0).abs() < 1e-9);
         assert_eq!(spread(&[1.0; 5]).ci95, None);
         assert_eq!(spread(&[]), Spread::default());
-    }
-
-    /// The ranks printed in tables of the sign test's intervals for a median.
-    #[test]
-    fn the_medians_interval_has_the_ranks_of_the_tables() {
-        for (count, low) in [(6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (30, 10)] {
-            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
-            let wanted = [f64::from(low), f64::from(count + 1 - low)];
-            assert_eq!(median_interval(&samples), Some(wanted), "{count}");
-        }
-        assert!(median_interval(&vec![1.0; 5_000]).is_some());
     }
 }

@@ -304,6 +304,12 @@ fn plan(
     let (from, to) = (source.end(), target.end());
     let pair = || format!("cannot copy {} to {}", source.name, target.name);
     let Some(mover) = args.mover() else {
+        if !args.explain && args.json.is_none() {
+            let plan = chooser::choose_only(&from, &to, job);
+            if !plan.steps.is_empty() {
+                return Ok(plan);
+            }
+        }
         let plan = chooser::choose(&from, &to, job);
         if plan.steps.is_empty() {
             let why = plan.unsuited.first().map_or("no mover serves", |first| &first.reason);
