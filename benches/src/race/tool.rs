@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use iotomy_benches::child::Signals;
-use iotomy_benches::stats::{mean_and_stddev, median};
 use iotomy_record::{Metric, RaceVerdict, store};
+use iotomy_stats::{Summary, median};
 
 /// Runs of each command where their number is fixed.
 pub(crate) const RUNS: usize = 15;
@@ -176,7 +176,8 @@ fn of_hyperfine(json: &Path) -> Result<Raced> {
 /// hyperfine states mean and standard deviation, and no verdict. The rule it is held to is the usual
 /// reading of those: the interval of 95 % of the ratio of two means, each known to σ ÷ √n.
 fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> Raced {
-    let [(a, sa), (b, sb)] = [mean_and_stddev(&times[0]), mean_and_stddev(&times[1])];
+    let of = |times: &[f64]| Summary::of(times).map_or((0.0, 0.0), |all| (all.mean, all.stddev));
+    let [(a, sa), (b, sb)] = [of(&times[0]), of(&times[1])];
     let [n, m] = [times[0].len() as f64, times[1].len() as f64];
     let ratio = b / a;
     let relative = ((sa / a).powi(2) / n + (sb / b).powi(2) / m).sqrt();
