@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Call, Comparison, Contender, Exit, FileKind, FileUse, Harness, LedgerRow, Limit, Limits,
-    Machine, Metric, ObserverUse, Plan, Process, Race, RaceVerdict, Run, Spread, Trace, Verdict,
-    View,
+    Attribution, Call, Comparison, Contender, Exit, FileKind, FileUse, Harness, LedgerRow, Limit,
+    Limits, Machine, Metric, ObserverUse, Plan, Process, Race, RaceVerdict, Run, Spread, Trace,
+    Verdict, View,
 };
 
 use crate::FINDINGS;
@@ -465,6 +465,29 @@ fn findings_of_a_contender_are_held_against_its_untraced_time_and_name_it() {
     assert_eq!(found[0].id, "impossible-rate");
     assert_eq!(found[0].evidence["contender"], "B");
     assert!(found[0].text.starts_with("B: "), "{}", found[0].text);
+}
+
+#[test]
+fn a_traced_run_is_held_against_the_timed_ones() {
+    let traced = |base: &str, base_ns, other_ns| {
+        of_race(|race| {
+            race.contenders[1].trace = Some(trace());
+            race.attributions.push(Attribution {
+                base: base.into(),
+                other: "B".into(),
+                metric: Metric::Wall,
+                delta_ns: 0,
+                terms: Vec::new(),
+                residual_ns: 0,
+                traced_base_ns: base_ns,
+                traced_other_ns: other_ns,
+            });
+        })
+    };
+    assert_eq!(traced("A", 0, 100 * MS), [""; 0]);
+    assert_eq!(traced("A", 0, 130 * MS), ["traced-otherwise"]);
+    assert_eq!(traced("B", 0, 110 * MS), [""; 0]);
+    assert_eq!(traced("B", 0, 70 * MS), ["traced-otherwise"]);
 }
 
 #[test]

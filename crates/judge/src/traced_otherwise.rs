@@ -18,8 +18,9 @@ fn judge(race: &Race) -> Vec<Found> {
     let of_contender = race.contenders.iter().filter_map(|one| {
         let trace = one.trace.as_ref().filter(|trace| !trace.observer.times_inflated)?;
         let traced = race.attributions.iter().find_map(|found| match found.metric {
-            Metric::Wall if found.base == one.label => Some(found.traced_base_ns),
+            // Of one command alone, base and other are the same, and the base is nothing.
             Metric::Wall if found.other == one.label => Some(found.traced_other_ns),
+            Metric::Wall if found.base == one.label => Some(found.traced_base_ns),
             _ => None,
         })?;
         let timed = one.wall.median_ns;

@@ -70,6 +70,16 @@ pub struct Report {
     pub refused: Vec<Refused>,
 }
 
+/// A plan that an error has ended, once it was clear that a mover serves.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failed {
+    /// What went wrong, and what had been moved by then.
+    pub error: MoveError,
+    /// Those that were refused before the mover that failed.
+    pub refused: Vec<Refused>,
+}
+
 /// Chooses among all movers for this pair of descriptors.
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let order = order(source, target, job);
@@ -137,8 +147,7 @@ pub fn only(
 /// the other side moves sixteen times as much. A mover run by itself leaves them as they are.
 ///
 /// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
-/// should it refuse one after the first, the rest is read and written, and it still is the mover of
-/// the report.
+/// only of the first with data is a refusal one, and afterwards it is an error as any other.
 ///
 /// # Errors
 /// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
@@ -147,7 +156,7 @@ pub fn run(
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
-) -> Result<Report, MoveError> {
+) -> Result<Report, Failed> {
     let mut refused = Vec::new();
     if !(source.has_true_size() && source.size() <= NARROW) {
         widen(source);
@@ -155,9 +164,12 @@ pub fn run(
     }
     for step in &plan.steps {
         let name = step.mover.declaration().name;
-        match holes::run(step.mover, source, target, job)? {
-            Outcome::Done(moved) => return Ok(Report { mover: Some(name), moved, refused }),
-            Outcome::Refused { call, errno } => refused.push(Refused { mover: name, call, errno }),
+        match holes::run(step.mover, source, target, job) {
+            Ok(Outcome::Done(moved)) => return Ok(Report { mover: Some(name), moved, refused }),
+            Ok(Outcome::Refused { call, errno }) => {
+                refused.push(Refused { mover: name, call, errno });
+            }
+            Err(error) => return Err(Failed { error, refused }),
         }
     }
     Ok(Report { mover: None, moved: Moved::default(), refused })

@@ -3,12 +3,16 @@
 //! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
 //! and other scripts: what a hostile record would hold and the loader would still accept.
 
+mod copy;
+
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+pub use copy::copy;
 
 use crate::*;
 

@@ -4,7 +4,7 @@ mod contenders;
 mod headline;
 mod waterfall;
 
-use iotomy_record::{Metric, Race, RaceVerdict};
+use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
@@ -16,11 +16,18 @@ pub fn race(record: &Race, style: &Style) -> String {
     headline::print(&mut page, record);
     contenders::print(&mut page, record);
     for attribution in &record.attributions {
-        if is_worth_it(record, &attribution.base, &attribution.other, attribution.metric) {
+        let (base, other) = (&attribution.base, &attribution.other);
+        // Of what is impossible, there is no difference to anything else.
+        let is_one = base == other;
+        let is_doubtful =
+            headline::is_impossible(record, base) || headline::is_impossible(record, other);
+        if (is_one || !is_doubtful) && is_worth_it(record, base, other, attribution.metric) {
             waterfall::print(&mut page, record, attribution);
         }
     }
-    findings::print(&mut page, &record.findings);
+    // What is impossible stands in front.
+    let others = record.findings.iter().filter(|found| found.verdict != Verdict::Impossible);
+    findings::print(&mut page, others);
     print_how(&mut page, record);
     page.finish()
 }

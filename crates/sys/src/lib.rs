@@ -26,6 +26,7 @@ pub mod probe;
 pub mod ptrace;
 pub mod seccomp;
 pub mod select;
+pub mod signals;
 pub mod starts;
 pub mod startup;
 pub mod syscalls;

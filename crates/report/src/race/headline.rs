@@ -25,6 +25,10 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     for found in impossible.clone() {
         let lead = [(Ink::Red, "  IMPOSSIBLE  ")];
         page.wrapped(&lead, Ink::Plain, &page.name(&found.text, crate::findings::TEXT));
+        if let Some(advice) = &found.advice {
+            let lead = [(Ink::Dim, "              try: ")];
+            page.wrapped(&lead, Ink::Green, &page.name(advice, crate::findings::TEXT));
+        }
     }
     if impossible.count() > 0 && !record.comparisons.is_empty() {
         let text =
@@ -33,7 +37,8 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-fn is_impossible(record: &Race, label: &str) -> bool {
+/// Whether a contender's numbers cannot be true.
+pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
     record.findings.iter().any(|found| {
         found.verdict == Verdict::Impossible
             && found.evidence.get("contender").and_then(|value| value.as_str()) == Some(label)
