@@ -6,7 +6,7 @@ IOTOMY := $(TARGET)/release/iotomy
 C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-copy test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-copy bench-race test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -44,6 +44,13 @@ bench-copy: build
 	@scripts/setup-uutils $(TARGET)/peers
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-copy --iotomy $(IOTOMY) --uutils $(TARGET)/peers/bin/coreutils $(ARGS)
+
+# How often `iotomy race` and hyperfine are wrong about a command against itself, and how soon they
+# find a difference; some ten minutes. ARGS="--quick" is over in half a minute and keeps nothing.
+bench-race: build
+	@scripts/setup bench
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-race --iotomy $(IOTOMY) $(ARGS)
 
 # The bpf observer on the kernel of this Debian release, under emulation.
 test-kernel: build

@@ -93,8 +93,20 @@ impl Sweep {
     /// # Errors
     /// When it cannot be written whole.
     pub fn write(&self, path: &Path) -> Result<()> {
+        self.write_as(path, serde_json::to_vec_pretty(self))
+    }
+
+    /// Writes it to `path` on one line, which is less than half as long where samples are many.
+    ///
+    /// # Errors
+    /// When it cannot be written whole.
+    pub fn write_on_one_line(&self, path: &Path) -> Result<()> {
+        self.write_as(path, serde_json::to_vec(self))
+    }
+
+    fn write_as(&self, path: &Path, raw: serde_json::Result<Vec<u8>>) -> Result<()> {
         let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let mut raw = serde_json::to_vec_pretty(self).context("cannot write the record")?;
+        let mut raw = raw.context("cannot write the record")?;
         raw.push(b'\n');
         OutputFile::write(path, &here, &raw)?;
         Ok(())

@@ -11,7 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the traced run took another time than the timed ones",
     description: "The traced run of a contender, the price of the observer taken off, took less than 0.8 or more than \
                   1.25 times the median of the timed runs. Not said of an observer that inflates all times.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::OfRace(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Machine;
+use crate::{Finding, Machine};
 
 /// One run of `iotomy copy`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopyRun {
     /// Always [`CopyRun::SCHEMA`].
     pub schema: String,
@@ -43,6 +43,9 @@ pub struct CopyRun {
     pub contract: String,
     /// An entry a source that was begun.
     pub copies: Vec<CopyPart>,
+    /// What the numbers mean.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// One source on its way into its target.
@@ -74,6 +77,9 @@ pub struct CopyPart {
     pub plan: CopyPlan,
     /// What went wrong.
     pub error: Option<String>,
+    /// How much of a regular target was in memory only, still to be written, in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_bytes: Option<u64>,
 }
 
 /// The movers of a choice.

@@ -5,9 +5,9 @@
 
 use iotomy_record::{CopyPart, CopyRun, MoverRefusal};
 
-use crate::Style;
 use crate::numbers::{bytes, counted, duration, thousands};
 use crate::page::{Ink, Page, columns};
+use crate::{Style, findings};
 
 /// Columns a name may take, and a text of the record: far above any of ours.
 const NAME: usize = 400;
@@ -112,6 +112,7 @@ pub fn copy_end(record: &CopyRun, style: &Style) -> String {
     }
     let ink = if record.errors > 0 { Ink::Red } else { Ink::Bold };
     labelled(&mut page, (ink, "in all"), &parts.join("; "));
+    findings::print(&mut page, &record.findings);
     page.finish()
 }
 
@@ -194,6 +195,7 @@ mod tests {
                 ],
             },
             error: None,
+            dirty_bytes: None,
         }
     }
 
@@ -216,6 +218,7 @@ mod tests {
             messages: Vec::new(),
             contract: "later writes may show through; holes of the source stay holes".into(),
             copies: vec![part()],
+            findings: Vec::new(),
         }
     }
 

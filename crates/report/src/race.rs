@@ -59,6 +59,11 @@ fn print_how(page: &mut Page<'_>, record: &Race) {
         1 => "1 warm-up of each".to_owned(),
         n => format!("{n} warm-ups of each"),
     });
+    let compared = record.comparisons.iter().filter(|found| found.metric == Metric::Wall).count();
+    if let Some(error) = plan.shared_error.filter(|_| compared > 1) {
+        let percent = crate::numbers::fixed(error * 100.0, 0);
+        parts.push(format!("the {compared} comparisons share an error of {percent} %"));
+    }
     let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
     if let Some(trace) = observers.clone().next() {
         let name = page.name(&trace.observer.name, 20);

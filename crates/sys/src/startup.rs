@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
+static SIGTTOU_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The signals whose dispositions are changed here, each with whether it was ignored when this
 /// process was started.
-pub fn changed_signals() -> [(libc::c_int, bool); 2] {
+pub fn changed_signals() -> [(libc::c_int, bool); 3] {
     [
         (libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed)),
         (libc::SIGCHLD, SIGCHLD_IGNORED.load(Ordering::Relaxed)),
+        (libc::SIGTTOU, SIGTTOU_IGNORED.load(Ordering::Relaxed)),
     ]
 }
 
@@ -24,9 +26,18 @@ pub fn hear_of_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
+/// Lets this process write to its terminal although another process group has it, for good.
+pub fn write_from_the_background() {
+    // SAFETY: sets a disposition that needs no handler.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+}
+
 extern "C" fn remember() {
-    for (signal, ignored) in [(libc::SIGPIPE, &SIGPIPE_IGNORED), (libc::SIGCHLD, &SIGCHLD_IGNORED)]
-    {
+    for (signal, ignored) in [
+        (libc::SIGPIPE, &SIGPIPE_IGNORED),
+        (libc::SIGCHLD, &SIGCHLD_IGNORED),
+        (libc::SIGTTOU, &SIGTTOU_IGNORED),
+    ] {
         // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
         let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: a null new action only reads; `now` outlives the call.

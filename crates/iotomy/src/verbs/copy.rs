@@ -38,6 +38,7 @@ use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
 use self::source::{FileSystems, Source};
 use self::target::Where;
+use super::judging;
 use crate::{COULD_NOT_RUN, complain, in_a_line};
 
 /// A check of the result failed.
@@ -91,7 +92,9 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     }
     session.meter.end();
     if let Some(started) = started {
-        let record = session.record(started, sources, target);
+        let mut record = session.record(started, sources, target);
+        account::note_dirty(&mut record.copies);
+        record.findings = judging::findings(true, |limits| iotomy_judge::copy(&record, limits));
         if args.explain {
             explain::end(&record);
         }
@@ -275,6 +278,7 @@ impl<'a> Session<'a> {
             messages: std::mem::take(&mut self.messages),
             contract: std::mem::take(&mut self.contract),
             copies: parts,
+            findings: Vec::new(),
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub fn copy() -> impl Strategy<Value = CopyRun> {
     let names = (vec(text(), 0..4), text(), option::of(text()), text());
     let figures = (number(), number(), number(), number(), option::of(number()));
-    let ends = (option::of(any::<bool>()), number(), vec(text(), 0..3));
+    let ends =
+        (option::of(any::<bool>()), number(), vec(text(), 0..3), vec(super::finding(), 0..3));
     (machine(), names, figures, ends, vec(part(), 0..4)).prop_map(
         |(machine, (sources, target, mover, contract), figures, ends, copies)| CopyRun {
             schema: CopyRun::SCHEMA.to_owned(),
@@ -31,6 +32,7 @@ pub fn copy() -> impl Strategy<Value = CopyRun> {
             messages: ends.2,
             contract,
             copies,
+            findings: ends.3,
         },
     )
 }
@@ -39,20 +41,21 @@ fn part() -> impl Strategy<Value = CopyPart> {
     let names = (text(), text(), text(), text(), option::of(text()), option::of(text()));
     // Their sum is a number of the record.
     let bytes = number().prop_map(|bytes| bytes / 4);
-    (names, bytes, number(), number(), number(), number(), plan()).prop_map(
-        |(names, bytes, referenced_bytes, copied_bytes, touched_bytes, wall_ns, plan)| CopyPart {
+    (names, bytes, [(); 4].map(|()| number()), option::of(number()), plan()).prop_map(
+        |(names, bytes, figures, dirty_bytes, plan)| CopyPart {
             source: names.0,
             source_is: names.1,
             target: names.2,
             target_is: names.3,
             mover: names.4,
             bytes,
-            referenced_bytes,
-            copied_bytes,
-            touched_bytes,
-            wall_ns,
+            referenced_bytes: figures[0],
+            copied_bytes: figures[1],
+            touched_bytes: figures[2],
+            wall_ns: figures[3],
             plan,
             error: names.5,
+            dirty_bytes,
         },
     )
 }

@@ -101,7 +101,9 @@ mod tests {
                     ..CopyPlan::default()
                 },
                 error: None,
+                dirty_bytes: None,
             }],
+            findings: Vec::new(),
         }
     }
 

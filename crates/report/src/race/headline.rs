@@ -127,8 +127,10 @@ fn pairs(record: &Race, found: &Comparison) -> String {
 /// What it would take to decide.
 fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     match (found.verdict, found.more_runs) {
-        (RaceVerdict::Undecided, _) if !has_interval => {
-            Some("too few to be sure of anything: give -r 12 or more".to_owned())
+        (RaceVerdict::Undecided, more) if !has_interval => {
+            // Of one comparison, 6 blocks of 2 pairs are the fewest that can tell.
+            let runs = more.map_or(12, |more| found.runs.saturating_add(more));
+            Some(format!("too few to be sure of anything: give -r {runs} or more"))
         }
         (RaceVerdict::Undecided, Some(more)) => {
             let runs = found.runs.saturating_add(more);

@@ -4,11 +4,15 @@
 //! It is taken down in two steps: before anything moves, and when it is known what came of it.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{End, Kind, Mover, Probe};
 use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+use iotomy_sys::probe::memory;
 
 use super::fault::{number, said};
 use super::options::{CopyArgs, When};
@@ -47,6 +51,7 @@ pub(super) fn begin(
         wall_ns: 0,
         plan: CopyPlan { tried: Vec::new(), spare: spare.collect(), unsuited: unsuited.collect() },
         error: None,
+        dirty_bytes: None,
     }
 }
 
@@ -160,4 +165,22 @@ fn file_system(magic: u64) -> String {
         _ => return format!("a file system of magic 0x{magic:x}"),
     };
     name.to_owned()
+}
+
+/// Notes how much of what was written is in memory only, of each target that is a regular file.
+pub(super) fn note_dirty(parts: &mut [CopyPart]) {
+    for part in parts {
+        part.dirty_bytes = dirty_bytes(Path::new(&part.target));
+    }
+}
+
+fn dirty_bytes(path: &Path) -> Option<u64> {
+    // Looked at first: to open a device or a FIFO may do something.
+    if !path.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let cached = memory::cachestat(file.as_fd()).ok()?;
+    let page = rustix::param::page_size() as u64;
+    Some(cached.dirty.saturating_add(cached.writeback).saturating_mul(page))
 }
