@@ -20,6 +20,7 @@ pub(crate) enum Verb {
     Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
     Limits(verbs::limits::LimitsArgs),
+    Lab(verbs::lab::LabArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
 }

@@ -31,6 +31,7 @@ fn run() -> ExitCode {
         Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),
+        Verb::Lab(args) => verbs::lab::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
     };

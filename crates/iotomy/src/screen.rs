@@ -1,9 +1,11 @@
 //! What the terminal can show, and what the user wants it to.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use iotomy_record::printable;
 use iotomy_report::Style;
 
 /// When to colour.
@@ -53,6 +55,38 @@ impl Looks {
     /// How a report in a file is to look: the same everywhere.
     pub(crate) fn in_a_file(self) -> Style {
         Style { color: self.color == Color::Always, unicode: !self.ascii, width: WIDEST }
+    }
+}
+
+/// One line that is written over and over, on a terminal, of work longer than a second.
+#[derive(Debug)]
+pub(crate) struct StatusLine {
+    began: Instant,
+    is_wanted: bool,
+    is_shown: bool,
+}
+
+impl StatusLine {
+    /// For standard error; without `quiet`, and where that is a terminal.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let is_wanted = !quiet && !is_dumb() && std::io::stderr().is_terminal();
+        Self { began: Instant::now(), is_wanted, is_shown: false }
+    }
+
+    /// Shows a text, cut where it is too wide.
+    pub(crate) fn show(&mut self, text: &str) {
+        if self.is_wanted && self.began.elapsed() > Duration::from_secs(1) {
+            let text: String = printable(text, true).chars().take(78).collect();
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+            self.is_shown = true;
+        }
+    }
+
+    /// Takes it away, for other text.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 mod judging;
+pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;
 pub(crate) mod show;

@@ -17,7 +17,7 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "race", "copy", "limits", "show", "doctor", "generate"] {
+    for verb in ["trace", "race", "copy", "limits", "lab", "show", "doctor", "generate"] {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
@@ -77,6 +77,24 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     ] {
         assert!(race.contains(option), "{option}: {race}");
     }
+    let lab = said(&["lab", "run", "--help"]);
+    for option in [
+        "--all",
+        "-L, --axis",
+        "--quick",
+        "--full",
+        "--max-time",
+        "--resume",
+        "--seed",
+        "--path",
+        "--json",
+        "-q, --quiet",
+        "--color",
+        "--ascii",
+        "NAME",
+    ] {
+        assert!(lab.contains(option), "{option}: {lab}");
+    }
     let show = said(&["show", "--help"]);
     assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
 }
@@ -91,7 +109,8 @@ fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
     said(&["generate", "man", man.to_str().unwrap()]);
-    for name in ["", "-trace", "-race", "-copy", "-limits", "-show", "-doctor"] {
+    for name in ["", "-trace", "-race", "-copy", "-limits", "-lab", "-lab-run", "-show", "-doctor"]
+    {
         let page = fs::read_to_string(man.join(format!("iotomy{name}.1"))).unwrap();
         assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
     }

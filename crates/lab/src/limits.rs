@@ -18,7 +18,7 @@ mod memory;
 mod page_cache;
 mod pages;
 mod rings;
-mod room;
+pub(crate) mod room;
 mod sampling;
 mod starts;
 pub mod storage;
@@ -123,13 +123,13 @@ struct Figure {
     spread: f64,
 }
 
-/// Why a limit was not measured.
+/// Why something was not measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Skip(String);
+pub struct Skip(pub String);
 
 impl Skip {
     /// A refusal by the kernel: `io_uring_setup: EPERM, operation not permitted`.
-    fn refused(call: &str, error: impl Into<io::Error>) -> Self {
+    pub fn refused(call: &str, error: impl Into<io::Error>) -> Self {
         Self(format!("{call}: {}", said(&error.into())))
     }
 }

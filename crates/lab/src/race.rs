@@ -29,6 +29,7 @@ use iotomy_sys::launch::Command;
 pub use caches::Cache;
 pub use deny::Denial;
 pub use error::RaceError;
+pub use interrupts::Interrupts;
 pub use outputs::Output;
 pub use sweep::Axis;
 

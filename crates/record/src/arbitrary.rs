@@ -16,6 +16,10 @@ pub use copy::copy;
 
 use crate::*;
 
+mod sweep;
+
+pub use sweep::sweep;
+
 /// A record that [`crate::store::parse_trace`] accepts.
 pub fn trace() -> impl Strategy<Value = Trace> {
     let run = (vec(text(), 0..4), number(), option::of(exit()), machine(), observer());

@@ -14,6 +14,7 @@ pub mod numbers;
 mod printable;
 mod race;
 pub mod store;
+mod sweep;
 mod trace;
 
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
@@ -25,6 +26,7 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
+pub use sweep::{About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
     SortKey, Trace, Verdict, View,

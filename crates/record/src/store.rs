@@ -13,6 +13,7 @@ mod output;
 mod parse;
 mod place;
 mod race;
+mod sweep;
 mod unique;
 
 use std::fs::File;
@@ -27,9 +28,10 @@ pub use output::{OutputFile, same_output};
 pub use parse::{parse_trace, write_trace};
 pub use place::Place;
 pub use race::{parse_race, write_race};
+pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
 
-use crate::{CopyRun, Limits, Race, Trace, printable};
+use crate::{CopyRun, Limits, Race, Sweep, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -46,6 +48,8 @@ pub enum Record {
     Copy(Box<CopyRun>),
     /// `iotomy.limits/1`.
     Limits(Limits),
+    /// `iotomy.sweep/1`.
+    Sweep(Box<Sweep>),
 }
 
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
@@ -62,6 +66,7 @@ fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
+        Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
         _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
     }
 }
@@ -91,6 +96,15 @@ pub fn load_race(path: impl AsRef<Path>) -> Result<Race, StoreError> {
 /// `iotomy.limits/1`.
 pub fn load_limits(path: impl AsRef<Path>) -> Result<Limits, StoreError> {
     load_by(path.as_ref(), parse_limits)
+}
+
+/// Reads the record of an experiment from `path`, or from standard input where `path` is `-`.
+///
+/// # Errors
+/// When the file cannot be read, is above [`MAX_RECORD_BYTES`], or is not a whole
+/// `iotomy.sweep/1`.
+pub fn load_sweep(path: impl AsRef<Path>) -> Result<Sweep, StoreError> {
+    load_by(path.as_ref(), parse_sweep)
 }
 
 fn load_by<R>(
@@ -137,6 +151,16 @@ pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreE
     parse::Stored::check(race)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_race(race, to))
+}
+
+/// Writes an experiment's sweep as a JSON record to `path`, as [`OutputFile::write`] writes.
+///
+/// # Errors
+/// As [`save_trace`].
+pub fn save_sweep(sweep: &Sweep, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+    parse::Stored::check(sweep)
+        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
+    OutputFile::write_with(path, base_dir, |to| write_sweep(sweep, to))
 }
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.

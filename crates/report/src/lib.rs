@@ -14,6 +14,7 @@ mod page;
 mod quantize;
 mod race;
 mod signals;
+mod sweep;
 mod table;
 mod trace;
 
@@ -23,6 +24,7 @@ pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use race::race;
+pub use sweep::sweep;
 pub use trace::trace;
 
 /// How text is to look.

@@ -78,6 +78,21 @@ impl<'a> Page<'a> {
         elide(&safe, width, self.ellipsis())
     }
 
+    /// A sentence of the record's, most likely our own words: our signs have their ASCII, all else is
+    /// as in a name.
+    pub(crate) fn sentence(&self, text: &str) -> String {
+        /// Columns far above any sentence of ours.
+        const WIDEST: usize = 2_000;
+        if self.style.unicode {
+            return self.name(text, WIDEST);
+        }
+        let known = |c: char| "·—−µ…×÷Δ→∞±²".contains(c);
+        let put = |c: char| if known(c) { ascii(&c.to_string()) } else { c.to_string() };
+        // What is beyond is cut in any case.
+        let text: String = text.chars().take(16 * WIDEST).map(put).collect();
+        self.name(&text, WIDEST)
+    }
+
     pub(crate) fn blank(&mut self) {
         self.text.push('\n');
     }
@@ -147,6 +162,8 @@ fn ascii(text: &str) -> String {
             'Δ' => out.push('d'),
             '→' => out.push_str("->"),
             '∞' => out.push_str("inf"),
+            '±' => out.push_str("+-"),
+            '²' => out.push_str("^2"),
             c if c.is_ascii() => out.push(c),
             _ => out.push('?'),
         }

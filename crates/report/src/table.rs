@@ -21,22 +21,22 @@ const INDENT: usize = 2;
 
 /// A column of a [`Table`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    head: &'static str,
-    unit: &'static str,
+pub(crate) struct Column<'a> {
+    head: &'a str,
+    unit: &'a str,
     left: bool,
     /// The lowest gives way first; the first column never does.
     worth: u8,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of text.
-    pub(crate) const fn text(head: &'static str, worth: u8) -> Self {
+    pub(crate) const fn text(head: &'a str, worth: u8) -> Self {
         Self { head, unit: "", left: true, worth }
     }
 
     /// A column of numbers in one unit, which stands under the head.
-    pub(crate) const fn number(head: &'static str, unit: &'static str, worth: u8) -> Self {
+    pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
         Self { head, unit, left: false, worth }
     }
 }
@@ -51,13 +51,13 @@ pub(crate) struct Row {
 
 /// Rows under heads.
 #[derive(Debug)]
-pub(crate) struct Table {
-    columns: Vec<Column>,
+pub(crate) struct Table<'a> {
+    columns: Vec<Column<'a>>,
     rows: Vec<Row>,
 }
 
-impl Table {
-    pub(crate) fn new(columns: &[Column]) -> Self {
+impl<'a> Table<'a> {
+    pub(crate) fn new(columns: &[Column<'a>]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// Which columns are shown, and how wide.
-    fn layout(&self, width: usize) -> Layout {
+    fn layout(&self, width: usize) -> Layout<'a> {
         let (mut widths, mut shown) = self.natural();
         let remarks = self.short_remarks();
         let mut given_up = Vec::new();
@@ -153,7 +153,7 @@ impl Table {
             .map_or(0, |w| w + REMARK_GAP)
     }
 
-    fn line(&self, layout: &Layout, cells: &[&str]) -> String {
+    fn line(&self, layout: &Layout<'_>, cells: &[&str]) -> String {
         let mut line = " ".repeat(INDENT);
         for (i, cell) in cells.iter().enumerate().filter(|(i, _)| layout.shown[*i]) {
             if i > 0 {
@@ -172,12 +172,12 @@ impl Table {
     }
 }
 
-struct Layout {
+struct Layout<'a> {
     widths: Vec<usize>,
     shown: Vec<bool>,
     gap: usize,
     /// Heads of the columns there is no room for.
-    given_up: Vec<&'static str>,
+    given_up: Vec<&'a str>,
 }
 
 fn print_row(page: &mut Page<'_>, row: &Row, line: &str) {

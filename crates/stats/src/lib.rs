@@ -7,12 +7,14 @@
 //! machine.
 
 mod bootstrap;
+mod fit;
 pub mod order;
 pub mod sequential;
 mod signed_rank;
 mod summary;
 
 pub use bootstrap::mean_interval;
+pub use fit::{Line, line};
 pub use signed_rank::{CriticalRanks, shift_interval};
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 

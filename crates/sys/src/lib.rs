@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
 pub mod bare;
+pub mod board;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
@@ -15,6 +16,7 @@ pub mod errno;
 pub mod extent;
 pub mod file_systems;
 pub mod front;
+pub mod herd;
 pub mod io_signals;
 pub mod keeper;
 pub mod launch;

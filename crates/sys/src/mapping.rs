@@ -49,6 +49,21 @@ impl Window {
         unsafe { libc::madvise(self.start.as_ptr(), self.length, libc::MADV_HUGEPAGE) };
     }
 
+    /// How many of its pages are in the page cache, by `mincore(2)`, which brings none into it.
+    ///
+    /// # Errors
+    /// As mincore(2).
+    pub fn resident_pages(&self) -> io::Result<usize> {
+        // SAFETY: takes a plain integer.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let mut pages = vec![0u8; self.length.div_ceil(page)];
+        // SAFETY: the range is this mapping, and `pages` has a byte for each of its pages.
+        match unsafe { libc::mincore(self.start.as_ptr(), self.length, pages.as_mut_ptr()) } {
+            0 => Ok(pages.iter().filter(|page| **page & 1 == 1).count()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// `write(2)` from a part of the window.
     ///
     /// # Errors

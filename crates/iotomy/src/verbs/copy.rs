@@ -11,7 +11,7 @@ mod list;
 mod options;
 mod preserve;
 mod progress;
-mod sizes;
+pub(super) mod sizes;
 mod source;
 mod target;
 mod transfer;

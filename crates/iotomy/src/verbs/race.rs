@@ -2,10 +2,10 @@
 
 mod export;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -19,7 +19,7 @@ use iotomy_sys::launch::Command;
 
 use super::judging;
 use super::trace::watching;
-use crate::screen::Looks;
+use crate::screen::{Looks, StatusLine};
 use crate::{COULD_NOT_RUN, complain};
 
 /// Race commands: which is faster, by how much, and which calls make the difference
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let options = options(args);
     front::split().context("cannot make the process that races")?;
     let mut around =
-        Around { observer: args.observer.clone(), progress: Progress::new(args.quiet) };
+        Around { observer: args.observer.clone(), progress: StatusLine::new(args.quiet) };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
@@ -272,7 +272,7 @@ fn options(args: &RaceArgs) -> Options {
 struct Around {
     /// The observer asked for, and once it has watched, the one that did.
     observer: String,
-    progress: Progress,
+    progress: StatusLine,
 }
 
 impl Surroundings for Around {
@@ -294,34 +294,6 @@ impl Surroundings for Around {
 
     fn progress(&mut self, text: &str) {
         self.progress.show(text);
-    }
-}
-
-/// One line that is written over and over, on a terminal, of work longer than a second.
-struct Progress {
-    began: Instant,
-    is_wanted: bool,
-    is_shown: bool,
-}
-
-impl Progress {
-    fn new(quiet: bool) -> Self {
-        let is_wanted = !quiet && std::io::stderr().is_terminal();
-        Self { began: Instant::now(), is_wanted, is_shown: false }
-    }
-
-    fn show(&mut self, text: &str) {
-        if self.is_wanted && self.began.elapsed() > Duration::from_secs(1) {
-            let text: String = printable(text, true).chars().take(78).collect();
-            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
-            self.is_shown = true;
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_shown) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
     }
 }
 

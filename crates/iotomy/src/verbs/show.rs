@@ -35,6 +35,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
         }
         // All others have their own form, which these options do not change.
         Record::Race(race) => iotomy_report::race(&race, &style),
+        Record::Sweep(sweep) => iotomy_report::sweep(&sweep, &style),
         Record::Copy(copy) => iotomy_report::copy(&copy, &style),
         Record::Limits(limits) => iotomy_report::limits(&limits, &style),
     };

@@ -29,7 +29,7 @@ fn check(bytes: u64, free: Option<u64>) -> Result<(), Skip> {
 
 /// Refuses when a file of `bytes` is above the limit on the size of files, which ends the process that
 /// goes beyond it.
-pub(super) fn check_file_size(bytes: u64) -> Result<(), Skip> {
+pub(crate) fn check_file_size(bytes: u64) -> Result<(), Skip> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < bytes => Err(Skip(format!(
             "needs a file of {} MiB, and files may have {most} bytes (ulimit -f)",
@@ -49,7 +49,7 @@ pub(super) fn text_of(path: &str) -> String {
 
 /// Free memory in bytes of the machine or, where that is less, of a control group this process is in.
 /// `None` when the kernel does not tell.
-fn free_memory(root: &Path) -> Option<u64> {
+pub(crate) fn free_memory(root: &Path) -> Option<u64> {
     let groups = text(&root.join("proc/self/cgroup")).unwrap_or_default();
     let in_groups = groups.lines().flat_map(|line| free_in_groups(root, line));
     in_groups.chain(free_in_machine(root)).min()

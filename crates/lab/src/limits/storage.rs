@@ -169,12 +169,7 @@ fn cached_file(folder: &Folder) -> Result<(OwnedFd, u64), Skip> {
 /// How many bytes, up to `most`, a file may have so that the file system keeps most of its room: a
 /// multiple of [`LARGE`].
 fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
-    let told = fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
-    let free = match told.f_blocks {
-        // A file system that has no size of its own (ramfs) does not tell.
-        0 => u64::MAX,
-        _ => told.f_bavail.saturating_mul(told.f_frsize),
-    };
+    let free = free_bytes(file)?;
     let bytes = most.min(free / PART) / LARGE as u64 * LARGE as u64;
     if bytes == 0 {
         let (needed, free) = ((LARGE as u64 * PART) >> 20, free >> 10);
@@ -182,6 +177,16 @@ fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
     }
     room::check_file_size(bytes)?;
     Ok(bytes)
+}
+
+/// The bytes that are free on the file system of a file.
+pub(crate) fn free_bytes(file: &OwnedFd) -> Result<u64, Skip> {
+    let told = fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
+    Ok(match told.f_blocks {
+        // A file system that has no size of its own (ramfs) does not tell.
+        0 => u64::MAX,
+        _ => told.f_bavail.saturating_mul(told.f_frsize),
+    })
 }
 
 /// A transfer that moved all it was asked to.

@@ -1,5 +1,5 @@
-//! Signals that end a race: taken from a descriptor, so that a race is never cut short without its
-//! clean-up.
+//! Signals that end a race or an experiment: taken from a descriptor, so that neither is cut short
+//! without its clean-up.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,13 +11,17 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Signals held back for as long as this lives.
-pub(super) struct Interrupts {
+pub struct Interrupts {
     original: SigSet,
     descriptor: SignalFd,
 }
 
 impl Interrupts {
-    pub(super) fn hold() -> io::Result<Self> {
+    /// Holds them back.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn hold() -> io::Result<Self> {
         iotomy_sys::startup::hear_of_children();
         let ignored = ignored();
         // What this process was told to ignore, as `nohup` does, ends nothing.
@@ -36,7 +40,7 @@ impl Interrupts {
     }
 
     /// The number of a signal that came, if one has.
-    pub(super) fn next(&self) -> Option<i32> {
+    pub fn next(&self) -> Option<i32> {
         let info = self.descriptor.read_signal().ok()??;
         Some(info.ssi_signo.cast_signed())
     }

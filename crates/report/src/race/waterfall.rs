@@ -98,7 +98,7 @@ fn head(label: &str, otherwise: &'static str) -> &'static str {
     LABELS.iter().find(|known| **known == label).copied().unwrap_or(otherwise)
 }
 
-fn columns(found: &Attribution, alone: bool) -> [Column; 6] {
+fn columns(found: &Attribution, alone: bool) -> [Column<'static>; 6] {
     let delta = if alone { "ms" } else { "Δ ms" };
     [
         Column::text("", 9),

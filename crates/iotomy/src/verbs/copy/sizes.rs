@@ -4,7 +4,7 @@
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(in crate::verbs) fn size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_lowercase().as_str() {

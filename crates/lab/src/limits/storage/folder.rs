@@ -91,7 +91,7 @@ impl Folder {
     }
 
     /// An empty file that nobody else can meet.
-    pub(super) fn unnamed(&self) -> Result<OwnedFd, (&'static str, io::Error)> {
+    pub(crate) fn unnamed(&self) -> Result<OwnedFd, (&'static str, io::Error)> {
         unnamed_in(&self.path)
     }
 

@@ -1,0 +1,58 @@
+//! `iotomy lab`: experiments, and what they say of the claims they were made for.
+
+mod around;
+mod list;
+mod run;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use iotomy_lab::experiments::{EXPERIMENTS, Experiment, experiment};
+
+/// Run experiments, each of which judges claims on this machine
+///
+/// An experiment sweeps its axes, repeats each case until its interval is tight or the time is up, and
+/// says of each claim whether it holds, fails, or cannot be told, with the numbers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+                  iotomy lab list\n  \
+                  iotomy lab run copy --quick\n  \
+                  iotomy lab run null-sink --path /home -L size=64M,256M,1G --json sweep.json\n  \
+                  iotomy lab run --resume")]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    List(list::ListArgs),
+    Run(Box<run::RunArgs>),
+}
+
+/// Lists or runs.
+///
+/// # Errors
+/// A name that is none, or an output that cannot be written.
+pub(crate) fn run(args: &LabArgs) -> Result<ExitCode> {
+    match &args.what {
+        What::List(args) => list::run(args),
+        What::Run(args) => run::run(args),
+    }
+}
+
+/// The experiments of these names, each once.
+fn named(names: &[String]) -> Result<Vec<&'static dyn Experiment>> {
+    let mut found: Vec<&'static dyn Experiment> = Vec::new();
+    for name in names {
+        let one = experiment(name).with_context(|| {
+            let all: Vec<&str> = EXPERIMENTS.iter().map(|one| one.declaration().name).collect();
+            format!("there is no experiment {name:?}; there are {}", all.join(", "))
+        })?;
+        if found.iter().all(|other| other.declaration().name != name) {
+            found.push(one);
+        }
+    }
+    Ok(found)
+}

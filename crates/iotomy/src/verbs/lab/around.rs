@@ -1,0 +1,114 @@
+//! What a run of an experiment is surrounded by: the clock, signals, the terminal, the file an
+//! interrupted run goes on from, and the observer.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result};
+use iotomy_lab::experiments::{Around, Progress, State, Watch};
+use iotomy_lab::race::Interrupts;
+use iotomy_observe::{rfc3339, take_interrupt};
+use iotomy_record::{Sweep, Trace, View};
+use iotomy_sys::launch::{Command, Setup, Streams};
+
+use crate::complain;
+use crate::screen::StatusLine;
+use crate::verbs::trace::{AUTO, watching};
+
+/// Of one run of the command, for all its experiments.
+pub(super) struct Surroundings {
+    began: Instant,
+    /// `None` while a command is watched, whose observer passes signals on.
+    interrupts: Option<Interrupts>,
+    signal: Option<i32>,
+    status: StatusLine,
+    state: Option<State>,
+    streams: Streams,
+}
+
+impl Surroundings {
+    pub(super) fn new(is_quiet: bool) -> Result<Self> {
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+        let null = Arc::new(OwnedFd::from(null.context("cannot open /dev/null")?));
+        let streams = Streams { input: null.clone(), output: null.clone(), error: null };
+        let state = State::of_user();
+        if state.is_none() {
+            complain(&anyhow::anyhow!(
+                "an interrupted run could not go on: neither XDG_STATE_HOME nor HOME names a folder"
+            ));
+        }
+        Ok(Self {
+            began: Instant::now(),
+            interrupts: Some(Interrupts::hold().context("cannot hold signals back")?),
+            signal: None,
+            status: StatusLine::new(is_quiet),
+            state,
+            streams,
+        })
+    }
+
+    pub(super) fn state(&self) -> Option<&State> {
+        self.state.as_ref()
+    }
+
+    /// Takes the status line away, for other text.
+    pub(super) fn clear(&mut self) {
+        self.status.clear();
+    }
+}
+
+impl Around for Surroundings {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn interrupted(&mut self) -> Option<i32> {
+        self.signal = self.signal.or_else(|| self.interrupts.as_ref().and_then(Interrupts::next));
+        self.signal
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) {
+        let Progress { experiment, round, done, all, case, left } = progress;
+        let left = left.map_or(String::new(), |left| format!(", at most {} s", left.as_secs() + 1));
+        let what = match round {
+            0 => "watching".to_owned(),
+            round => format!("round {round}"),
+        };
+        self.status.show(&format!("{experiment}: {what}, {} of {all}{left} · {case}", done + 1));
+    }
+
+    fn keep(&mut self, so_far: &Sweep) {
+        let Some(state) = &self.state else { return };
+        if let Err(error) = state.save(so_far) {
+            self.status.clear();
+            let error = anyhow::Error::from(error);
+            complain(&error.context("if it is interrupted, this run cannot go on"));
+            // Said once.
+            self.state = None;
+        }
+    }
+}
+
+impl Watch for Surroundings {
+    fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String> {
+        let program = std::env::current_exe().map_err(|e| format!("cannot find iotomy: {e}"))?;
+        let mut argv = vec![OsString::from("iotomy")];
+        argv.extend_from_slice(arguments);
+        let setup = Setup { streams: Some(self.streams.clone()), ..Setup::default() };
+        let command = Command { program, argv, setup, ..Command::default() };
+        let started = rfc3339(SystemTime::now());
+        self.status.clear();
+        self.interrupts = None;
+        let seen = watching::command(AUTO, &command);
+        self.signal = self.signal.or_else(take_interrupt);
+        self.interrupts = Interrupts::hold().ok();
+        let seen = seen.map_err(|error| error.to_string())?;
+        match seen.exit.map(|exit| exit.status()) {
+            Some(0) => Ok(watching::record(&command, started, seen, View::default())),
+            _ => Err("the run that was watched failed".to_owned()),
+        }
+    }
+}

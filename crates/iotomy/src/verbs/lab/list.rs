@@ -1,0 +1,120 @@
+//! `iotomy lab list`: what the experiments say of themselves.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use iotomy_lab::experiments::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
+use iotomy_record::store;
+
+/// Columns of a line.
+const WIDTH: usize = 98;
+
+/// List the experiments, or tell all about some
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    /// Experiments to tell all about: hypothesis, controls, values and claims
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+pub(super) fn run(args: &ListArgs) -> Result<ExitCode> {
+    let named = super::named(&args.names)?;
+    let text = if named.is_empty() {
+        EXPERIMENTS.iter().map(|one| short(one.declaration())).collect::<String>()
+    } else {
+        let each: Vec<String> = named.iter().map(|one| long(one.declaration())).collect();
+        each.join("\n")
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Its name and line, its axes and its claims.
+fn short(declared: &Declaration) -> String {
+    let widest = EXPERIMENTS.iter().map(|one| one.declaration().name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let lead = format!("{:<widest$}  ", declared.name);
+    put(&mut text, &lead, declared.summary);
+    let axes: Vec<&str> = declared.axes.iter().map(|axis| axis.name).collect();
+    put(&mut text, &format!("{:widest$}  axes    ", ""), &axes.join(", "));
+    let claims: Vec<&str> = declared.claims.iter().map(|claim| claim.id).collect();
+    put(&mut text, &format!("{:widest$}  claims  ", ""), &claims.join(", "));
+    text
+}
+
+fn long(declared: &Declaration) -> String {
+    let mut text = String::new();
+    put(&mut text, &format!("{} · ", declared.name), declared.summary);
+    for (lead, said) in [
+        ("  expected    ", declared.hypothesis),
+        ("  refuted by  ", declared.refuted_by),
+        ("  measured    ", declared.metric),
+    ] {
+        put(&mut text, lead, said);
+    }
+    for (at, control) in declared.controls.iter().enumerate() {
+        put(&mut text, if at == 0 { "  controls    " } else { "              " }, control);
+    }
+    put(&mut text, "  man pages   ", &declared.man.join(", "));
+    for axis in declared.axes {
+        put(&mut text, &format!("\n  -L {}=  ", axis.name), axis.summary);
+        let takes = match axis.takes {
+            Takes::Names(names) => names.join(", "),
+            Takes::Numbers(least, most) => {
+                let ends = [least, most].map(|end| value(axis, Value::N(end)));
+                format!("{} to {}", ends[0], ends[1])
+            }
+        };
+        put(&mut text, "      takes    ", &takes);
+        for size in [Size::Quick, Size::Default, Size::Full] {
+            let values: Vec<String> =
+                axis.values(size).iter().map(|one| value(axis, *one)).collect();
+            put(&mut text, &format!("      {:<7}  ", size.name()), &values.join(", "));
+        }
+    }
+    text.push('\n');
+    for claim in declared.claims {
+        put(&mut text, &format!("  {} ({})  ", claim.id, claim.source), claim.text);
+    }
+    text
+}
+
+/// A value as the command line takes it.
+fn value(axis: &Axis, value: Value) -> String {
+    match value {
+        Value::S(name) => name.to_owned(),
+        Value::N(number) if axis.unit == "bytes" => {
+            let units = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+            match units.iter().find(|(size, _)| number >= *size && number.is_multiple_of(*size)) {
+                Some((size, unit)) => format!("{}{unit}", number / size),
+                None => number.to_string(),
+            }
+        }
+        Value::N(number) => number.to_string(),
+    }
+}
+
+/// A text behind its lead, wrapped.
+fn put(text: &mut String, lead: &str, said: &str) {
+    let indent = lead.trim_start_matches('\n').chars().count().min(24);
+    let mut line = lead.to_owned();
+    let mut width = lead.trim_start_matches('\n').chars().count();
+    let mut is_first = true;
+    for word in said.split(' ') {
+        let wide = word.chars().count();
+        if !is_first && width + 1 + wide > WIDTH {
+            let _ = writeln!(text, "{}", line.trim_end());
+            line = " ".repeat(indent);
+            width = indent;
+        } else if !is_first {
+            line.push(' ');
+            width += 1;
+        }
+        line.push_str(word);
+        width += wide;
+        is_first = false;
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
+}

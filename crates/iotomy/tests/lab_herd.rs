@@ -1,0 +1,144 @@
+//! Herds of the built command: what one connection wakes, and that nobody is left of them.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use iotomy_lab::experiments::{Needs, Room};
+use iotomy_record::{Case, Sweep, store};
+use nix::sys::signal::Signal;
+use support::{iotomy, send, skip, until, until_ended};
+
+fn running(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
+    let mut command = iotomy(&["lab", "run"]);
+    command.args(arguments).env("XDG_STATE_HOME", state.path());
+    command
+}
+
+fn record(arguments: &[&str]) -> Sweep {
+    let state = tempfile::tempdir().unwrap();
+    let all = [arguments, &["-q", "--json", "-"]].concat();
+    let output = running(&state, &all).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    store::parse_sweep(&output.stdout).unwrap()
+}
+
+fn case<'a>(sweep: &'a Sweep, of: &str, n: u64) -> &'a Case {
+    let has = |case: &Case, text: &str| case.params.values().any(|one| one.to_string() == text);
+    let found = sweep.cases.iter().find(|case| has(case, of) && has(case, &n.to_string()));
+    found.unwrap_or_else(|| panic!("no case {of} {n}"))
+}
+
+#[test]
+fn one_connection_wakes_all_or_one_as_they_wait() {
+    let sweep = record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", "--max-time=8"]);
+    // Duplicates with select and poll only.
+    assert_eq!(sweep.cases.len(), 7 * 2 + 2 * 2);
+    for one in sweep.cases.iter().filter(|one| one.skipped.is_some()) {
+        skip(&format!("{:?}: {:?}", one.params, one.skipped));
+    }
+    let woken = |waiter: &str| Some(*case(&sweep, waiter, 32).extra.get("woken")?);
+    for waiter in ["select", "poll", "epoll"] {
+        let Some(all) = woken(waiter) else { continue };
+        // One may still have been on its way to sleep when /proc was looked at.
+        assert!(all > 24.0 && all <= 32.0, "{waiter}: {all} of 32");
+        for one in ["accept", "epoll-exclusive", "io-uring", "reuseport"] {
+            let Some(few) = woken(one) else { continue };
+            assert!(few < all / 2.0, "{one}: {few} woken, {waiter}: {all}");
+        }
+    }
+    for one in sweep.cases.iter().filter(|one| !one.samples.is_empty()) {
+        let extra = |name: &str| one.extra[name];
+        assert!(one.samples.len() >= 16 || sweep.run.loose > 0, "{one:?}");
+        assert!(extra("empty") <= extra("woken"), "{one:?}");
+        assert!(extra("quiet_ns") >= one.min.unwrap(), "{one:?}");
+    }
+}
+
+#[test]
+fn workers_accept_every_connection_whatever_the_strategy() {
+    let few = ["-L", "workers=1,4", "-L", "connections=20", "--max-time=10"];
+    let sweep = record(&[&["accept"], &few[..]].concat());
+    assert_eq!(sweep.cases.len(), 9 * 2);
+    for one in &sweep.cases {
+        if let Some(reason) = &one.skipped {
+            skip(&format!("{:?}: {reason}", one.params));
+            continue;
+        }
+        let extra = |name: &str| one.extra[name];
+        assert!(one.median.unwrap() > 0.0 && one.note.is_none(), "{one:?}");
+        assert!((0.0..1.0).contains(&extra("gini")), "{one:?}");
+        assert!(extra("wait_p50_ns") > 0.0 && extra("wait_p50_ns") <= extra("wait_p99_ns"));
+    }
+    assert_eq!(sweep.claims.len(), 1);
+}
+
+#[test]
+fn more_processes_than_there_can_be_are_skipped_and_the_rest_is_run() {
+    let most = Room::now().processes.map_or(u64::MAX, |bound| bound.free);
+    if most >= 65_536 {
+        return skip("there can be more processes here than an experiment takes");
+    }
+    let axes = ["-L", "processes=2,65536", "-L", "waiter=epoll", "-L", "duplicates=0"];
+    let sweep = record(&[&["herd"], &axes[..], &["--max-time=1"]].concat());
+    let reason = case(&sweep, "epoll", 65_536).skipped.clone().unwrap();
+    assert!(reason.starts_with("needs 65536 processes, and "), "{reason}");
+    assert!(!case(&sweep, "epoll", 2).samples.is_empty());
+}
+
+/// Starts a herd of that many, and waits until there are `count` of it.
+fn herd(state: &tempfile::TempDir, processes: u64, count: usize) -> (Child, Vec<u32>) {
+    let of = format!("processes={processes}");
+    let axes = ["herd", "-L", &of, "-L", "waiter=epoll", "-L", "duplicates=0"];
+    let mut command = running(state, &[&axes[..], &["--max-time=600"]].concat());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let list = format!("/proc/{0}/task/{0}/children", child.id());
+    let members = until("the herd has come together", || {
+        let text = fs::read_to_string(&list).ok()?;
+        let pids: Vec<u32> = text.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        (pids.len() >= count).then_some(pids)
+    });
+    (child, members)
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_herd_of_4096_leaves_no_process() {
+    let needs = Needs { processes: 4_096, memory_bytes: 1 << 30, ..Needs::default() };
+    if let Err(reason) = Room::now().check(needs) {
+        return skip(&format!("{reason:?}"));
+    }
+    // While it is being made, and when it is whole.
+    for count in [1_000, 4_096] {
+        let state = tempfile::tempdir().unwrap();
+        let (mut child, members) = herd(&state, 4_096, count);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        members.into_iter().for_each(until_ended);
+        // Nor one that was made meanwhile.
+        until("nobody of the herd is left", || (!is_anybody_left(&state)).then_some(()));
+    }
+}
+
+/// Whether a process that was given this folder, as all of a herd are, lives.
+fn is_anybody_left(state: &tempfile::TempDir) -> bool {
+    let mark = state.path().to_str().unwrap().as_bytes();
+    fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(|entry| {
+        // Of one that has ended meanwhile, or whose end waits to be heard of, there is nothing to read.
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark)
+    })
+}
+
+#[test]
+fn an_interrupt_ends_a_herd_and_its_processes() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let state = tempfile::tempdir().unwrap();
+        let (mut child, members) = herd(&state, 200, 200);
+        send(child.id(), signal);
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal as i32));
+        members.into_iter().for_each(until_ended);
+    }
+}

@@ -1,0 +1,343 @@
+//! `accept`: many short connections to several processes, by the ways they can share the work.
+//!
+//! From article 002: accepting in many processes on one socket degrades rather than scales, as every
+//! connection wakes them all. Clients are processes of their own; a connection is over for its client
+//! when the process that accepted it has closed it.
+
+use std::time::{Duration, Instant};
+
+use iotomy_record::Case;
+use iotomy_stats::quantile;
+use iotomy_sys::herd::{Clients, Counts, Herd, Served};
+
+use super::claims::{digits, ratio, shown};
+use super::gate::{Gate, PATIENCE, Task, probe, refused};
+use super::{
+    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
+    Sample, Sampling, Takes, Value,
+};
+use crate::limits::Skip;
+use crate::limits::storage::Folder;
+
+/// Memory a process takes at most, most of it the kernel's.
+const OF_A_PROCESS: u64 = 256 << 10;
+
+/// Descriptors of a process: the listener, a connection, an epoll or a ring, and room.
+const DESCRIPTORS: u64 = 16;
+
+pub(super) struct Accept;
+
+static DECLARATION: Declaration = Declaration {
+    name: "accept",
+    summary: "short connections accepted by M processes, by the ways they can share the work",
+    hypothesis: "on one socket more processes accept fewer connections a second, as each connection \
+                 wakes all of them; exclusive wake-ups or a socket each avoid that",
+    refuted_by: "as many connections a second with many processes as with one, or no gain by \
+                 exclusive wake-ups",
+    controls: &[
+        "the same clients, processes of their own that begin at one moment",
+        "a connection is connect, wait for the other side's end, close; no data",
+        "one accept a wake-up, whatever the way",
+        "127.0.0.1 and a port of the kernel's choice",
+    ],
+    metric: "connections accepted a second",
+    unit: "1/s",
+    extras: &[
+        Extra {
+            name: "wait_p50_ns",
+            unit: "ns",
+            summary: "what half of the clients' connections took at most",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "wait_p99_ns",
+            unit: "ns",
+            summary: "what 99 in 100 took at most",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "wakes",
+            unit: "",
+            summary: "sleeps of all workers a connection, as /proc counts them",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "empty",
+            unit: "",
+            summary: "wake-ups a connection that found nothing: EAGAIN",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "gini",
+            unit: "",
+            summary: "how unevenly the workers share: 0 all alike, towards 1 one has them all",
+            fold: Fold::Mean,
+        },
+    ],
+    axes: &[
+        Axis {
+            name: "strategy",
+            unit: "",
+            summary: "how the workers wait; epoll-exclusive-16 goes to the end of the queue after 16 \
+                      accepts, epoll-oneshot is one epoll for all, reuseport a socket each",
+            takes: Takes::Names(&[
+                "accept",
+                "select",
+                "poll",
+                "epoll",
+                "epoll-exclusive",
+                "epoll-exclusive-16",
+                "epoll-oneshot",
+                "io-uring",
+                "reuseport",
+            ]),
+            quick: &[Value::S("epoll"), Value::S("epoll-exclusive"), Value::S("reuseport")],
+            default: ALL,
+            full: ALL,
+        },
+        Axis {
+            name: "workers",
+            unit: "",
+            summary: "processes that accept",
+            takes: Takes::Numbers(1, 16_384),
+            quick: &[Value::N(1), Value::N(8), Value::N(32)],
+            default: &[Value::N(1), Value::N(4), Value::N(16), Value::N(64)],
+            full: &[
+                Value::N(1),
+                Value::N(2),
+                Value::N(4),
+                Value::N(8),
+                Value::N(16),
+                Value::N(32),
+                Value::N(64),
+                Value::N(128),
+                Value::N(256),
+            ],
+        },
+        Axis {
+            name: "clients",
+            unit: "",
+            summary: "processes that connect",
+            takes: Takes::Numbers(1, 1_024),
+            quick: &[Value::N(4)],
+            default: &[Value::N(4)],
+            full: &[Value::N(4), Value::N(32)],
+        },
+        Axis {
+            name: "connections",
+            unit: "",
+            summary: "connections each client makes",
+            takes: Takes::Numbers(1, 1_000_000),
+            quick: &[Value::N(250)],
+            default: &[Value::N(500)],
+            full: &[Value::N(2_000)],
+        },
+    ],
+    along: "workers",
+    lines: "strategy",
+    claims: &[Claim {
+        id: "accept-share",
+        source: "002",
+        text: "accepting in many processes on one socket degrades rather than scales, unless the \
+               wake-up is exclusive or the socket is split",
+        judge: accept_share,
+    }],
+    sampling: Sampling { a_visit: 2, least: 8, most: 40, tight: 0.03 },
+    man: &["accept(2)", "epoll_ctl(2)", "io_uring_enter(2)", "socket(7)"],
+};
+
+const ALL: &[Value] = &[
+    Value::S("accept"),
+    Value::S("select"),
+    Value::S("poll"),
+    Value::S("epoll"),
+    Value::S("epoll-exclusive"),
+    Value::S("epoll-exclusive-16"),
+    Value::S("epoll-oneshot"),
+    Value::S("io-uring"),
+    Value::S("reuseport"),
+];
+
+impl Experiment for Accept {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self, case: &Params) -> Result<(), Skip> {
+        probe(case.name("strategy")).map(|_| ())
+    }
+
+    fn needs(&self, case: &Params) -> Needs {
+        let processes = case.number("workers") + case.number("clients");
+        let times = case.number("clients") * case.number("connections") * 8;
+        let memory_bytes = processes * OF_A_PROCESS + times;
+        Needs { processes, descriptors: DESCRIPTORS, memory_bytes }
+    }
+
+    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+        Ok(Box::new(Loopback))
+    }
+}
+
+struct Loopback;
+
+impl Bench for Loopback {
+    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        let gate = Gate::new(probe(case.name("strategy"))?)?;
+        let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
+        let herd = gate.herd(size("workers"), 0)?;
+        // Caches and the queues of waiters get warm.
+        serve(&gate, &herd, size("clients"), size("connections").div_ceil(10))?;
+        loop {
+            let before = (herd.counts(), sleeps(&herd)?);
+            let served = serve(&gate, &herd, size("clients"), size("connections"))?;
+            let after = (herd.counts(), sleeps(&herd)?);
+            let sample = sample(&served, (&before.0, &after.0), after.1.saturating_sub(before.1));
+            if keep(sample) == Go::Back {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lets clients make their connections, all of them.
+fn serve(gate: &Gate, herd: &Herd, clients: usize, connections: usize) -> Result<Served, Skip> {
+    let mut clients = Clients::start(gate.address, clients, connections).map_err(refused)?;
+    let pause = Duration::from_millis(1);
+    let begun = Instant::now();
+    while !clients.is_ready() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(pause);
+    }
+    clients.go();
+    while !clients.is_over() {
+        herd.check().map_err(refused)?;
+        if begun.elapsed() > PATIENCE {
+            return Err(Skip("connections were left unaccepted".to_owned()));
+        }
+        std::thread::sleep(pause);
+    }
+    clients.end().map_err(refused)
+}
+
+/// How often the workers went to sleep so far, all together.
+fn sleeps(herd: &Herd) -> Result<u64, Skip> {
+    let mut text = String::new();
+    let of = |pid: &i32| {
+        let task = Task::of(*pid, &mut text);
+        task.map(|task| task.sleeps).ok_or_else(|| Skip("a worker ended by itself".to_owned()))
+    };
+    herd.pids().iter().map(of).sum()
+}
+
+/// The sample of what was served, by the workers' counts before and after.
+fn sample(served: &Served, (before, after): (&[Counts], &[Counts]), sleeps: u64) -> Sample {
+    let times: Vec<f64> = served.times_ns.iter().map(|time| *time as f64).collect();
+    let connections = times.len() as f64;
+    let shares: Vec<u64> = before
+        .iter()
+        .zip(after)
+        .map(|(before, after)| after.accepts.saturating_sub(before.accepts))
+        .collect();
+    let empty = |counts: &[Counts]| counts.iter().map(|one| one.empty).sum::<u64>();
+    let at = |share: f64| quantile(&times, share).unwrap_or(0.0);
+    Sample {
+        value: connections / (served.wall_ns as f64 / 1e9),
+        extra: vec![
+            ("wait_p50_ns", at(0.5)),
+            ("wait_p99_ns", at(0.99)),
+            ("wakes", sleeps as f64 / connections),
+            ("empty", empty(after).saturating_sub(empty(before)) as f64 / connections),
+            ("gini", gini(shares)),
+        ],
+    }
+}
+
+/// Gini's coefficient: half of the mean difference of two shares, over their mean.
+fn gini(mut shares: Vec<u64>) -> f64 {
+    shares.sort_unstable();
+    let (count, sum) = (shares.len() as f64, shares.iter().sum::<u64>() as f64);
+    if sum == 0.0 {
+        return 0.0;
+    }
+    let ranked = (1..).zip(&shares).map(|(rank, share)| f64::from(rank) * *share as f64);
+    (2.0 * ranked.sum::<f64>() / (count * sum) - (count + 1.0) / count).max(0.0)
+}
+
+/// The cases of a strategy with the fewest and the most workers.
+fn ends<'a>(cases: &Cases<'a>, strategy: &str) -> Option<(&'a Case, &'a Case, u64)> {
+    let of = cases.named("strategy", strategy);
+    let workers = of.numbers("workers");
+    let (fewest, most) = (*workers.first()?, *workers.last()?);
+    let at = |number| of.at("workers", number).first();
+    (most >= 4 * fewest).then_some((at(fewest)?, at(most)?, most))
+}
+
+fn accept_share(cases: &Cases<'_>) -> Judgement {
+    // Of several numbers of clients the first counts.
+    let clients = cases.numbers("clients");
+    let cases = clients.first().map_or(cases.clone(), |first| cases.at("clients", *first));
+    let shared = ends(&cases, "epoll");
+    let Some((alone, many, most)) = shared else {
+        return Judgement::inconclusive("it takes epoll with one worker and with four or more");
+    };
+    let better = ["epoll-exclusive", "reuseport", "accept"]
+        .into_iter()
+        .filter_map(|strategy| {
+            let case = cases.named("strategy", strategy).at("workers", most).first()?;
+            Some((strategy, ratio(many, case)?))
+        })
+        .max_by(|a, b| a.1.point.total_cmp(&b.1.point));
+    let (Some(scaled), Some((strategy, gain))) = (ratio(alone, many), better) else {
+        return Judgement::inconclusive(
+            "it takes epoll-exclusive or reuseport with as many workers, and more samples",
+        );
+    };
+    let woken = many.extra.get("wakes").copied().unwrap_or(0.0);
+    let because = format!(
+        "{} workers on one epoll each accept {} times what one does, with {} sleeps a connection; \
+         {strategy} accepts {} times as many as they",
+        digits(most as f64),
+        shown(scaled),
+        digits(woken),
+        shown(gain)
+    );
+    let judgement = if scaled.high < 1.0 && gain.low > 1.0 {
+        Judgement::of(true, because)
+    } else if scaled.low >= 1.0 || gain.high <= 1.0 {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    judgement
+        .with_interval("many_over_one", scaled)
+        .with_interval("better_over_epoll", gain)
+        .with("workers", most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_are_alike_have_no_gini_and_one_that_has_all_the_most() {
+        assert_eq!(gini(vec![5, 5, 5, 5]), 0.0);
+        assert!((gini(vec![0, 0, 0, 9]) - 0.75).abs() < 1e-12);
+        // Half of the mean absolute difference over the mean: (2/4 × 2) / (2 × 2) = 1/4.
+        assert!((gini(vec![1, 3]) - 0.25).abs() < 1e-12);
+        assert_eq!(gini(vec![0, 0]), 0.0);
+        assert_eq!(gini(vec![]), 0.0);
+    }
+
+    #[test]
+    fn a_sample_is_of_what_was_counted_meanwhile() {
+        let served = Served { wall_ns: 1_000_000_000, times_ns: (1..=100).collect() };
+        let counts = |accepts, empty| Counts { wakes: 0, accepts, empty };
+        let before = [counts(10, 5), counts(0, 0)];
+        let after = [counts(60, 5), counts(50, 30)];
+        let found = sample(&served, (&before, &after), 150);
+        let extra = |name| found.extra.iter().find(|(one, _)| *one == name).unwrap().1;
+        assert_eq!(found.value, 100.0);
+        assert_eq!((extra("wakes"), extra("empty"), extra("gini")), (1.5, 0.3, 0.0));
+        assert_eq!(extra("wait_p50_ns"), 50.5);
+    }
+}

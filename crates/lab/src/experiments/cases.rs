@@ -1,0 +1,81 @@
+//! The cases of a sweep: every combination of the axes' values.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use iotomy_record::{AxisValue, SweepAxis};
+
+/// A value of each axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Params(pub(super) BTreeMap<String, AxisValue>);
+
+impl Params {
+    /// The number of an axis that has numbers.
+    ///
+    /// # Panics
+    /// When there is no such axis, or it has names.
+    pub fn number(&self, axis: &str) -> u64 {
+        match self.0.get(axis) {
+            Some(AxisValue::Number(number)) => *number,
+            other => panic!("{axis} is an axis of numbers, not {other:?}"),
+        }
+    }
+
+    /// The name of an axis that has names.
+    ///
+    /// # Panics
+    /// When there is no such axis, or it has numbers.
+    pub fn name(&self, axis: &str) -> &str {
+        match self.0.get(axis) {
+            Some(AxisValue::Name(name)) => name,
+            other => panic!("{axis} is an axis of names, not {other:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Params {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            write!(to, "{}{name} {value}", if at > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Every combination of the axes' values, the last axis fastest.
+pub fn points(axes: &[SweepAxis]) -> Vec<Params> {
+    let mut points = vec![BTreeMap::new()];
+    for axis in axes {
+        let longer = |point: &BTreeMap<String, AxisValue>| {
+            let point = point.clone();
+            axis.values.iter().map(move |value| {
+                let mut point = point.clone();
+                point.insert(axis.name.clone(), value.clone());
+                point
+            })
+        };
+        points = points.iter().flat_map(longer).collect();
+    }
+    points.into_iter().map(Params).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_is_there_once() {
+        let axis = |name: &str, values: &[u64]| SweepAxis {
+            name: name.into(),
+            unit: String::new(),
+            values: values.iter().map(|n| AxisValue::Number(*n)).collect(),
+        };
+        let found: Vec<String> = points(&[axis("a", &[1, 2]), axis("b", &[3, 4])])
+            .iter()
+            .map(Params::to_string)
+            .collect();
+        assert_eq!(found, ["a 1, b 3", "a 1, b 4", "a 2, b 3", "a 2, b 4"]);
+        assert_eq!(points(&[axis("a", &[])]), []);
+        assert_eq!(points(&[]).len(), 1);
+    }
+}

@@ -1,0 +1,166 @@
+//! A listening socket on the loopback, and the processes that wait at it: what `herd` and `accept` share.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
+use iotomy_sys::herd::{Herd, MemberError, Plan, Wait, bind_shared};
+use rustix::event::epoll::EventFlags;
+
+use crate::limits::Skip;
+
+/// Connections that may wait to be accepted, which the kernel cuts to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Only to stop what would hang: a herd on a loaded machine may take some seconds to get ready.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Accepts after which a member with `epoll-exclusive-16` goes to the end of the queue.
+const AGAIN_EVERY: u32 = 16;
+
+/// The ways to wait, by the names axes have.
+pub(super) const WAITS: [(&str, Wait); 9] = [
+    ("accept", Wait::Accept),
+    ("select", Wait::Select),
+    ("poll", Wait::Poll),
+    ("epoll", Wait::Epoll),
+    ("epoll-exclusive", Wait::EpollExclusive),
+    ("epoll-exclusive-16", Wait::EpollExclusiveAgain(AGAIN_EVERY)),
+    ("epoll-oneshot", Wait::EpollOneshot),
+    ("io-uring", Wait::IoUring),
+    ("reuseport", Wait::ReusePort),
+];
+
+/// Whether a way to wait works here.
+pub(super) fn probe(waiter: &str) -> Result<Wait, Skip> {
+    let found = WAITS.iter().find(|(name, _)| *name == waiter);
+    let (_, wait) = found.ok_or_else(|| Skip(format!("there is no waiter {waiter}")))?;
+    if *wait == Wait::IoUring {
+        let herd = Gate::new(*wait)?.herd(1, 0);
+        herd.map_err(|Skip(reason)| Skip(format!("{reason} (iotomy doctor)")))?;
+    }
+    Ok(*wait)
+}
+
+/// A socket to wait at.
+pub(super) struct Gate {
+    wait: Wait,
+    socket: OwnedFd,
+    epoll: OwnedFd,
+    pub(super) address: SocketAddr,
+}
+
+pub(super) fn refused(error: MemberError) -> Skip {
+    Skip::refused(error.call, error.source)
+}
+
+impl Gate {
+    /// One on a port that nobody has.
+    pub(super) fn new(wait: Wait) -> Result<Self, Skip> {
+        let epoll = epoll_create1().map_err(|e| Skip::refused("epoll_create1", e))?;
+        if wait == Wait::ReusePort {
+            let (socket, address) = bind_shared().map_err(|e| Skip::refused("bind", e))?;
+            return Ok(Self { wait, socket, epoll, address });
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| Skip::refused("bind", e))?;
+        let address = listener.local_addr().map_err(|e| Skip::refused("getsockname", e))?;
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| Skip::refused("listen", e))?;
+        let set = listener.set_nonblocking(wait != Wait::Accept);
+        set.map_err(|e| Skip::refused("ioctl FIONBIO", e))?;
+        if wait == Wait::EpollOneshot {
+            let events = (EventFlags::IN | EventFlags::ONESHOT).bits();
+            let event = EpollEvent { events, data: 0 };
+            epoll_ctl(epoll.as_fd(), Change::Add, listener.as_raw_fd(), event)
+                .map_err(|e| Skip::refused("epoll_ctl", e))?;
+        }
+        Ok(Self { wait, socket: listener.into(), epoll, address })
+    }
+
+    /// Processes that wait there, once each has made its preparations.
+    pub(super) fn herd(&self, members: usize, duplicates: u32) -> Result<Herd, Skip> {
+        let plan = Plan {
+            listener: self.socket.as_fd(),
+            address: self.address,
+            epoll: (self.wait == Wait::EpollOneshot).then(|| self.epoll.as_fd()),
+            wait: self.wait,
+            members,
+            duplicates,
+        };
+        let herd = Herd::start(&plan).map_err(refused)?;
+        let begun = Instant::now();
+        while !herd.is_ready().map_err(refused)? {
+            if begun.elapsed() > PATIENCE {
+                return Err(Skip("the processes did not get ready".to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(herd)
+    }
+}
+
+/// What the kernel says of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) is_asleep: bool,
+    /// How often it went to sleep.
+    pub(super) sleeps: u64,
+}
+
+impl Task {
+    /// Looks at a process; `None` when there is none.
+    pub(super) fn of(pid: i32, text: &mut String) -> Option<Self> {
+        text.clear();
+        File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(text).ok()?;
+        Self::read(text)
+    }
+
+    fn read(status: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let at = status.find(name)? + name.len();
+            Some(status[at..].lines().next()?.trim())
+        };
+        Some(Self {
+            is_asleep: field("\nState:")?.starts_with('S'),
+            sleeps: field("\nvoluntary_ctxt_switches:")?.parse().ok()?,
+        })
+    }
+}
+
+/// How long processes have waited for a CPU so far, all together, in ns; `None` where the kernel does
+/// not count it, or one is gone.
+pub(super) fn queued_ns(pids: &[i32]) -> Option<u64> {
+    let of = |pid: &i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    pids.iter().map(of).sum()
+}
+
+/// The load average of a minute.
+pub(super) fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_read_as_the_kernel_writes_it() {
+        let status = "Name:\ta\nState:\tS (sleeping)\nThreads:\t1\nvoluntary_ctxt_switches:\t17\n\
+                      nonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(Task::read(status), Some(Task { is_asleep: true, sleeps: 17 }));
+        let running = status.replace("S (sleeping)", "R (running)");
+        assert!(!Task::read(&running).unwrap().is_asleep);
+        assert_eq!(Task::read("State:\tS"), None);
+        let me = Task::of(std::process::id().cast_signed(), &mut String::new()).unwrap();
+        assert!(me.sleeps < 1 << 40);
+        assert!(load().unwrap() >= 0.0);
+        assert_eq!(queued_ns(&[]), Some(0));
+        assert_eq!(queued_ns(&[-1]), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! JSON to [`Sweep`] and back.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::RecordError;
+use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
+use crate::{Case, Sweep};
+
+/// Reads a sweep from the bytes of a JSON record.
+///
+/// # Errors
+/// When they are not a whole `iotomy.sweep/1`; the error names the place.
+pub fn parse_sweep(bytes: &[u8]) -> Result<Sweep, RecordError> {
+    parse(bytes)
+}
+
+/// Writes a sweep as a JSON record, a line a case and a claim, as [`super::write_trace`] does.
+///
+/// # Errors
+/// What `to` says.
+pub fn write_sweep(sweep: &Sweep, to: &mut dyn io::Write) -> io::Result<()> {
+    write(sweep, to)
+}
+
+impl Stored for Sweep {
+    const SCHEMA: &'static str = Self::SCHEMA;
+    const WANTED: &'static str = "a sweep; `iotomy lab run --json` makes one";
+
+    fn check(&self) -> Result<(), RecordError> {
+        check_schema::<Self>(&self.schema)?;
+        check_time("started", &self.started)?;
+        check_once("axes", self.axes.iter().map(|axis| &axis.name))?;
+        check_once("claims", self.claims.iter().map(|claim| &claim.id))?;
+        let mut met = BTreeSet::new();
+        for (at, case) in self.cases.iter().enumerate() {
+            self.check_params(at, case)?;
+            self.check_figures(at, case)?;
+            if !met.insert(&case.params) {
+                let what = "there is another case of these values".to_owned();
+                return Err(wrong(format!("cases[{at}].params"), what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sweep {
+    fn check_params(&self, at: usize, case: &Case) -> Result<(), RecordError> {
+        let path = || format!("cases[{at}].params");
+        for (name, value) in &case.params {
+            let axis = self.axes.iter().find(|axis| axis.name == *name);
+            let Some(axis) = axis else {
+                return Err(wrong(path(), format!("\"{}\" is no axis", quoted(name))));
+            };
+            if !axis.values.contains(value) {
+                let (name, value) = (quoted(name), quoted(&value.to_string()));
+                return Err(wrong(path(), format!("{value} is no value of the axis \"{name}\"")));
+            }
+        }
+        match self.axes.iter().find(|axis| !case.params.contains_key(&axis.name)) {
+            None => Ok(()),
+            Some(axis) => {
+                Err(wrong(path(), format!("there is no value of the axis \"{}\"", axis.name)))
+            }
+        }
+    }
+
+    fn check_figures(&self, at: usize, case: &Case) -> Result<(), RecordError> {
+        let path = |field: &str| format!("cases[{at}].{field}");
+        let is_measured = !case.samples.is_empty();
+        if is_measured && case.skipped.is_some() {
+            return Err(wrong(path("skipped"), "a skipped case has no samples".to_owned()));
+        }
+        if !is_measured && case.skipped.is_none() && !self.run.is_partial {
+            let what = "a case has samples, or says why it was skipped";
+            return Err(wrong(path("samples"), what.to_owned()));
+        }
+        let figures = [("median", case.median), ("mean", case.mean), ("stddev", case.stddev)];
+        for (field, figure) in figures {
+            if figure.is_some() != is_measured {
+                return Err(wrong(path(field), "there is one where there are samples".to_owned()));
+            }
+            finite(|| path(field), figure)?;
+        }
+        if let Some([low, high]) = case.ci95
+            && low > high
+        {
+            return Err(wrong(path("ci95"), format!("{low} is above {high}")));
+        }
+        finite(|| path("ci95"), case.ci95.into_iter().flatten())?;
+        finite(|| path("min"), case.min)?;
+        finite(|| path("samples"), case.samples.iter().copied())?;
+        finite(|| path("extra"), case.extra.values().copied())?;
+        finite(|| path("extra_samples"), case.extra_samples.values().flatten().copied())
+    }
+}
+
+/// Whether no name is empty or stands twice.
+fn check_once<'a>(path: &str, names: impl Iterator<Item = &'a String>) -> Result<(), RecordError> {
+    let mut met = BTreeSet::new();
+    for (at, name) in names.enumerate() {
+        if name.is_empty() {
+            return Err(wrong(format!("{path}[{at}]"), "expected a name".to_owned()));
+        }
+        if !met.insert(name) {
+            return Err(wrong(
+                format!("{path}[{at}]"),
+                format!("\"{}\" stands twice", quoted(name)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn finite(
+    path: impl FnOnce() -> String,
+    numbers: impl IntoIterator<Item = f64>,
+) -> Result<(), RecordError> {
+    match numbers.into_iter().find(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(number) => Err(wrong(path(), format!("{number} is no measurement"))),
+    }
+}
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

@@ -1,0 +1,209 @@
+//! `iotomy.sweep/1`: an experiment swept over its axes, and what it says of the claims it was made for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Machine;
+use crate::store::unique_keys;
+
+/// An experiment's cases and claims.
+///
+/// A case that was measured has samples and their figures, one that was not has neither but a reason:
+/// a reader never meets a 0 that stands for "not known". Only a run that was interrupted
+/// ([`SweepRun::is_partial`]) may have cases with neither.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// [`Sweep::SCHEMA`].
+    pub schema: String,
+    /// When the run began, RFC 3339.
+    pub started: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The experiment's name.
+    pub experiment: String,
+    /// What was varied, in the order of the experiment.
+    pub axes: Vec<SweepAxis>,
+    /// Every combination of the axes' values that makes sense.
+    pub cases: Vec<Case>,
+    /// What the cases say of the experiment's claims.
+    pub claims: Vec<Claim>,
+    /// What the experiment says of itself.
+    #[serde(default)]
+    pub about: About,
+    /// How it was run.
+    #[serde(default)]
+    pub run: SweepRun,
+}
+
+impl Sweep {
+    /// The record's kind and version.
+    pub const SCHEMA: &'static str = "iotomy.sweep/1";
+}
+
+/// What was varied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepAxis {
+    /// Its name, as `-L` takes it.
+    pub name: String,
+    /// The unit of its numbers; empty for counts and names.
+    pub unit: String,
+    /// In the order they are shown.
+    pub values: Vec<AxisValue>,
+}
+
+/// A value of an axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// A count or size.
+    Number(u64),
+    /// A name.
+    Name(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(to, "{number}"),
+            Self::Name(name) => to.write_str(name),
+        }
+    }
+}
+
+/// One combination of values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// A value of each axis.
+    #[serde(deserialize_with = "unique_keys")]
+    pub params: BTreeMap<String, AxisValue>,
+    /// What was measured.
+    pub metric: String,
+    /// In what: `ns`, `bytes`, `1/s`; empty for a count.
+    pub unit: String,
+    /// Every measurement, in the order they were made.
+    pub samples: Vec<f64>,
+    /// Of the samples; `None` without any, as the figures below.
+    pub median: Option<f64>,
+    /// Of the samples.
+    pub mean: Option<f64>,
+    /// Of the samples.
+    pub stddev: Option<f64>,
+    /// Of the median; `None` also with too few samples.
+    pub ci95: Option<[f64; 2]>,
+    /// The figures of what was measured besides.
+    #[serde(deserialize_with = "unique_keys")]
+    pub extra: BTreeMap<String, f64>,
+    /// Why it was not measured.
+    pub skipped: Option<String>,
+    /// The least sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// What was measured besides with each sample, for those of [`Case::extra`] that were.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique_keys")]
+    pub extra_samples: BTreeMap<String, Vec<f64>>,
+    /// What went wrong after it had been measured in part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What the cases say of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Registered id.
+    pub id: String,
+    /// The number of the article it is from.
+    pub source: String,
+    /// The claim, in a sentence.
+    pub text: String,
+    /// Whether it is so on this machine.
+    pub verdict: ClaimVerdict,
+    /// The numbers it rests on.
+    #[serde(deserialize_with = "unique_keys")]
+    pub evidence: BTreeMap<String, serde_json::Value>,
+    /// Why it was judged so, in a sentence with the numbers.
+    #[serde(default)]
+    pub because: String,
+}
+
+/// Whether a claim is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimVerdict {
+    /// It is.
+    Holds,
+    /// It is not.
+    Fails,
+    /// The numbers do not tell.
+    Inconclusive,
+}
+
+impl ClaimVerdict {
+    /// The word the record has.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// What an experiment says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct About {
+    /// What it is, in a line.
+    pub summary: String,
+    /// What is expected.
+    pub hypothesis: String,
+    /// What would refute it.
+    pub refuted_by: String,
+    /// What is kept the same, or taken off.
+    pub controls: Vec<String>,
+    /// What is measured besides the metric.
+    pub extras: Vec<Extra>,
+    /// The axis charts and tables go along; empty for the last one.
+    pub along: String,
+    /// The axis that is a line of a chart and a column of a table each; empty for the first one.
+    pub lines: String,
+}
+
+/// What is measured besides the metric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extra {
+    /// Its key in [`Case::extra`].
+    pub name: String,
+    /// In what; empty for a count.
+    pub unit: String,
+    /// What it is, in a few words.
+    pub summary: String,
+}
+
+/// How an experiment was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct SweepRun {
+    /// Which values the axes had that none were given for: `quick`, `default` or `full`.
+    pub size: String,
+    /// What the order of the cases was made from.
+    pub seed: u64,
+    /// The most it was to take; `None` without end.
+    pub max_time_ns: Option<u64>,
+    /// What it took.
+    pub wall_ns: u64,
+    /// How often the cases were gone through.
+    pub rounds: u64,
+    /// Cases whose interval was not tight yet when the time was up.
+    pub loose: u64,
+    /// Whether it was interrupted, and this is what there was by then.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_partial: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(is_so: &bool) -> bool {
+    !is_so
+}

@@ -1,0 +1,152 @@
+//! A [`Sweep`] as text: the claims first, which are the answer, then the figures with their error
+//! bars, a chart, what was measured besides, and what was skipped.
+
+mod claims;
+mod details;
+mod grid;
+mod plot;
+mod scale;
+
+use std::collections::BTreeMap;
+
+use iotomy_record::{AxisValue, Sweep, SweepAxis};
+
+use crate::Style;
+use crate::numbers::{bytes, counted, duration, thousands};
+use crate::page::{Ink, Page};
+
+use grid::Grid;
+
+/// Columns a name of a record may take in a table's head or row.
+const NAME: usize = 18;
+
+/// Most cases that are listed as skipped.
+const SKIPPED: usize = 40;
+
+/// The record as the text a terminal shows, ending in a line break. Any record renders, a hostile one
+/// included.
+pub fn sweep(record: &Sweep, style: &Style) -> String {
+    let mut page = Page::new(style);
+    headline(&mut page, record);
+    claims::print(&mut page, record);
+    for grid in Grid::all(record) {
+        grid.print(&mut page, record);
+        plot::print(&mut page, &grid);
+    }
+    details::print(&mut page, record);
+    skipped(&mut page, record);
+    how(&mut page, record);
+    page.finish()
+}
+
+fn headline(page: &mut Page<'_>, record: &Sweep) {
+    let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
+    let without = record.cases.iter().filter(|case| case.skipped.is_some()).count();
+    let mut parts = vec![counted(measured as u128, "case", "cases")];
+    if without > 0 {
+        parts.push(format!("{} skipped", thousands(without as u128)));
+    }
+    if record.run.loose > 0 {
+        parts.push(format!("{} with wide intervals", thousands(record.run.loose.into())));
+    }
+    if record.run.wall_ns > 0 {
+        parts.push(duration(record.run.wall_ns as f64));
+    }
+    if record.run.is_partial {
+        parts.push("interrupted".to_owned());
+    }
+    let name = page.name(&record.experiment, 40);
+    let summary = page.sentence(&record.about.summary);
+    let lead = [(Ink::Bold, name.as_str()), (Ink::Plain, " · ")];
+    page.wrapped(&lead, Ink::Plain, &summary);
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &parts.join(" · "));
+}
+
+fn skipped(page: &mut Page<'_>, record: &Sweep) {
+    let cases: Vec<_> = record.cases.iter().filter(|case| case.skipped.is_some()).collect();
+    let noted = record.cases.iter().filter(|case| case.note.is_some());
+    if !cases.is_empty() {
+        page.blank();
+        page.line(&[(Ink::Bold, "skipped")]);
+    }
+    // Cases with one reason stand together: there may be many.
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for case in &cases {
+        let reason = case.skipped.as_deref().unwrap_or_default();
+        let label = label(page, record, &case.params);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, labels)) => labels.push(label),
+            None => reasons.push((reason, vec![label])),
+        }
+    }
+    let hidden = reasons.len().saturating_sub(SKIPPED);
+    for (reason, labels) in reasons.iter().take(SKIPPED) {
+        let more = labels.len().saturating_sub(3);
+        let mut lead = labels.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            lead += &format!("; {} more", thousands(more as u128));
+        }
+        let text = format!("{lead}: {}", page.sentence(reason));
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &text);
+    }
+    if hidden > 0 {
+        page.line(&[(Ink::Dim, &format!("  {} more reasons", thousands(hidden as u128)))]);
+    }
+    for case in noted.take(SKIPPED) {
+        let label = label(page, record, &case.params);
+        let note = page.sentence(case.note.as_deref().unwrap_or_default());
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &format!("{label}: {note}"));
+    }
+}
+
+/// What it takes to run it again, and what was kept the same.
+fn how(page: &mut Page<'_>, record: &Sweep) {
+    let mut parts = vec![page.name(&record.machine.kernel, 60)];
+    if !record.machine.cpu.is_empty() {
+        parts.push(format!("{} x {}", record.machine.cpus, page.name(&record.machine.cpu, 60)));
+    }
+    if record.run.rounds > 0 {
+        parts.push(counted(record.run.rounds.into(), "round", "rounds"));
+        parts.push(format!("seed {}", record.run.seed));
+    }
+    parts.retain(|part| !part.is_empty());
+    page.blank();
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
+    for control in &record.about.controls {
+        let text = page.sentence(control);
+        page.wrapped(&[(Ink::Dim, "  - ")], Ink::Dim, &text);
+    }
+}
+
+/// A value as tables and lists show it.
+fn value(page: &Page<'_>, axis: &SweepAxis, value: &AxisValue) -> String {
+    match value {
+        AxisValue::Number(number) if axis.unit == "bytes" => bytes((*number).into()),
+        AxisValue::Number(number) => thousands((*number).into()),
+        AxisValue::Name(name) => page.name(name, NAME),
+    }
+}
+
+/// The values of a case alone, of the axes that have several.
+fn values(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) -> String {
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
+    let shown = several.filter_map(|axis| Some(value(page, axis, params.get(&axis.name)?)));
+    shown.collect::<Vec<String>>().join(", ")
+}
+
+/// The values of a case, of the axes that have several.
+fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) -> String {
+    let part = |axis: &SweepAxis| {
+        let shown = value(page, axis, params.get(&axis.name)?);
+        Some(match params.get(&axis.name)? {
+            AxisValue::Name(_) => shown,
+            AxisValue::Number(_) => format!("{} {shown}", page.name(&axis.name, NAME)),
+        })
+    };
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
+    let parts: Vec<String> = several.filter_map(part).collect();
+    if parts.is_empty() { "the case".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;

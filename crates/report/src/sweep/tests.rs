@@ -1,0 +1,205 @@
+use std::collections::BTreeMap;
+
+use iotomy_record::{About, Case, Claim, ClaimVerdict, Extra, Machine, SweepRun, arbitrary};
+use proptest::prelude::*;
+
+use super::*;
+use crate::page::columns;
+
+fn params(waiter: &str, processes: u64) -> BTreeMap<String, AxisValue> {
+    [
+        ("waiter".to_owned(), AxisValue::Name(waiter.to_owned())),
+        ("processes".to_owned(), AxisValue::Number(processes)),
+        ("duplicates".to_owned(), AxisValue::Number(0)),
+    ]
+    .into()
+}
+
+fn case(waiter: &str, processes: u64, median: f64, woken: f64) -> Case {
+    Case {
+        params: params(waiter, processes),
+        metric: "time of connect()".into(),
+        unit: "ns".into(),
+        samples: vec![median * 0.9, median, median * 1.3],
+        median: Some(median),
+        mean: Some(median * 1.07),
+        stddev: Some(median * 0.2),
+        ci95: Some([median * 0.9, median * 1.2]),
+        extra: [("woken".to_owned(), woken), ("quiet_ns".to_owned(), 3.0 * median)].into(),
+        skipped: None,
+        min: Some(median * 0.9),
+        extra_samples: BTreeMap::new(),
+        note: None,
+    }
+}
+
+fn without(case: Case, reason: &str) -> Case {
+    Case {
+        samples: Vec::new(),
+        median: None,
+        mean: None,
+        stddev: None,
+        ci95: None,
+        min: None,
+        extra: BTreeMap::new(),
+        skipped: Some(reason.to_owned()),
+        ..case
+    }
+}
+
+fn claim(id: &str, verdict: ClaimVerdict, because: &str) -> Claim {
+    Claim {
+        id: id.into(),
+        source: "002".into(),
+        text: "connect() to a listener shared by N sleeping processes takes time linear in N"
+            .into(),
+        verdict,
+        evidence: BTreeMap::new(),
+        because: because.into(),
+    }
+}
+
+fn record() -> Sweep {
+    let numbers = [1, 64, 1_024, 4_096];
+    let mut cases: Vec<Case> = numbers
+        .iter()
+        .flat_map(|n| {
+            let of = *n as f64;
+            [
+                case("select", *n, 48_000.0 + 2_050.0 * of, of),
+                case("epoll-exclusive", *n, 50_000.0 + of, 1.02),
+            ]
+        })
+        .collect();
+    let reason = "needs 16384 processes, and 9000 are free: kernel.pid_max is 10000";
+    cases.push(without(case("select", 16_384, 1.0, 1.0), reason));
+    cases.push(without(case("epoll-exclusive", 16_384, 1.0, 1.0), reason));
+    cases[3].note = Some("a process ended by itself".into());
+    let axis = |name: &str, values: Vec<AxisValue>| SweepAxis {
+        name: name.into(),
+        unit: String::new(),
+        values,
+    };
+    let names = ["select", "epoll-exclusive"].map(|name| AxisValue::Name(name.into()));
+    let numbers = [1, 64, 1_024, 4_096, 16_384].map(AxisValue::Number);
+    let extra = |name: &str, unit: &str, summary: &str| Extra {
+        name: name.into(),
+        unit: unit.into(),
+        summary: summary.into(),
+    };
+    Sweep {
+        schema: Sweep::SCHEMA.into(),
+        started: "2025-03-01T10:20:30Z".into(),
+        machine: Machine {
+            kernel: "Linux 6.1.0 x86_64".into(),
+            cpu: "Example CPU @ 3 GHz".into(),
+            cpus: 8,
+            ..Machine::default()
+        },
+        experiment: "herd".into(),
+        axes: vec![
+            axis("waiter", names.into()),
+            axis("processes", numbers.into()),
+            axis("duplicates", vec![AxisValue::Number(0)]),
+        ],
+        cases,
+        claims: vec![
+            claim("herd-linear", ClaimVerdict::Holds, "connect() = 48 µs + 2.05 µs × N (R² 0.998)"),
+            claim("herd-load", ClaimVerdict::Fails, "it rose to 0.5"),
+            claim("herd-dups", ClaimVerdict::Inconclusive, "it takes duplicates"),
+        ],
+        about: About {
+            summary: "connect() to a listener shared by N sleeping processes".into(),
+            hypothesis: "it grows".into(),
+            refuted_by: "it does not".into(),
+            controls: vec!["on the loopback only".into()],
+            extras: vec![
+                extra("woken", "", "processes woken by a connection"),
+                extra("quiet_ns", "ns", "until all of them slept again"),
+            ],
+            along: "processes".into(),
+            lines: "waiter".into(),
+        },
+        run: SweepRun {
+            size: "default".into(),
+            seed: 7,
+            wall_ns: 62_300_000_000,
+            rounds: 3,
+            loose: 2,
+            ..SweepRun::default()
+        },
+    }
+}
+
+fn text(record: &Sweep) -> String {
+    sweep(record, &Style::default())
+}
+
+#[test]
+fn a_herd() {
+    insta::assert_snapshot!(text(&record()));
+}
+
+#[test]
+fn narrow_and_ascii() {
+    let style = Style { width: 60, unicode: false, ..Style::default() };
+    insta::assert_snapshot!(sweep(&record(), &style));
+}
+
+#[test]
+fn names_along_have_a_table_and_no_chart() {
+    let mut record = record();
+    record.about.along = "waiter".into();
+    record.about.lines = "processes".into();
+    record.claims.clear();
+    record.run.is_partial = true;
+    insta::assert_snapshot!(text(&record));
+}
+
+#[test]
+fn nothing_at_all() {
+    let empty = Sweep {
+        cases: Vec::new(),
+        axes: Vec::new(),
+        claims: Vec::new(),
+        about: About::default(),
+        machine: Machine::default(),
+        run: SweepRun::default(),
+        ..record()
+    };
+    assert_eq!(text(&empty), "herd ·\n  0 cases\n\n\n");
+}
+
+#[test]
+fn a_saved_record_renders_as_the_one_that_was_saved() {
+    let mut bytes = Vec::new();
+    iotomy_record::store::write_sweep(&record(), &mut bytes).unwrap();
+    let loaded = iotomy_record::store::parse_sweep(&bytes).unwrap();
+    assert_eq!(text(&loaded), text(&record()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_record_renders_within_its_width(
+        record in arbitrary::sweep(), width in 0usize..200, unicode: bool,
+    ) {
+        let text = sweep(&record, &Style { color: false, unicode, width });
+        prop_assert!(unicode || text.is_ascii());
+        for line in text.lines() {
+            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            prop_assert!(columns(line) <= width.max(20), "{line:?}");
+            prop_assert!(!line.ends_with(' '), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_else(record in arbitrary::sweep()) {
+        let coloured = sweep(&record, &Style { color: true, ..Style::default() });
+        let plain = coloured.split('\x1b').enumerate().map(|(i, part)| {
+            if i == 0 { part } else { part.split_once('m').unwrap().1 }
+        });
+        prop_assert_eq!(plain.collect::<String>(), text(&record));
+    }
+}

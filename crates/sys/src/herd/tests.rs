@@ -1,0 +1,147 @@
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use super::*;
+use crate::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
+
+const ALL: [Wait; 9] = [
+    Wait::Accept,
+    Wait::Select,
+    Wait::Poll,
+    Wait::Epoll,
+    Wait::EpollExclusive,
+    Wait::EpollExclusiveAgain(2),
+    Wait::EpollOneshot,
+    Wait::IoUring,
+    Wait::ReusePort,
+];
+
+/// Waits for a condition; without an end, a defect would hang the suite.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..60_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// A herd of `members`, once they are ready, or why there is none.
+fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
+    let listener = match wait {
+        // Only bound: the members listen.
+        Wait::ReusePort => None,
+        _ => Some(TcpListener::bind("127.0.0.1:0").unwrap()),
+    };
+    let bound = bind_shared().unwrap();
+    let address = match &listener {
+        Some(listener) => listener.local_addr().unwrap(),
+        None => bound.1,
+    };
+    if let Some(listener) = &listener {
+        listener.set_nonblocking(wait != Wait::Accept).unwrap();
+    }
+    let epoll = epoll_create1().unwrap();
+    if let Some(listener) = &listener {
+        let events = (libc::EPOLLIN | libc::EPOLLONESHOT).cast_unsigned();
+        let event = EpollEvent { events, data: 0 };
+        epoll_ctl(epoll.as_fd(), Change::Add, listener.as_raw_fd(), event).unwrap();
+    }
+    let plan = Plan {
+        listener: listener.as_ref().map_or(bound.0.as_fd(), |listener| listener.as_fd()),
+        address,
+        epoll: (wait == Wait::EpollOneshot).then_some(epoll.as_fd()),
+        wait,
+        members,
+        duplicates: if wait == Wait::ReusePort { 0 } else { 3 },
+    };
+    let herd = Herd::start(&plan)?;
+    for _ in 0..60_000 {
+        if herd.is_ready()? {
+            return Ok((herd, address));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("waited in vain until the herd was ready");
+}
+
+#[test]
+fn every_way_to_wait_serves_every_connection_once() {
+    for wait in ALL {
+        let (herd, address) = match herd(wait, 5) {
+            Ok(made) => made,
+            Err(MemberError { call: "io_uring_setup", source }) => {
+                println!("skipped: {wait:?}: io_uring_setup: {source}");
+                continue;
+            }
+            Err(error) => panic!("{wait:?}: {error:?}"),
+        };
+        for connection in 1..=11u64 {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // Only to stop a test that hangs.
+            stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+            // The end of the connection is that of the one that accepted it.
+            let end = io::Read::read(&mut stream, &mut [0]);
+            assert_eq!(end.unwrap_or_else(|e| panic!("{wait:?}: {e}, {:?}", herd.check())), 0);
+            let accepts = || herd.counts().iter().map(|one| one.accepts).sum::<u64>();
+            until("it has been counted", || accepts() == connection);
+        }
+        herd.check().unwrap();
+        let wakes: u64 = herd.counts().iter().map(|one| one.wakes).sum();
+        assert!(wakes >= 10, "{wait:?}: {wakes}");
+    }
+}
+
+#[test]
+fn a_herd_that_is_dropped_is_gone() {
+    let (herd, _) = herd(Wait::Epoll, 20).unwrap();
+    let pids = herd.pids().to_vec();
+    assert_eq!(pids.len(), 20);
+    drop(herd);
+    for pid in pids {
+        // SAFETY: takes plain integers; signal 0 only asks.
+        assert_eq!(unsafe { libc::kill(pid, 0) }, -1);
+    }
+}
+
+#[test]
+fn what_a_member_could_not_do_is_told() {
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let plan = Plan {
+        listener: file.as_fd(),
+        address: "127.0.0.1:1".parse().unwrap(),
+        epoll: None,
+        wait: Wait::Accept,
+        members: 2,
+        duplicates: 0,
+    };
+    let herd = Herd::start(&plan).unwrap();
+    until("a member has failed", || herd.check().is_err());
+    let error = herd.is_ready().unwrap_err();
+    assert_eq!((error.call, error.source.raw_os_error()), ("accept4", Some(libc::ENOTSOCK)));
+}
+
+#[test]
+fn clients_tell_how_long_each_connection_took() {
+    let (herd, address) = herd(Wait::Poll, 2).unwrap();
+    let mut clients = Clients::start(address, 3, 7).unwrap();
+    until("the clients are ready", || clients.is_ready());
+    assert_eq!(clients.served(), 0);
+    clients.go();
+    until("the clients are over", || clients.is_over());
+    assert_eq!(clients.served(), 21);
+    let served = clients.end().unwrap();
+    assert_eq!(served.times_ns.len(), 21);
+    assert!(served.times_ns.iter().all(|time| (1..=served.wall_ns).contains(time)), "{served:?}");
+    until("all are counted", || herd.counts().iter().map(|one| one.accepts).sum::<u64>() == 21);
+}
+
+#[test]
+fn clients_that_find_nobody_say_so() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut clients = Clients::start(address, 1, 2).unwrap();
+    clients.go();
+    let error = clients.end().unwrap_err();
+    assert_eq!(error.source.raw_os_error(), Some(libc::ECONNREFUSED));
+}
