@@ -7,7 +7,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	benches/src/wait/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-copy bench-wait test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-copy bench-race bench-wait test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -45,6 +45,13 @@ bench-copy: build
 	@scripts/setup-uutils $(TARGET)/peers
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-copy --iotomy $(IOTOMY) --uutils $(TARGET)/peers/bin/coreutils $(ARGS)
+
+# How often `iotomy race` and hyperfine are wrong about a command against itself, and how soon they
+# find a difference; some ten minutes. ARGS="--quick" is over in half a minute and keeps nothing.
+bench-race: build
+	@scripts/setup bench
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-race --iotomy $(IOTOMY) $(ARGS)
 
 # What the epoll waiter costs beside a bare loop, libevent and libuv; some two minutes.
 bench-wait:

@@ -8,7 +8,7 @@ use iotomy_record::{Machine, store::OutputFile};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::stats::{estimate, mean_and_stddev};
+use crate::stats::estimate;
 
 /// A run of a bench.
 #[derive(Debug, Serialize)]
@@ -93,8 +93,20 @@ impl Sweep {
     /// # Errors
     /// When it cannot be written whole.
     pub fn write(&self, path: &Path) -> Result<()> {
+        self.write_as(path, serde_json::to_vec_pretty(self))
+    }
+
+    /// Writes it to `path` on one line, which is less than half as long where samples are many.
+    ///
+    /// # Errors
+    /// When it cannot be written whole.
+    pub fn write_on_one_line(&self, path: &Path) -> Result<()> {
+        self.write_as(path, serde_json::to_vec(self))
+    }
+
+    fn write_as(&self, path: &Path, raw: serde_json::Result<Vec<u8>>) -> Result<()> {
         let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let mut raw = serde_json::to_vec_pretty(self).context("cannot write the record")?;
+        let mut raw = raw.context("cannot write the record")?;
         raw.push(b'\n');
         OutputFile::write(path, &here, &raw)?;
         Ok(())
@@ -109,7 +121,7 @@ impl Case {
         unit: &'static str,
         samples: &[f64],
     ) -> Self {
-        let (mean, stddev) = mean_and_stddev(samples);
+        let all = iotomy_stats::Summary::of(samples);
         let found = estimate(samples);
         Self {
             params: params.iter().map(|(axis, value)| (*axis, (*value).into())).collect(),
@@ -117,8 +129,8 @@ impl Case {
             unit,
             samples: samples.to_vec(),
             median: found.map_or(0.0, |found| found.median),
-            mean,
-            stddev,
+            mean: all.map_or(0.0, |all| all.mean),
+            stddev: all.map_or(0.0, |all| all.stddev),
             ci95: found.map_or([0.0; 2], |found| [found.low, found.high]),
             extra: BTreeMap::new(),
             skipped: None,

@@ -1,5 +1,7 @@
 //! The command: parses, runs a verb, maps errors to exit codes.
 
+#![cfg_attr(not(test), no_main)]
+
 mod cli;
 mod screen;
 mod verbs;
@@ -14,7 +16,11 @@ use crate::cli::{Cli, Verb};
 /// Something could not be run.
 const COULD_NOT_RUN: u8 = 2;
 
-fn main() -> ExitCode {
+#[cfg(not(test))]
+iotomy_sys::main!(run);
+
+#[cfg_attr(test, expect(dead_code, reason = "tests have a `main` of their own"))]
+fn run() -> ExitCode {
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -21,7 +21,7 @@ pub(crate) enum Color {
 }
 
 /// How reports look; every verb that prints one has these.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct Looks {
     /// When to colour the report
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]

@@ -7,13 +7,45 @@ mod support;
 use std::fs;
 
 use iotomy_record::{Metric, TermKind};
-use support::races::{Raced, raced, racing, term};
-use support::{bpf, has};
+use support::races::{Raced, raced, racing, sleeper, term};
+use support::{bare, bpf, has, skip};
 
 /// dd that reads `count` blocks of 1 MiB of the zero device, which takes tens of µs each, and writes
 /// them to the null device, which takes no time.
 fn dd(count: u32) -> String {
     format!("dd if=/dev/zero of=/dev/null bs=1M count={count} status=none")
+}
+
+/// The wall time is that of the timed runs, which nobody watched: what the calls are said to take in
+/// the traced run has to fit it. A millisecond a call is far above what other work of the machine
+/// adds to one, as long as who sleeps runs at once when it wakes: for that it has a real-time
+/// priority.
+#[test]
+fn a_thousand_more_calls_have_nine_tenths_of_the_untraced_wall_time() {
+    if !bpf() || !has("chrt") {
+        return;
+    }
+    if !bare("chrt", &["-f", "1", "true"]).status().unwrap().success() {
+        return skip("no real-time priority is to be had here");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, times) in [("few", 10), ("many", 1_010)] {
+        sleeper(folder.path(), name, times, 1_000_000);
+    }
+    let options = ["-w", "0", "-r", "3", "chrt -f 1 ./few", "chrt -f 1 ./many"];
+    let output = racing(&folder, &options).output().unwrap();
+    let race = Raced { output, folder }.record();
+    let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
+    let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
+    assert_eq!(wall.delta_ns, b - a);
+    assert!(wall.delta_ns >= 1_000_000_000, "{wall:#?}");
+    let mine: Vec<_> = wall.terms.iter().filter(|term| term.name == "nanosleep").collect();
+    let calls = mine.iter().find(|term| term.kind == TermKind::Syscall).unwrap();
+    assert_eq!((calls.calls_base, calls.calls_other), (10, 1_010));
+    let mine: i64 = mine.iter().map(|term| term.delta_ns).sum();
+    assert!(mine * 10 >= wall.delta_ns * 9, "{wall:#?}");
+    let terms: i64 = wall.terms.iter().map(|term| term.delta_ns).sum();
+    assert_eq!(terms + wall.residual_ns, wall.delta_ns);
 }
 
 #[test]

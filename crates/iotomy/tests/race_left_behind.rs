@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -54,16 +55,98 @@ fn an_interrupt_ends_everything_and_cleans_up() {
     }
 }
 
+/// A process that has left its group, its session and its parent, as daemons do, and the endless
+/// command that made it.
+const DAEMON: &str = "setsid sh -c 'sh -c \"echo \\$\\$ >> pids; exec sleep 1000\" &'; \
+                      echo $$ >> pids; sleep 1000; true";
+
+/// The process that does the work of `iotomy race`: the only child of the one that was started.
+fn worker(race: &Child) -> u32 {
+    let id = race.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    children.trim().parse().unwrap()
+}
+
 #[test]
 fn a_kill_of_iotomy_ends_everything() {
+    for script in [FAMILY, DAEMON] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut race = start(&folder, &["--no-trace", "--cleanup", "echo x > cleaned", script]);
+        let mut family = pids(folder.path(), if script == FAMILY { 3 } else { 2 });
+        family.push(worker(&race));
+        race.kill().unwrap();
+        race.wait().unwrap();
+        family.into_iter().for_each(until_ended);
+        // The process that raced was not killed, and has done what was to be done last.
+        assert!(folder.path().join("cleaned").exists());
+    }
+}
+
+#[test]
+fn a_kill_of_the_process_that_races_ends_everything() {
+    for script in [FAMILY, DAEMON] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut race = start(&folder, &["--no-trace", script]);
+        let family = pids(folder.path(), if script == FAMILY { 3 } else { 2 });
+        send(worker(&race), Signal::SIGKILL);
+        assert_eq!(race.wait().unwrap().signal(), Some(9));
+        family.into_iter().for_each(until_ended);
+    }
+}
+
+#[test]
+fn a_kill_while_tracing_ends_everything() {
+    for of_worker in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        // Quick when timed; endless when traced, with a process that has left everything.
+        let script = format!("[ -e early ] || {{ touch early; exit; }}; {DAEMON}");
+        let mut race = start(&folder, &["-w", "0", "-r", "1", &script]);
+        let family = pids(folder.path(), 2);
+        if of_worker {
+            send(worker(&race), Signal::SIGKILL);
+        } else {
+            race.kill().unwrap();
+        }
+        race.wait().unwrap();
+        family.into_iter().for_each(until_ended);
+    }
+}
+
+#[test]
+fn a_command_that_leaves_its_group_is_ended_too() {
     let folder = tempfile::tempdir().unwrap();
-    // What leaves both the group and the session is beyond reach of a killed process.
-    let script = "sleep 1000 & echo $! >> pids; echo $$ >> pids; sleep 1000; true";
-    let mut race = start(&folder, &["--no-trace", script]);
+    let script = "echo $$ >> pids; exec setsid sleep 1000";
+    let timed = ["--no-trace", "--max-time", "1", script];
+    let output = racing(&folder, &timed).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    pids(folder.path(), 1).into_iter().for_each(until_ended);
+
+    let race = start(&folder, &["--no-trace", script]);
     let family = pids(folder.path(), 2);
-    race.kill().unwrap();
-    race.wait().unwrap();
+    send(race.id(), Signal::SIGTERM);
+    assert_eq!(race.wait_with_output().unwrap().status.code(), Some(143));
     family.into_iter().for_each(until_ended);
+
+    // The third run is a traced one.
+    let traced = format!("[ $(wc -l < pids) -ge 4 ] || exec sh -c 'echo 0 >> pids'; {script}");
+    let options = ["-w", "0", "-r", "2", "--max-time", "3", &traced];
+    let output = racing(&folder, &options).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    pids(folder.path(), 5).into_iter().filter(|pid| *pid != 0).for_each(until_ended);
+}
+
+#[test]
+fn who_asks_for_the_end_twice_gets_the_clean_up_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' TERM; echo $$ >> pids; sleep 1000; true";
+    let race = start(&folder, &["--no-trace", "--cleanup", "echo x > cleaned", script]);
+    let family = pids(folder.path(), 1);
+    send(race.id(), Signal::SIGTERM);
+    send(race.id(), Signal::SIGHUP);
+    let code = race.wait_with_output().unwrap().status.code();
+    assert!([Some(143), Some(129)].contains(&code), "{code:?}");
+    family.into_iter().for_each(until_ended);
+    assert!(folder.path().join("cleaned").exists());
 }
 
 #[test]

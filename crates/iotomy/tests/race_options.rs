@@ -45,6 +45,32 @@ fn scripts_run_before_each_run_once_first_and_once_last() {
 }
 
 #[test]
+fn a_failed_clean_up_costs_no_result() {
+    let raced = quick(&["-r", "2", "--cleanup", "echo no good >&2; exit 9", "true"]);
+    assert_eq!(raced.code(), 2);
+    assert!(raced.stdout().contains("A takes"), "{}", raced.stdout());
+    assert!(raced.stderr().ends_with("exit status 9\n  | no good\n"), "{}", raced.stderr());
+    assert!(iotomy_record::store::load_race(raced.json()).is_ok());
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_what_can() {
+    for (options, says) in [
+        (&["--min-effect", "5", "true"][..], "5 is 500 %; for 5 % write 5%"),
+        (&["--min-effect", "1.5", "true"], "1.5 is 150 %; for 1.5 % write 1.5%"),
+        (&["--min-effect", "-1%", "true"], "a share is from 0 to below 100 %"),
+        (&["--deny", "B:splice", "true"], "there is no contender B; there is only A"),
+        (&["--deny", "C:splice", "true", "true"], "there is no contender C; they are A to B"),
+        (&["-L", "n=1,2", "echo {m}"], "no command has the placeholder {n}"),
+        (&["-L", "n", "echo {n}"], "a sweep has the form name=value,value"),
+    ] {
+        let raced = quick(options);
+        assert_eq!(raced.code(), 2);
+        assert!(raced.stderr().contains(says), "{}", raced.stderr());
+    }
+}
+
+#[test]
 fn the_clean_up_is_run_after_a_failure_too() {
     let raced = quick(&["--cleanup", "echo x > cleaned", "false"]);
     assert_eq!(raced.code(), 2);

@@ -33,6 +33,11 @@ fn who_sleeps_longer_is_slower_and_it_is_said() {
     let verdicts: Vec<_> = race.comparisons.iter().filter(|f| f.metric == Metric::Wall).collect();
     assert_eq!(verdicts.len(), 2);
     assert!(verdicts.iter().all(|f| f.base == "A" && f.verdict == RaceVerdict::Slower));
+    assert_eq!(race.plan.shared_error, Some(0.05));
+    let few = quick(&["-r", "2", "true", "true", "true", "true"]);
+    let said = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("give -r 14 or more"), "{said}");
+    assert!(said.contains("the 3 comparisons share an error of 5 %"), "{said}");
 }
 
 /// A race of a command with itself. Which verdict comes is chance: with an error of 5 in 100 a race,
@@ -49,15 +54,18 @@ fn a_command_is_mostly_no_faster_than_itself() {
 
 #[test]
 fn as_many_runs_are_made_as_asked_for_in_mirrored_order() {
-    for runs in [1, 2, 5, 12] {
+    for runs in [1, 2, 5, 12, 14] {
         let race = quick(&["-r", &runs.to_string(), "true", "true", "true"]).record();
         assert!(race.contenders.iter().all(|one| one.runs.len() == runs));
         for whole in race.order.chunks_exact(6) {
             assert!(whole.iter().eq(whole.iter().rev()), "{:?}", race.order);
         }
+        // Two comparisons share the error, so that 12 runs, enough for one, are too few.
         let few = wall(&race).ci95 == [0.0, 0.0];
-        assert_eq!(few, runs < 12, "{runs}");
+        assert_eq!(few, runs < 14, "{runs}");
     }
+    let race = quick(&["-r", "12", "true", "true"]).record();
+    assert_ne!(wall(&race).ci95, [0.0, 0.0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
+use support::copying::{Folder, content};
 use support::{each_observer, iotomy, traced};
 
 fn show(options: &[&str]) -> Output {
@@ -70,6 +71,43 @@ fn what_is_shown_can_be_changed_afterwards() {
     });
 }
 
+#[test]
+fn a_copy_is_shown_as_it_explained_itself() {
+    let folder = Folder::new();
+    let hostile = "a\u{1b}[2J\n name";
+    folder.write(hostile, content(100_000));
+    folder.write("b", content(5000));
+    fs::create_dir(folder.path("d")).unwrap();
+    for words in [
+        &[hostile, "c"][..],
+        &["--mover", "read-write", "--verify", "--fsync", "b", "c"],
+        &[hostile, "b", "d"],
+        &["--reflink", "never", "--sparse", "always", "--by-value", hostile, "b", "c"],
+        &["/proc/version", "/dev/null"],
+    ] {
+        let told = folder.run(&[&["--explain", "--json", "record"], words].concat());
+        assert!(told.status.success(), "{told:?}");
+        let shown = show(&[folder.path("record").to_str().unwrap()]);
+        assert!(shown.status.success() && shown.stderr.is_empty(), "{shown:?}");
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert_eq!(shown, String::from_utf8(told.stderr).unwrap(), "{words:?}");
+        assert!(!shown.contains('\x1b') && shown.lines().all(|line| line.chars().count() <= 100));
+        // Without an explanation the record knows as much, but for what probes would have said.
+        let silent = folder.run(&[&["--json", "record"], words].concat());
+        assert!(silent.stderr.is_empty(), "{silent:?}");
+        let again = show(&[folder.path("record").to_str().unwrap()]);
+        let again = String::from_utf8(again.stdout).unwrap();
+        let begins = |text: &str| -> Vec<String> {
+            text.lines()
+                .filter_map(|line| line.split_whitespace().next())
+                .map(str::to_owned)
+                .collect()
+        };
+        assert_eq!(begins(&again)[..3], begins(&shown)[..3], "{words:?}");
+        assert!(again.contains("chosen    ") && again.contains("in all    "), "{again}");
+    }
+}
+
 /// Shows `content`, which is no record: one line, and status 2.
 fn refused(content: &[u8]) -> String {
     let mut command = iotomy(&["show", "-"]);
@@ -107,7 +145,9 @@ fn what_is_no_record_of_this_kind_and_version_is_refused_in_a_line() {
         refused(record.replacen(from, to, 1).as_bytes())
     };
     assert!(with("iotomy.trace/1", "iotomy.trace/2").contains("newer"));
-    assert!(with("iotomy.trace/1", "iotomy.sweep/1").contains("a sweep record"));
+    assert!(with("iotomy.trace/1", "iotomy.anatomy/1").contains("an anatomy record"));
+    // Of a kind that is shown, and not of its form.
+    assert!(with("iotomy.trace/1", "iotomy.sweep/1").contains("missing field"));
     assert!(with("iotomy.trace/1", "\\u001b[31m").contains("\\x1b"));
     with("\"wall_ns\":", "\"wall_ns\":-");
     with("\"calls\":", "\"call\":");

@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the run slept for most of its time, and on what",
     description: "Half of the time of all threads or more was spent asleep in system calls; the calls that slept \
                   longest are named. Waiting for a child of its own does not count: the child's time does.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const FOR_CHILDREN: [&str; 2] = ["wait4", "waitid"];

@@ -5,7 +5,7 @@ use iotomy_record::numbers::bytes;
 use serde_json::json;
 
 use crate::run::{MIB, Run};
-use crate::{Declaration, Found, Rule};
+use crate::{Copied, Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",
@@ -13,8 +13,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "bytes were passed on by reference, not copied",
     description: "1 MiB or more went through splice, tee, vmsplice or sendfile, which hand on references \
                   to pages where they can: what changes in the source later may show in the target, \
-                  and a rate of such calls is none of copying.",
-    rule: Rule::OfRun(judge),
+                  and a rate of such calls is none of copying. Of iotomy copy: 1 MiB or more was \
+                  referenced, and nothing copied.",
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
@@ -26,6 +27,17 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             "{} went through {}, which pass on references to pages where they can",
             bytes(passed.into()),
             names(run)
+        );
+        Found::new(text, [("bytes", json!(passed))])
+    })
+}
+
+fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+    let (passed, copies) = (copied.record.referenced_bytes, copied.record.copied_bytes);
+    (passed >= MIB && copies == 0).then(|| {
+        let text = format!(
+            "nothing was copied: the target was given references to {} of the source",
+            bytes(passed.into())
         );
         Found::new(text, [("bytes", json!(passed))])
     })

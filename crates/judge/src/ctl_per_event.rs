@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "one epoll_ctl for every other event or more",
     description: "1,000 or more calls of epoll_ctl, and at least one for two events that epoll_wait and \
                   its kin returned: what registering saves over poll is spent on registering again.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];

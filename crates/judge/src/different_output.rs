@@ -10,7 +10,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Suspect,
     summary: "two contenders wrote different numbers of bytes to standard output",
     description: "Each of two contenders wrote the same number of bytes in all its runs, but not as many as the other.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "blocks of runs were disturbed",
     description: "Blocks during which other programs took CPUs, the hypervisor gave time to others, memory was short or frequencies \
                   changed; they are marked in the record, and redone as far as --redo goes.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

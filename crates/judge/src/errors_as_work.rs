@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "most calls of a kind failed: what was timed is errors",
     description: "Of 1,000 or more calls that move bytes, sync or seek, more than half returned an \
                   error. A loop over a closed or full descriptor is fast, and moves nothing.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 /// Of these, failing is no way of asking.

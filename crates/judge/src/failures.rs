@@ -10,7 +10,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Suspect,
     summary: "timed runs failed",
     description: "With --ignore-failure, timed runs of a contender ended with another status than 0.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

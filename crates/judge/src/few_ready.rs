@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "100 or more calls of poll, ppoll, select or pselect6 that name 64 descriptors or more \
                   on average, of which less than a tenth is ready. The kernel looks at each of them on every \
                   call; epoll keeps the list. Of select, the highest number plus one counts.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const CALLS: [&str; 4] = ["poll", "ppoll", "select", "pselect6"];

@@ -9,7 +9,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Note,
     summary: "every contender ran with a seccomp filter",
     description: "With --deny, those that were denied nothing ran with an empty filter, so that its cost is the same for all.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

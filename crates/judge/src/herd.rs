@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "accept found nothing half the time: many were woken for one connection",
     description: "In two processes or more, 100 or more calls of accept returned EAGAIN, and they are half \
                   of all or more: each was woken for a connection that another process took.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const CALLS: [&str; 2] = ["accept", "accept4"];

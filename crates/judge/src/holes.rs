@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a source has holes: bytes that are stored nowhere",
     description: "1 MiB or more was read or mapped of a file that takes a tenth less room than its size \
                   on a file system that does not compress. Holes are read as zeroes without a device.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 /// Their files take less room than their size for other reasons, or do not tell.

@@ -9,7 +9,7 @@ use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
 use crate::run::{Flow, NULL, Run, ZERO, rate};
-use crate::{Declaration, Found, Rule, by_reference, holes, mapped_untouched};
+use crate::{Copied, Declaration, Found, Rule, Yardstick, by_reference, holes, mapped_untouched};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "impossible-rate",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
                   the highest of this machine's measured rates of reading and copying memory by more \
                   than a tenth. The cause is named where the record shows it: a null device, a mapping that was \
                   never looked at, bytes passed on by reference, holes, /dev/zero.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 /// Slower than this no memory of today is: nothing is looked up for it.
@@ -32,16 +32,8 @@ const BEYOND_CACHES: u64 = 1 << 30;
 fn judge(run: &Run<'_>) -> Option<Found> {
     let moved = |flow: &Flow<'_>| flow.read_bytes.max(flow.write_bytes);
     let flow = run.flows.iter().filter(|flow| counts(flow)).max_by_key(|flow| moved(flow))?;
-    let seen = moved(flow) as f64 / run.wall_ns.max(1.0) * 1e9;
-    if seen < ALWAYS_POSSIBLE {
-        return None;
-    }
-    let copied = run.limit("memory-copy-all");
-    let read = run.limit("memory-read-all");
-    let ceiling = copied?.max(read?);
-    if seen <= ceiling * TOLERANCE {
-        return None;
-    }
+    let moment = Moment { bytes: moved(flow), wall_ns: run.wall_ns, through: &flow.file.path };
+    let beyond = moment.is_beyond(run.yardstick())?;
     let mut causes: Vec<String> = [
         mapped_untouched::cause(run),
         null_cause(run, flow),
@@ -55,29 +47,84 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     if causes.is_empty() {
         causes.push("why is not known, but it cannot be so".to_owned());
     }
-    let text = format!(
-        "{} went through {} in {} = {}; this machine's memory is read at {} and copied at {} at most. {}",
-        bytes(moved(flow).into()),
-        flow.file.path,
-        duration(run.wall_ns),
-        rate(seen),
-        rate(read?),
-        rate(copied?),
-        sentence(&causes.join("; ")),
-    );
-    let evidence = [
-        ("file", json!(flow.file.path)),
-        ("bytes", json!(moved(flow))),
-        ("wall_ns", json!(run.wall_ns as u64)),
-        ("bytes_per_second", json!(seen as u64)),
-        ("ceiling_bytes_per_second", json!(ceiling as u64)),
-        ("causes", json!(causes)),
-    ];
+    let found = moment.found(&beyond, &causes);
     let advice = match run.label {
         Some(_) => "let the bytes be read: `| wc -c`, or --output pipe",
         None => "let the bytes be read: `| wc -c`",
     };
-    Some(Found::new(text, evidence).advise(advice))
+    Some(found.advise(advice))
+}
+
+/// Of each source by itself: what is written behind it is counted by its own time.
+fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+    copied.record.copies.iter().find_map(|part| {
+        let moment =
+            Moment { bytes: part.bytes, wall_ns: part.wall_ns as f64, through: &part.source };
+        let beyond = moment.is_beyond(copied.limits)?;
+        let cause = if part.target == NULL {
+            format!("{NULL} looks at none of the bytes it is given")
+        } else if part.copied_bytes == 0 && part.referenced_bytes > 0 {
+            "nothing was copied: the target was given references to what the source has".to_owned()
+        } else if part.copied_bytes < part.bytes {
+            format!(
+                "only {} were copied, and the rest made on the spot",
+                bytes(part.copied_bytes.into())
+            )
+        } else {
+            "why is not known, but it cannot be so".to_owned()
+        };
+        Some(moment.found(&beyond, &[cause]))
+    })
+}
+
+/// Bytes, and the time they took.
+struct Moment<'a> {
+    bytes: u64,
+    wall_ns: f64,
+    through: &'a str,
+}
+
+/// A rate above what memory does.
+struct Beyond {
+    seen: f64,
+    read: f64,
+    copied: f64,
+}
+
+impl Moment<'_> {
+    fn is_beyond(&self, limits: &Yardstick<'_>) -> Option<Beyond> {
+        let seen = self.bytes as f64 / self.wall_ns.max(1.0) * 1e9;
+        if seen < ALWAYS_POSSIBLE {
+            return None;
+        }
+        // Both are asked for, so that both are measured where they are missed.
+        let (copied, read) = (limits.limit("memory-copy-all"), limits.limit("memory-read-all"));
+        let beyond = Beyond { seen, read: read?, copied: copied? };
+        (seen > beyond.read.max(beyond.copied) * TOLERANCE).then_some(beyond)
+    }
+
+    fn found(&self, beyond: &Beyond, causes: &[String]) -> Found {
+        let text = format!(
+            "{} went through {} in {} = {}; this machine's memory is read at {} and copied at {} at \
+             most. {}",
+            bytes(self.bytes.into()),
+            self.through,
+            duration(self.wall_ns),
+            rate(beyond.seen),
+            rate(beyond.read),
+            rate(beyond.copied),
+            sentence(&causes.join("; ")),
+        );
+        let evidence = [
+            ("file", json!(self.through)),
+            ("bytes", json!(self.bytes)),
+            ("wall_ns", json!(self.wall_ns as u64)),
+            ("bytes_per_second", json!(beyond.seen as u64)),
+            ("ceiling_bytes_per_second", json!(beyond.read.max(beyond.copied) as u64)),
+            ("causes", json!(causes)),
+        ];
+        Found::new(text, evidence)
+    }
 }
 
 /// Whether the bytes of a file must have come through memory.

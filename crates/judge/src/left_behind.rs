@@ -11,7 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a contender left processes running when it ended",
     description: "Processes of a contender were alive when its command had ended. They were killed before the next \
                   run; what they did is in no figure.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

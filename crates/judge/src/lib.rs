@@ -38,7 +38,7 @@ mod untraced;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{Finding, Limits, Race, Trace, Verdict};
+use iotomy_record::{CopyRun, Finding, Limits, Race, Trace, Verdict};
 use serde_json::Value;
 
 use run::Run;
@@ -54,17 +54,19 @@ pub struct Declaration {
     pub summary: &'static str,
     /// When it is made, and from what.
     pub description: &'static str,
-    /// What looks.
-    rule: Rule,
+    /// What looks, at records of one kind each.
+    rules: &'static [Rule],
 }
 
 /// What a rule looks at.
 #[derive(Debug)]
 enum Rule {
     /// One run: a trace, or a contender of a race with the time it takes untraced.
-    OfRun(fn(&Run<'_>) -> Option<Found>),
+    Run(fn(&Run<'_>) -> Option<Found>),
     /// A race as a whole.
-    OfRace(fn(&Race) -> Vec<Found>),
+    Race(fn(&Race) -> Vec<Found>),
+    /// A copy.
+    Copy(fn(&Copied<'_>) -> Option<Found>),
 }
 
 /// Every finding, the gravest first.
@@ -128,8 +130,11 @@ impl Declaration {
     }
 
     fn of_run(&self, run: &Run<'_>) -> Option<Finding> {
-        let Rule::OfRun(rule) = self.rule else { return None };
-        let mut found = rule(run)?;
+        let rule = self.rules.iter().find_map(|rule| match rule {
+            Rule::Run(rule) => Some(rule),
+            _ => None,
+        });
+        let mut found = rule?(run)?;
         if let Some(label) = run.label {
             found.text = format!("{label}: {}", found.text);
             found.evidence.insert("contender".to_owned(), Value::from(label));
@@ -165,6 +170,13 @@ impl Yardstick<'_> {
     }
 }
 
+/// A copy, and what it is held against.
+#[derive(Debug)]
+struct Copied<'a> {
+    record: &'a CopyRun,
+    limits: &'a Yardstick<'a>,
+}
+
 /// Judges one watched run.
 pub fn trace(record: &Trace, limits: Option<&Limits>) -> Judgement {
     let yardstick = Yardstick { limits, missing: RefCell::default() };
@@ -183,8 +195,25 @@ pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
         findings.extend(FINDINGS.iter().filter_map(|declared| declared.of_run(&run)));
     }
     for declared in FINDINGS {
-        if let Rule::OfRace(rule) = declared.rule {
-            findings.extend(rule(record).into_iter().map(|found| declared.finding(found)));
+        for rule in declared.rules {
+            if let Rule::Race(rule) = rule {
+                findings.extend(rule(record).into_iter().map(|found| declared.finding(found)));
+            }
+        }
+    }
+    Judgement { findings, missing: yardstick.missing.into_inner() }
+}
+
+/// Judges a copy.
+pub fn copy(record: &CopyRun, limits: Option<&Limits>) -> Judgement {
+    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let copied = Copied { record, limits: &yardstick };
+    let mut findings = Vec::new();
+    for declared in FINDINGS {
+        for rule in declared.rules {
+            if let Rule::Copy(rule) = rule {
+                findings.extend(rule(&copied).map(|found| declared.finding(found)));
+            }
         }
     }
     Judgement { findings, missing: yardstick.missing.into_inner() }

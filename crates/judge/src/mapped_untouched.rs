@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "A program mapped a file of 1 MiB or more and wrote as many bytes, and the page faults of \
                   the program, of which each brings in 16 pages at most, cannot have touched half of \
                   the mapping. The bytes were never read.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 /// A fault maps the pages around it that are in the cache: 64 KiB, `fault_around_bytes` of the kernel.

@@ -12,7 +12,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "runs of the same command differ by more than the commands do",
     description: "A comparison of wall times is undecided, and its interval is wider than the distance \
                   of the ratio from 1.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

@@ -5,7 +5,7 @@ use iotomy_record::numbers::bytes;
 use serde_json::json;
 
 use crate::run::{MIB, NULL, Run};
-use crate::{Declaration, Found, Rule};
+use crate::{Copied, Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "null-sink",
@@ -13,11 +13,19 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "what was written went to the null device, which looks at nothing",
     description: "1 MiB or more was written to /dev/null. A write there returns at once, whatever it is \
                   given: the time is that of making the bytes, and not of moving them.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let discarded = run.discarded_bytes();
+    found(run.discarded_bytes())
+}
+
+fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+    let to_null = copied.record.copies.iter().filter(|part| part.target == NULL);
+    found(to_null.map(|part| part.bytes).fold(0, u64::saturating_add))
+}
+
+fn found(discarded: u64) -> Option<Found> {
     (discarded >= MIB).then(|| {
         let text = format!(
             "{} were written to {NULL}, which looks at none of them: the time is not that of a copy",

@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the source was in the page cache, or was not",
     description: "1 MiB or more was read of files on a device, of which all was in the page cache when \
                   the run first met them (then no device was read), or at most half.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {

@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many, to a \
                   hundredth, to one other, by read and write and in about as many calls. If they are the same bytes, the \
                   kernel moves them without the program. iotomy copy itself is not meant.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const WORTH: u64 = 8 * MIB;

@@ -65,6 +65,11 @@ impl<'a> Run<'a> {
         self.limits.limit(name)
     }
 
+    /// What has the limits.
+    pub(crate) fn yardstick(&self) -> &Yardstick<'a> {
+        self.limits
+    }
+
     /// All calls of these names.
     pub(crate) fn total(&self, names: &[&str]) -> Total {
         total(self.trace.calls.iter().filter(|call| names.contains(&call.syscall.as_str())))

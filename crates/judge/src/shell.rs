@@ -11,7 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the start of a shell is part of a contender's time",
     description: "A contender ran under `sh -c`, whose start is a fiftieth of its time or more and others ran without, or a fifth or \
                   more.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

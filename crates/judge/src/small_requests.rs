@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
                   than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
                   them beyond what requests of 1 MiB would need is at least a hundredth of the \
                   run's time, or 5 ms where the observer inflated that.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const MANY: u64 = 1_000;

@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "most calls only ask after files",
     description: "1,000 or more calls of stat, access and readlink and their kin by path, and half of all \
                   calls or more. How many of them found nothing is said.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const CALLS: [&str; 10] = [

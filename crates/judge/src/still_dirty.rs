@@ -1,11 +1,13 @@
 //! What was written, but is in memory only.
 
+use std::collections::BTreeMap;
+
 use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{MIB, Run};
-use crate::{Declaration, Found, Rule};
+use crate::{Copied, Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "still-dirty",
@@ -14,7 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "1 MiB or more of the files written to, and half of what was written, was dirty in the \
                   page cache when the watch ended (cachestat): the time does not hold the writing \
                   to the device.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {
@@ -40,4 +42,27 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         Found::new(text, evidence)
             .advise("dd conv=fsync, iotomy copy --fsync, or `sync FILE` behind it"),
     )
+}
+
+fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+    let record = copied.record;
+    // Several sources may have gone into one target.
+    let dirty: BTreeMap<&str, u64> = record
+        .copies
+        .iter()
+        .filter_map(|part| Some((part.target.as_str(), part.dirty_bytes?)))
+        .filter(|(_, bytes)| *bytes > 0)
+        .collect();
+    let still = dirty.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    if still < MIB || still < record.bytes / 2 {
+        return None;
+    }
+    let name = match dirty.keys().collect::<Vec<_>>()[..] {
+        [one] => (*one).to_owned(),
+        ref many => format!("{} files", many.len()),
+    };
+    let text =
+        format!("{} of {name} are in memory only, and not on the device", bytes(still.into()));
+    let evidence = [("dirty_bytes", json!(still)), ("written_bytes", json!(record.bytes))];
+    Some(Found::new(text, evidence).advise("--fsync"))
 }

@@ -13,7 +13,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "every other write or more is followed by a sync of its own",
     description: "32 or more calls of fsync, fdatasync, msync or sync_file_range, and at least one for \
                   two writes. Each waits for the device; several writes can share one.",
-    rule: Rule::OfRun(judge),
+    rules: &[Rule::Run(judge)],
 };
 
 const SYNCS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];

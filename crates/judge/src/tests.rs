@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Call, Comparison, Contender, Exit, FileKind, FileUse, Harness, LedgerRow, Limit, Limits,
-    Machine, Metric, ObserverUse, Plan, Process, Race, RaceVerdict, Run, Spread, Trace, Verdict,
-    View,
+    Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, Exit, FileKind, FileUse,
+    Harness, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse, Plan, Process, Race,
+    RaceVerdict, Run, Spread, Trace, Verdict, View,
 };
 
 use crate::FINDINGS;
@@ -468,6 +468,29 @@ fn findings_of_a_contender_are_held_against_its_untraced_time_and_name_it() {
 }
 
 #[test]
+fn a_traced_run_is_held_against_the_timed_ones() {
+    let traced = |base: &str, base_ns, other_ns| {
+        of_race(|race| {
+            race.contenders[1].trace = Some(trace());
+            race.attributions.push(Attribution {
+                base: base.into(),
+                other: "B".into(),
+                metric: Metric::Wall,
+                delta_ns: 0,
+                terms: Vec::new(),
+                residual_ns: 0,
+                traced_base_ns: base_ns,
+                traced_other_ns: other_ns,
+            });
+        })
+    };
+    assert_eq!(traced("A", 0, 100 * MS), [""; 0]);
+    assert_eq!(traced("A", 0, 130 * MS), ["traced-otherwise"]);
+    assert_eq!(traced("B", 0, 110 * MS), [""; 0]);
+    assert_eq!(traced("B", 0, 70 * MS), ["traced-otherwise"]);
+}
+
+#[test]
 fn the_catalogue_has_every_finding_as_it_is_declared() {
     let guide = include_str!("../../../docs/findings.md");
     let mut at = 0;
@@ -480,4 +503,55 @@ fn the_catalogue_has_every_finding_as_it_is_declared() {
         at += found.unwrap();
     }
     assert_eq!(guide.matches("\n## ").count(), FINDINGS.len());
+}
+
+/// A copy of 1 GiB within a time, of which so much was referenced and copied.
+fn copied(target: &str, ms: u64, referenced: u64, copied: u64, dirty: Option<u64>) -> Vec<String> {
+    let record = CopyRun {
+        schema: CopyRun::SCHEMA.into(),
+        started: "2026-01-01T00:00:00.000Z".into(),
+        machine: machine(),
+        sources: vec!["f".into()],
+        target: target.into(),
+        mover: None,
+        bytes: 1 << 30,
+        referenced_bytes: referenced,
+        copied_bytes: copied,
+        touched_bytes: 0,
+        wall_ns: ms * MS,
+        fsync_ns: None,
+        verified: None,
+        errors: 0,
+        messages: Vec::new(),
+        contract: String::new(),
+        copies: vec![CopyPart {
+            source: "f".into(),
+            source_is: String::new(),
+            target: target.into(),
+            target_is: String::new(),
+            mover: None,
+            bytes: 1 << 30,
+            referenced_bytes: referenced,
+            copied_bytes: copied,
+            touched_bytes: 0,
+            wall_ns: ms * MS,
+            plan: CopyPlan::default(),
+            error: None,
+            dirty_bytes: dirty,
+        }],
+        findings: Vec::new(),
+    };
+    let limits = limits();
+    crate::copy(&record, Some(&limits)).findings.into_iter().map(|found| found.id).collect()
+}
+
+#[test]
+fn a_copy_is_judged_by_what_happened_to_its_bytes() {
+    const GIB: u64 = 1 << 30;
+    assert_eq!(copied("g", 500, GIB, GIB, Some(0)), [""; 0]);
+    assert_eq!(copied("g", 500, GIB, GIB, Some(GIB)), ["still-dirty"]);
+    assert_eq!(copied("g", 500, GIB, GIB, None), [""; 0]);
+    assert_eq!(copied("g", 1, GIB, 0, Some(0)), ["impossible-rate", "by-reference"]);
+    assert_eq!(copied("/dev/null", 1, 0, 0, None), ["impossible-rate", "null-sink"]);
+    assert_eq!(copied("g", 10, GIB, GIB, None), ["impossible-rate"]);
 }

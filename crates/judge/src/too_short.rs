@@ -12,7 +12,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "a run is mostly the start of its program",
     description: "Of a contender's median run, a fifth or more had passed when its program was executed; \
                   loading and starting that takes as long again. What is compared is how programs start.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 const SHARE: f64 = 0.2;

@@ -11,15 +11,16 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     summary: "the traced run took another time than the timed ones",
     description: "The traced run of a contender, the price of the observer taken off, took less than 0.8 or more than \
                   1.25 times the median of the timed runs. Not said of an observer that inflates all times.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {
     let of_contender = race.contenders.iter().filter_map(|one| {
         let trace = one.trace.as_ref().filter(|trace| !trace.observer.times_inflated)?;
         let traced = race.attributions.iter().find_map(|found| match found.metric {
-            Metric::Wall if found.base == one.label => Some(found.traced_base_ns),
+            // Of one command alone, base and other are the same, and the base is nothing.
             Metric::Wall if found.other == one.label => Some(found.traced_other_ns),
+            Metric::Wall if found.base == one.label => Some(found.traced_base_ns),
             _ => None,
         })?;
         let timed = one.wall.median_ns;

@@ -10,7 +10,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Note,
     summary: "a contender was not traced, so nothing of it is accounted for",
     description: "A traced run of a contender was wanted and is not there; why is said.",
-    rule: Rule::OfRace(judge),
+    rules: &[Rule::Race(judge)],
 };
 
 fn judge(race: &Race) -> Vec<Found> {

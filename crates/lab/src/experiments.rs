@@ -10,6 +10,7 @@
 //! name, and processes end with their parent.
 
 mod accept;
+mod beginning;
 mod bounds;
 mod cases;
 mod claims;

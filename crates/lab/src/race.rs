@@ -103,6 +103,15 @@ pub trait Surroundings {
 /// Most contenders: labels are letters, and a block runs each twice.
 pub const MOST_CONTENDERS: usize = 26;
 
+/// A race that was run to its end.
+#[derive(Debug)]
+pub struct Raced {
+    /// What came of it.
+    pub record: Race,
+    /// What went wrong with the clean-up after it: no reason to lose the record.
+    pub cleaned: Result<(), RaceError>,
+}
+
 /// Runs a race. `started` and `machine` go into the record as they are.
 ///
 /// # Errors
@@ -112,7 +121,7 @@ pub fn race(
     started: String,
     machine: Machine,
     around: &mut dyn Surroundings,
-) -> Result<Race, RaceError> {
+) -> Result<Raced, RaceError> {
     let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
     if filled.len() > MOST_CONTENDERS {
         return Err(RaceError::Options(format!(
@@ -129,13 +138,12 @@ pub fn race(
     let deadline = options.max_time.and_then(|time| began.checked_add(time));
     let raced = Track::new(options, &filled, &mut runner, deadline, machine.cpus)
         .and_then(|track| track.run(began, started, machine, around));
+    let mut cleaned = Ok(());
     if let Some(script) = &mut cleanup {
         // It has its own time, and its failure does not hide another.
         runner.deadline = None;
-        let cleaned = run_script(&mut runner, script);
-        if raced.is_ok() {
-            cleaned?;
-        }
+        runner.forget_signals();
+        cleaned = run_script(&mut runner, script);
     }
-    raced
+    raced.map(|record| Raced { record, cleaned })
 }

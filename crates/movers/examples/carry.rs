@@ -2,15 +2,15 @@
 //! tests that watch or disturb its calls from outside. `-` is stdin or stdout, or no count. With
 //! SPARSE (`auto`, `never`, `always`) the run is the chooser's, which sees to holes.
 //!
-//! The line: `done BYTES`, `refused CALL` or `failed CALL MOVED LOST ERRNO`, then the positions of
-//! source and target, or `-` where there is none.
+//! The line: `done BYTES`, `refused CALL` or `failed CALL BYTES LOST ERRNO`, then the bytes referenced,
+//! copied and touched, and the positions of source and target, or `-` where there is none.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 
-use iotomy_movers::{End, Job, Outcome, Sparse, chooser};
+use iotomy_movers::{End, Job, Outcome, Sparse, Traffic, chooser};
 
 fn main() -> ExitCode {
     match run() {
@@ -54,20 +54,23 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
     let outcome = if let Some(sparse) = sparse {
         job.sparse = sparse;
         let plan = chooser::only(mover, &from, &to, &job)?;
-        chooser::run(&plan, &from, &to, &job).map(outcome)
+        chooser::run(&plan, &from, &to, &job).map(outcome).map_err(|failed| failed.error)
     } else {
         mover.serves(&from, &to, &job)?;
         mover.run(&from, &to, &job)
     };
-    let outcome = match outcome {
-        Ok(Outcome::Done(moved)) => format!("done {}", moved.bytes),
-        Ok(Outcome::Refused { call, .. }) => format!("refused {call}"),
+    let (outcome, traffic) = match outcome {
+        Ok(Outcome::Done(moved)) => (format!("done {}", moved.bytes), moved.traffic),
+        Ok(Outcome::Refused { call, .. }) => (format!("refused {call}"), Traffic::default()),
         Err(e) => {
             let errno = e.source.raw_os_error().unwrap_or(0);
-            format!("failed {} {} {} {errno}", e.call, e.moved, e.lost)
+            let told = format!("failed {} {} {} {errno}", e.call, e.moved.bytes, e.lost);
+            (told, e.moved.traffic)
         }
     };
-    Ok(format!("{outcome} {} {}", position(&source), position(&target)))
+    let Traffic { referenced, copied, touched } = traffic;
+    let (from, to) = (position(&source), position(&target));
+    Ok(format!("{outcome} {referenced} {copied} {touched} {from} {to}"))
 }
 
 /// What came of a plan with one mover.

@@ -13,7 +13,9 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 use crate::copy_file_range::may_share;
 use crate::splice::PIPE_SIZE;
-use crate::{End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes};
+use crate::{
+    Declaration, End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes,
+};
 
 /// A mover to be tried.
 #[derive(Clone, Copy)]
@@ -70,29 +72,44 @@ pub struct Report {
     pub refused: Vec<Refused>,
 }
 
-/// Chooses among all movers for this pair of descriptors.
+/// A plan that an error has ended, once it was clear that a mover serves.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failed {
+    /// What went wrong, and what had been moved by then.
+    pub error: MoveError,
+    /// Those that were refused before the mover that failed.
+    pub refused: Vec<Refused>,
+}
+
+/// Chooses among all movers for this pair of descriptors, and says of each other why it is not tried.
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+    let mut plan = choose_only(source, target, job);
     let order = order(source, target, job);
-    let mut plan = Plan { steps: Vec::new(), unsuited: Vec::new() };
-    for &(name, reason) in order {
-        let Some(mover) = crate::mover(name) else { continue };
-        match suits(mover, source, target, job) {
-            Ok(()) => plan.steps.push(Step { mover, reason }),
-            Err(reason) => plan.unsuited.push(Unsuited { mover: name, reason }),
-        }
-    }
-    for mover in MOVERS {
-        let name = mover.declaration().name;
-        if !order.iter().any(|(known, _)| *known == name) {
-            let reason = match suits(*mover, source, target, job) {
-                Err(reason) => reason,
-                Ok(()) if mover.declaration().calls.is_empty() => "it moves nothing".to_owned(),
-                Ok(()) => "others are faster on this route".to_owned(),
-            };
-            plan.unsuited.push(Unsuited { mover: name, reason });
-        }
+    let in_order = order.iter().filter_map(|(name, _)| crate::mover(name));
+    let is_in_order = |name| order.iter().any(|(known, _)| *known == name);
+    let others = MOVERS.iter().copied().filter(|mover| !is_in_order(mover.declaration().name));
+    for mover in in_order.chain(others) {
+        let Declaration { name, calls, .. } = *mover.declaration();
+        let reason = match suits(mover, source, target, job) {
+            Err(reason) => reason,
+            Ok(()) if is_in_order(name) => continue,
+            Ok(()) if calls.is_empty() => "it moves nothing".to_owned(),
+            Ok(()) => "others are faster on this route".to_owned(),
+        };
+        plan.unsuited.push(Unsuited { mover: name, reason });
     }
     plan
+}
+
+/// As [`choose`], without a word about the others: to find their reasons takes longer than all else
+/// between the calls of a small copy.
+pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
+    let suited = order(source, target, job).iter().filter_map(|&(name, reason)| {
+        let mover = crate::mover(name)?;
+        suits(mover, source, target, job).ok().map(|()| Step { mover, reason })
+    });
+    Plan { steps: suited.collect(), unsuited: Vec::new() }
 }
 
 /// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
@@ -137,8 +154,7 @@ pub fn only(
 /// the other side moves sixteen times as much. A mover run by itself leaves them as they are.
 ///
 /// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
-/// should it refuse one after the first, the rest is read and written, and it still is the mover of
-/// the report.
+/// only of the first with data is a refusal one, and afterwards it is an error as any other.
 ///
 /// # Errors
 /// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
@@ -147,7 +163,7 @@ pub fn run(
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
-) -> Result<Report, MoveError> {
+) -> Result<Report, Failed> {
     let mut refused = Vec::new();
     if !(source.has_true_size() && source.size() <= NARROW) {
         widen(source);
@@ -155,9 +171,12 @@ pub fn run(
     }
     for step in &plan.steps {
         let name = step.mover.declaration().name;
-        match holes::run(step.mover, source, target, job)? {
-            Outcome::Done(moved) => return Ok(Report { mover: Some(name), moved, refused }),
-            Outcome::Refused { call, errno } => refused.push(Refused { mover: name, call, errno }),
+        match holes::run(step.mover, source, target, job) {
+            Ok(Outcome::Done(moved)) => return Ok(Report { mover: Some(name), moved, refused }),
+            Ok(Outcome::Refused { call, errno }) => {
+                refused.push(Refused { mover: name, call, errno });
+            }
+            Err(error) => return Err(Failed { error, refused }),
         }
     }
     Ok(Report { mover: None, moved: Moved::default(), refused })

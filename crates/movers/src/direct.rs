@@ -26,7 +26,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use iotomy_sys::buffer::Aligned;
 
 use crate::position::{Positions, apart, remaining};
-use crate::read_write::{pump, traffic};
+use crate::read_write::pump;
 use crate::refusal::{only, plain, refused_or_failed};
 use crate::reopen::reopen;
 use crate::{
@@ -81,29 +81,29 @@ impl Mover for Direct {
         let prepared = match Whole::prepare(source, target, job) {
             Ok(prepared) => prepared,
             Err((call, errno)) => {
-                return refused_or_failed(&DECLARATION, call, Side::Either, 0, errno);
+                let nothing = Moved::default();
+                return refused_or_failed(&DECLARATION, call, Side::Either, nothing, errno);
             }
         };
         let start = prepared.start;
         let bulk = match prepared.carry(job) {
-            Ok(bulk) => bulk,
+            Ok(bulk) => past_the_cache(source, target, bulk),
             Err(Failure { call, side, moved, errno }) => {
+                let moved = past_the_cache(source, target, moved);
                 let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
                 return outcome.map_err(|error| start.settle_after(source, target, error));
             }
         };
         start.settle(&DECLARATION, source, target, bulk)?;
-        let tail = pump(&DECLARATION, source, target, job, bulk)?;
-        let plain = traffic(target, tail);
-        // A file system in memory has no device that could do the copying.
-        let copies = [source, target].iter().filter(|end| end.magic() == TMPFS).count() as u64;
-        let traffic = Traffic {
-            referenced: 0,
-            copied: plain.copied + copies * bulk,
-            touched: plain.touched + bulk,
-        };
-        Ok(Outcome::Done(Moved { bytes: bulk + tail, traffic }))
+        pump(&DECLARATION, source, target, job, bulk).map(Outcome::Done)
     }
+}
+
+/// What happens to `bytes` on their way past the page cache.
+fn past_the_cache(source: &End<'_>, target: &End<'_>, bytes: u64) -> Moved {
+    // A file system in memory has no device that could do the copying.
+    let copies = [source, target].iter().filter(|end| end.magic() == TMPFS).count() as u64;
+    Moved { bytes, traffic: Traffic { referenced: 0, copied: copies * bytes, touched: bytes } }
 }
 
 /// The whole blocks of a run.

@@ -16,11 +16,10 @@ use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstat, seek, tell};
 
 use crate::in_kernel::MOST;
 use crate::patience::patiently;
-use crate::read_write::{pump, traffic};
+use crate::read_write::pump;
 use crate::refusal::only;
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Sparse,
-    Traffic,
 };
 
 pub(crate) struct Fallocate;
@@ -98,10 +97,12 @@ impl Mover for Fallocate {
                 }
             }
         }
+        let reserved = Moved { bytes, ..Moved::default() };
         seek(target.fd(), SeekFrom::Start(start + bytes))
-            .map_err(|e| MoveError::new(&DECLARATION, "lseek", Side::Target, bytes, e))?;
-        let written = if whole { 0 } else { pump(&DECLARATION, source, target, job, bytes)? };
-        let traffic = if written > 0 { traffic(target, written) } else { Traffic::default() };
-        Ok(Outcome::Done(Moved { bytes: bytes + written, traffic }))
+            .map_err(|e| MoveError::new(&DECLARATION, "lseek", Side::Target, reserved, e))?;
+        if whole {
+            return Ok(Outcome::Done(reserved));
+        }
+        pump(&DECLARATION, source, target, job, reserved).map(Outcome::Done)
     }
 }

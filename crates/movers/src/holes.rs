@@ -28,7 +28,7 @@ use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
 use crate::position::Positions;
-use crate::{End, Holes, Job, Kind, MoveError, Mover, Outcome, Side, Sparse};
+use crate::{End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse};
 
 use walk::Walk;
 
@@ -88,7 +88,9 @@ pub(crate) fn run(
     match extents.has_holes(source) {
         Ok(holes) if holes || looks => {}
         Ok(_) => return mover.run(source, target, job),
-        Err(errno) => return Err(MoveError::new(of, "lseek", Side::Source, 0, errno)),
+        Err(errno) => {
+            return Err(MoveError::new(of, "lseek", Side::Source, Moved::default(), errno));
+        }
     }
     Walk::new(mover, source, target, job, looks)
         .map_or_else(refused, |walk| walk.along(extents.length))

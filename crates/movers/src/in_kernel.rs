@@ -77,11 +77,11 @@ pub(crate) fn repeat(
             }
             Ok(0) => break,
             Ok(more) => {
-                moved.traffic = moved.traffic + figures(moved.bytes, more as u64);
+                moved.traffic += figures(moved.bytes, more as u64);
                 moved.bytes += more as u64;
                 job.advance(more as u64);
             }
-            Err(e) => return refused_or_failed(of, name, Side::of(e), moved.bytes, e),
+            Err(e) => return refused_or_failed(of, name, Side::of(e), moved, e),
         }
     }
     Ok(Outcome::Done(moved))

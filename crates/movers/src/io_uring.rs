@@ -14,6 +14,9 @@
 //! The one invariant: the order of a stream is kept by having one read and one write under way at
 //! most. Between files there is no order to keep; blocks are begun in order and all that were begun
 //! are brought to an end, so everything before the first unfinished one has reached the target.
+//!
+//! A request of which nothing is heard for too long is taken back by the ring and made again here: one
+//! that was cancelled has moved nothing, and between files it has the offsets it had before.
 
 mod files;
 mod stream;
@@ -24,10 +27,12 @@ use rustix::io::Errno;
 
 use iotomy_sys::copy_ring::CopyRing;
 
-use crate::position::{Positions, apart, remaining};
+use crate::position::{apart, begin};
 use crate::read_write::{pump, traffic};
 use crate::refusal::{plain, refused_or_failed};
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Session, Side,
+};
 
 pub(crate) struct IoUring;
 
@@ -81,30 +86,55 @@ impl Mover for IoUring {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        self.session(source, target).run(job)
+    }
+
+    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
+        Box::new(Ring { source, target, ring: None })
+    }
+}
+
+/// Runs over one ring, which the first of them makes.
+struct Ring<'a> {
+    source: &'a End<'a>,
+    target: &'a End<'a>,
+    /// None that an error has ended: nothing can be asked of it any more.
+    ring: Option<CopyRing>,
+}
+
+impl Session for Ring<'_> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let (source, target) = (self.source, self.target);
         let files = source.has_true_size() && target.kind() == Kind::Regular;
+        let mut ring = match self.ring.take().map_or_else(|| self.make(files, job), Ok) {
+            Ok(ring) => ring,
+            Err((call, e)) => return Ok(Outcome::Refused { call, errno: Some(errno(e)) }),
+        };
+        let outcome = if files {
+            between_files(&mut ring, source, target, job)
+        } else {
+            stream::carry(&mut ring, source, target, job)
+                .map(|bytes| Outcome::Done(moved(target, bytes)))
+                .or_else(|failure| failure.told(target))
+        };
+        if matches!(outcome, Ok(Outcome::Done(_))) {
+            self.ring = Some(ring);
+        }
+        outcome
+    }
+}
+
+impl Ring<'_> {
+    fn make(&self, files: bool, job: &Job<'_>) -> Result<CopyRing, (&'static str, io::Error)> {
         let slots = if files { job.depth.clamp(1, MOST_SLOTS) } else { 2 };
         let block = job.block_size.clamp(1, MOST);
-        let mut ring = match CopyRing::new(source.fd(), target.fd(), slots, block) {
-            Ok(ring) => ring,
-            Err((call, e)) => {
-                return Ok(Outcome::Refused { call, errno: Some(errno(e)) });
-            }
-        };
-        if files {
-            return between_files(&mut ring, source, target, job);
-        }
-        match stream::carry(&mut ring, source, target, job) {
-            Ok(bytes) => Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) })),
-            Err(failure) => refused_or_failed(
-                &DECLARATION,
-                failure.call,
-                failure.side,
-                failure.moved,
-                failure.errno,
-            )
-            .map_err(|error| error.losing(failure.lost)),
-        }
+        CopyRing::new(self.source.fd(), self.target.fd(), slots, block, job.patience)
     }
+}
+
+/// What happens to `bytes` on their way through the ring's buffers.
+fn moved(target: &End<'_>, bytes: u64) -> Moved {
+    Moved { bytes, traffic: traffic(target, bytes) }
 }
 
 fn between_files(
@@ -113,27 +143,19 @@ fn between_files(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Outcome, MoveError> {
-    let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
-    let start = match Positions::of(source, target) {
-        Ok(start) => start,
-        Err(errno) => return refused("lseek", errno),
-    };
-    let length = match remaining(source, start.source, job) {
-        Ok(length) => length,
-        Err(errno) => return refused("fstat", errno),
+    let (start, length) = match begin(source, target, job) {
+        Ok(begin) => begin,
+        Err((call, errno)) => return Ok(Outcome::Refused { call, errno: Some(errno) }),
     };
     let bulk = match files::carry(ring, start, length, job) {
-        Ok(bulk) => bulk,
+        Ok(bytes) => moved(target, bytes),
         Err(failure) => {
-            let Failure { call, side, moved, errno, .. } = failure;
-            let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
-            return outcome.map_err(|error| start.settle_after(source, target, error));
+            return failure.told(target).map_err(|e| start.settle_after(source, target, e));
         }
     };
     start.settle(&DECLARATION, source, target, bulk)?;
     // What the source has grown by meanwhile; most often nothing.
-    let bytes = bulk + pump(&DECLARATION, source, target, job, bulk)?;
-    Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) }))
+    pump(&DECLARATION, source, target, job, bulk).map(Outcome::Done)
 }
 
 /// Why a run ended early.
@@ -148,6 +170,14 @@ struct Failure {
 impl Failure {
     fn new(call: &'static str, side: Side, moved: u64, errno: Errno) -> Self {
         Self { call, side, moved, lost: 0, errno }
+    }
+
+    /// As a mover tells it: a refusal when nothing had moved and it may be one.
+    fn told(self, target: &End<'_>) -> Result<Outcome, MoveError> {
+        let Self { call, side, lost, errno, .. } = self;
+        let moved = moved(target, self.moved);
+        let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
+        outcome.map_err(|error| error.losing(lost))
     }
 }
 

@@ -2,14 +2,20 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
 use crate::Declaration;
+use crate::refusal::is_refusal;
 
 /// The block size of movers that pass bytes through a buffer of their own, in bytes, unless the job
 /// says otherwise: past it, larger blocks gain nothing and leave the CPU's cache.
 pub const BLOCK_SIZE: usize = 256 * 1024;
+
+/// How long nothing may come of requests that are under way before they are taken back and made again:
+/// longer than a healthy disk lets one wait. Nothing is lost when it was too short.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether a target may share its source's extents until one of them is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +65,9 @@ pub struct Job<'a> {
     pub populate: bool,
     /// Whether mapped windows are to be of huge pages where the file system has them.
     pub huge_pages: bool,
+    /// How long nothing may come of requests that are under way before they are taken back and made
+    /// again, for movers that can.
+    pub patience: Duration,
     /// Bytes moved so far, for whoever shows progress.
     pub progress: &'a AtomicU64,
 }
@@ -76,6 +85,7 @@ impl<'a> Job<'a> {
             sparse: Sparse::Auto,
             populate: false,
             huge_pages: false,
+            patience: PATIENCE,
             progress,
         }
     }
@@ -105,6 +115,12 @@ pub struct Traffic {
     pub touched: u64,
 }
 
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, more: Self) {
+        *self = *self + more;
+    }
+}
+
 impl std::ops::Add for Traffic {
     type Output = Self;
 
@@ -124,6 +140,14 @@ pub struct Moved {
     pub bytes: u64,
     /// What really happened to them.
     pub traffic: Traffic,
+}
+
+impl std::ops::Add for Moved {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self { bytes: self.bytes + more.bytes, traffic: self.traffic + more.traffic }
+    }
 }
 
 /// How a run ended that was no failure.
@@ -163,7 +187,7 @@ impl Side {
 
 /// A run that failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{call}: {source} after {moved} bytes{}", lost_text(*lost))]
+#[error("{call}: {source} after {} bytes{}", moved.bytes, lost_text(*lost))]
 pub struct MoveError {
     /// The mover.
     pub mover: &'static str,
@@ -171,8 +195,8 @@ pub struct MoveError {
     pub call: &'static str,
     /// The end it failed on.
     pub side: Side,
-    /// How many bytes had reached the target.
-    pub moved: u64,
+    /// What had reached the target.
+    pub moved: Moved,
     /// How many more were taken from the source, did not reach the target, and could not be given
     /// back: of a source with a position there are none.
     pub lost: u64,
@@ -193,10 +217,16 @@ impl MoveError {
         of: &Declaration,
         call: &'static str,
         side: Side,
-        moved: u64,
+        moved: Moved,
         errno: Errno,
     ) -> Self {
         Self { mover: of.name, call, side, moved, lost: 0, source: errno.into() }
+    }
+
+    /// Whether the kernel has refused, too late for another mover, a call that is not of the plainest.
+    pub fn is_late_refusal(&self) -> bool {
+        let errno = Errno::from_io_error(&self.source);
+        !matches!(self.call, "read" | "write") && errno.is_some_and(is_refusal)
     }
 
     /// The same, with bytes lost on the way.

@@ -114,6 +114,35 @@ pub trait Mover: Sync {
     /// A failure that is not a refusal: of the source, of the target, or of any kind after bytes
     /// had moved. It tells how many had.
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError>;
+
+    /// Several runs between the same descriptors, one after the other: what is set up for the first
+    /// and would serve the next is kept. A mover that sets up nothing worth keeping leaves this as it
+    /// is.
+    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
+        Box::new(Apart { mover: self, source, target })
+    }
+}
+
+/// Runs of one mover between the same descriptors.
+pub trait Session {
+    /// As [`Mover::run`]. Of the job, only the count may differ from that of the run before.
+    ///
+    /// # Errors
+    /// As [`Mover::run`].
+    fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError>;
+}
+
+/// Runs that keep nothing in between.
+struct Apart<'a, M: ?Sized> {
+    mover: &'a M,
+    source: &'a End<'a>,
+    target: &'a End<'a>,
+}
+
+impl<M: Mover + ?Sized> Session for Apart<'_, M> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        self.mover.run(self.source, self.target, job)
+    }
 }
 
 /// Every mover, in the order they are listed.

@@ -76,14 +76,28 @@ impl Mover for MmapWrite {
         };
         let mut bytes = 0;
         let outcome = windows(source, target, job, start, &mut bytes);
+        let moved = Moved { bytes, traffic: traffic(target, job, bytes) };
         // The target's position moved with each write; the source's is ours to put behind them.
         let at = rustix::fs::SeekFrom::Start(start + bytes);
-        match (outcome, rustix::fs::seek(source.fd(), at)) {
-            (Ok(_), Err(e)) => Err(MoveError::new(&DECLARATION, "lseek", Side::Source, bytes, e)),
-            (outcome, _) => outcome,
+        let settled = rustix::fs::seek(source.fd(), at).map_err(|e| ("lseek", Side::Source, e));
+        match outcome.and(settled) {
+            Ok(_) => Ok(Outcome::Done(moved)),
+            Err(("mmap", side, e)) => refused_or_failed(&DECLARATION, "mmap", side, moved, e),
+            Err((call, side, e)) => Err(MoveError::new(&DECLARATION, call, side, moved, e)),
         }
     }
 }
+
+/// What happens to `bytes` that are written from windows.
+fn traffic(target: &End<'_>, job: &Job<'_>, bytes: u64) -> Traffic {
+    // The null device asks for no page, so none is even mapped.
+    let seen = if target.is_null_device() && !job.populate { 0 } else { bytes };
+    let copied = if target.is_null_device() { 0 } else { bytes };
+    Traffic { referenced: 0, copied, touched: seen }
+}
+
+/// A call that failed, and the end it failed on.
+type Failed = (&'static str, Side, Errno);
 
 fn windows(
     source: &End<'_>,
@@ -91,35 +105,25 @@ fn windows(
     job: &Job<'_>,
     start: u64,
     bytes: &mut u64,
-) -> Result<Outcome, MoveError> {
+) -> Result<(), Failed> {
     loop {
         let at = start + *bytes;
         let left = left(source, job, at, *bytes)?;
         if left == 0 {
-            break;
+            return Ok(());
         }
         let base = at - at % PAGE;
         let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
-        let window = match Window::of(source.fd(), base, length, job.populate) {
-            Ok(window) => window,
-            Err(e) => {
-                let errno = Errno::from_io_error(&e).unwrap_or(Errno::IO);
-                return refused_or_failed(&DECLARATION, "mmap", Side::Source, *bytes, errno);
-            }
-        };
+        let window = Window::of(source.fd(), base, length, job.populate)
+            .map_err(|e| ("mmap", Side::Source, errno(&e)))?;
         if job.huge_pages {
             window.advise_huge_pages();
         }
         let skip = usize::try_from(at - base).expect("less than a page");
         if !empty(source, target, job, &window, (base, skip..length), bytes)? {
-            break;
+            return Ok(());
         }
     }
-    // The null device asks for no page, so none is even mapped.
-    let seen = if target.is_null_device() && !job.populate { 0 } else { *bytes };
-    let copied = if target.is_null_device() { 0 } else { *bytes };
-    let traffic = Traffic { referenced: 0, copied, touched: seen };
-    Ok(Outcome::Done(Moved { bytes: *bytes, traffic }))
 }
 
 /// Writes a part of the window that begins at `base`; `false` when the source has ended in it.
@@ -130,7 +134,7 @@ fn empty(
     window: &Window,
     (base, part): (u64, std::ops::Range<usize>),
     bytes: &mut u64,
-) -> Result<bool, MoveError> {
+) -> Result<bool, Failed> {
     let mut at = part.start;
     while at < part.end {
         let left = left(source, job, base + at as u64, *bytes)?;
@@ -139,30 +143,28 @@ fn empty(
             return Ok(false);
         }
         let put = patiently(target.fd(), PollFlags::OUT, || {
-            window
-                .write_to(target.fd(), at..until)
-                .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+            window.write_to(target.fd(), at..until).map_err(|e| errno(&e))
         });
         match put {
-            Ok(0) => return Err(failed(Side::Target, "write", *bytes, Errno::IO)),
+            Ok(0) => return Err(("write", Side::Target, Errno::IO)),
             Ok(put) => {
                 at += put;
                 *bytes += put as u64;
                 job.advance(put as u64);
             }
             Err(Errno::FAULT) => return Ok(false),
-            Err(errno) => return Err(failed(Side::Target, "write", *bytes, errno)),
+            Err(errno) => return Err(("write", Side::Target, errno)),
         }
     }
     Ok(true)
 }
 
-fn failed(side: Side, call: &'static str, bytes: u64, errno: Errno) -> MoveError {
-    MoveError::new(&DECLARATION, call, side, bytes, errno)
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// What is still to be moved from offset `at`, with `bytes` behind.
-fn left(source: &End<'_>, job: &Job<'_>, at: u64, bytes: u64) -> Result<u64, MoveError> {
+fn left(source: &End<'_>, job: &Job<'_>, at: u64, bytes: u64) -> Result<u64, Failed> {
     let rest = Job { count: job.count.map(|count| count - bytes), ..*job };
-    remaining(source, at, &rest).map_err(|e| failed(Side::Source, "fstat", bytes, e))
+    remaining(source, at, &rest).map_err(|e| ("fstat", Side::Source, e))
 }

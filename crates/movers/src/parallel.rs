@@ -12,9 +12,10 @@
 //!
 //! The one invariant: ranges are handed out in order, and one that was handed out is worked on until
 //! it is done or has failed. So everything before the first unfinished range has reached the target,
-//! and that is what counts as moved. Later ranges may have reached it too: after a failure the
-//! target can hold bytes behind its position.
+//! and that is what counts as moved, with what really happened to it. Later ranges may have reached it
+//! too: after a failure the target can hold bytes behind its position.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -26,12 +27,12 @@ use iotomy_sys::buffer::Aligned;
 
 use crate::copy_file_range::{may_share, traffic};
 use crate::patience::patiently_both;
-use crate::position::{Positions, apart, remaining};
-use crate::read_write::pump;
+use crate::position::{Positions, apart, begin};
+use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side,
-    Sparse, Traffic,
+    Sparse,
 };
 
 pub(crate) struct Parallel;
@@ -88,24 +89,19 @@ impl Mover for Parallel {
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
-        let start = match Positions::of(source, target) {
-            Ok(start) => start,
-            Err(errno) => return refused("lseek", errno),
-        };
-        let length = match remaining(source, start.source, job) {
-            Ok(length) => length,
-            Err(errno) => return refused("fstat", errno),
+        let (start, length) = match begin(source, target, job) {
+            Ok(begin) => begin,
+            Err((call, errno)) => return refused(call, errno),
         };
         let ranges = Ranges::new(source, target, job, start, length);
         ranges.share_out();
 
-        let inside = ranges.inside.load(Ordering::Relaxed);
-        let referenced = ranges.referenced.load(Ordering::Relaxed);
-        let through = ranges.through.load(Ordering::Relaxed);
-        let short = ranges.short.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (bulk, failure) = short.map_or((length, None), |short| (short.at, short.failure));
-        if let Some((call, side, errno)) = failure {
-            if inside + through == 0 && is_refusal(errno) {
+        let Ranges { done, short, .. } = ranges;
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let short = short.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let bulk = done.moved;
+        if let Some((call, side, errno)) = short.and_then(|short| short.failure) {
+            if done.is_empty() && is_refusal(errno) {
                 return refused(call, errno);
             }
             let error = MoveError::new(&DECLARATION, call, side, bulk, errno);
@@ -113,13 +109,7 @@ impl Mover for Parallel {
         }
         start.settle(&DECLARATION, source, target, bulk)?;
         // What the source has grown by meanwhile; most often nothing.
-        let tail = pump(&DECLARATION, source, target, job, bulk)?;
-        let traffic = Traffic {
-            referenced,
-            copied: inside - referenced + 2 * (through + tail),
-            touched: through + tail,
-        };
-        Ok(Outcome::Done(Moved { bytes: bulk + tail, traffic }))
+        pump(&DECLARATION, source, target, job, bulk).map(Outcome::Done)
     }
 }
 
@@ -141,13 +131,33 @@ struct Ranges<'a, 'fd> {
     stop: AtomicBool,
     /// Whether copy_file_range(2) has not been refused yet.
     offload: AtomicBool,
-    /// Bytes moved inside the kernel.
-    inside: AtomicU64,
-    /// Those of them whose extents are shared.
-    referenced: AtomicU64,
-    /// Bytes moved through buffers.
-    through: AtomicU64,
+    done: Mutex<Done>,
     short: Mutex<Option<Short>>,
+}
+
+/// What has reached the target.
+#[derive(Default)]
+struct Done {
+    /// From the beginning on, without a gap.
+    moved: Moved,
+    /// Of ranges behind that, by where they begin.
+    behind: BTreeMap<u64, Moved>,
+}
+
+impl Done {
+    /// Adds what was moved of the range that begins at `from`.
+    fn add(&mut self, from: u64, moved: Moved) {
+        if moved.bytes > 0 {
+            self.behind.insert(from, moved);
+        }
+        while let Some(next) = self.behind.remove(&self.moved.bytes) {
+            self.moved = self.moved + next;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.moved.bytes == 0 && self.behind.is_empty()
+    }
 }
 
 /// The first place that was not moved: a failure, or the end of a source that has shrunk.
@@ -174,9 +184,7 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             offload: AtomicBool::new(offloads(target, job)),
-            inside: AtomicU64::new(0),
-            referenced: AtomicU64::new(0),
-            through: AtomicU64::new(0),
+            done: Mutex::default(),
             short: Mutex::new(None),
         }
     }
@@ -202,7 +210,10 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
                 return;
             }
             let until = self.length.min(from + self.range);
-            if let Err(short) = self.move_range(from, until, &mut buffer) {
+            let mut moved = Moved::default();
+            let outcome = self.move_range(from, until, &mut moved, &mut buffer);
+            self.done.lock().unwrap_or_else(PoisonError::into_inner).add(from, moved);
+            if let Err(short) = outcome {
                 self.stop.store(true, Ordering::Relaxed);
                 let mut first = self.short.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|known| short.at < known.at) {
@@ -213,18 +224,27 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
         }
     }
 
-    fn move_range(&self, from: u64, until: u64, buffer: &mut Option<Aligned>) -> Result<(), Short> {
-        let mut at = from;
-        while at < until {
+    fn move_range(
+        &self,
+        from: u64,
+        until: u64,
+        moved: &mut Moved,
+        buffer: &mut Option<Aligned>,
+    ) -> Result<(), Short> {
+        while from + moved.bytes < until {
+            let at = from + moved.bytes;
             let want = usize::try_from(until - at).unwrap_or(usize::MAX);
             if self.offload.load(Ordering::Relaxed) {
                 match self.offload(at, want) {
                     // A refusal, or an end that reading would tell better.
                     Ok(0) => self.offload.store(false, Ordering::Relaxed),
                     Err(e) if is_refusal(e) => self.offload.store(false, Ordering::Relaxed),
-                    Ok(moved) => {
-                        self.count(at, moved as u64);
-                        at += moved as u64;
+                    Ok(bytes) => {
+                        let bytes = bytes as u64;
+                        let places = self.start.behind(at);
+                        let traffic = traffic(self.source, self.target, places, bytes);
+                        *moved = *moved + Moved { bytes, traffic };
+                        self.job.advance(bytes);
                     }
                     Err(e) => {
                         let failure = Some(("copy_file_range", Side::of(e), e));
@@ -234,18 +254,10 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             } else {
                 let buffer = buffer.get_or_insert_with(|| Aligned::new(self.job.block_size));
                 let most = want.min(buffer.len());
-                at = self.read_and_write(at, &mut buffer[..most])?;
+                self.read_and_write(at, &mut buffer[..most], moved)?;
             }
         }
         Ok(())
-    }
-
-    /// Counts bytes moved inside the kernel.
-    fn count(&self, at: u64, bytes: u64) {
-        let figures = traffic(self.source, self.target, self.start.behind(at), bytes);
-        self.inside.fetch_add(bytes, Ordering::Relaxed);
-        self.referenced.fetch_add(figures.referenced, Ordering::Relaxed);
-        self.job.advance(bytes);
     }
 
     fn offload(&self, at: u64, want: usize) -> Result<usize, Errno> {
@@ -256,8 +268,8 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
         })
     }
 
-    /// Moves one block and returns what is behind it.
-    fn read_and_write(&self, at: u64, block: &mut [u8]) -> Result<u64, Short> {
+    /// Moves one block.
+    fn read_and_write(&self, at: u64, block: &mut [u8], moved: &mut Moved) -> Result<(), Short> {
         let (source, target) = (self.source.fd(), self.target.fd());
         let short = |at, call, side, errno| Short { at, failure: Some((call, side, errno)) };
         let got =
@@ -275,9 +287,11 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             .and_then(|n| if n == 0 { Err(Errno::IO) } else { Ok(n) })
             .map_err(|e| short(at, "pwrite64", Side::Target, e))?;
             put += n;
-            self.through.fetch_add(n as u64, Ordering::Relaxed);
-            self.job.advance(n as u64);
+            let bytes = n as u64;
+            let traffic = read_write::traffic(self.target, bytes);
+            *moved = *moved + Moved { bytes, traffic };
+            self.job.advance(bytes);
         }
-        Ok(at + got as u64)
+        Ok(())
     }
 }

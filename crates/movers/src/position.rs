@@ -3,7 +3,7 @@
 use rustix::fs::{SeekFrom, seek, tell};
 use rustix::io::Errno;
 
-use crate::{Declaration, End, Job, Kind, MoveError, Side};
+use crate::{Declaration, End, Job, Kind, MoveError, Moved, Side};
 
 /// Where a positioned mover began, at both ends.
 #[derive(Debug, Clone, Copy)]
@@ -23,17 +23,17 @@ impl Positions {
         Self { source: self.source + bytes, target: self.target + bytes }
     }
 
-    /// Puts both positions behind `moved` bytes.
+    /// Puts both positions behind what was moved.
     pub(crate) fn settle(
         self,
         of: &Declaration,
         source: &End<'_>,
         target: &End<'_>,
-        moved: u64,
+        moved: Moved,
     ) -> Result<(), MoveError> {
-        seek(source.fd(), SeekFrom::Start(self.source + moved))
+        seek(source.fd(), SeekFrom::Start(self.source + moved.bytes))
             .map_err(|e| MoveError::new(of, "lseek", Side::Source, moved, e))?;
-        seek(target.fd(), SeekFrom::Start(self.target + moved))
+        seek(target.fd(), SeekFrom::Start(self.target + moved.bytes))
             .map_err(|e| MoveError::new(of, "lseek", Side::Target, moved, e))?;
         Ok(())
     }
@@ -46,10 +46,21 @@ impl Positions {
         error: MoveError,
     ) -> MoveError {
         // The failure being passed on is the one to tell; a second one has nowhere to go.
-        let _ = seek(source.fd(), SeekFrom::Start(self.source + error.moved));
-        let _ = seek(target.fd(), SeekFrom::Start(self.target + error.moved));
+        let _ = seek(source.fd(), SeekFrom::Start(self.source + error.moved.bytes));
+        let _ = seek(target.fd(), SeekFrom::Start(self.target + error.moved.bytes));
         error
     }
+}
+
+/// Where a run between regular files begins, and how many bytes it is of by what is known now.
+pub(crate) fn begin(
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(Positions, u64), (&'static str, Errno)> {
+    let start = Positions::of(source, target).map_err(|e| ("lseek", e))?;
+    let length = remaining(source, start.source, job).map_err(|e| ("fstat", e))?;
+    Ok((start, length))
 }
 
 /// Where an end stands, if it is of a kind that has a position.

@@ -46,8 +46,7 @@ impl Mover for ReadWrite {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        let bytes = pump(&DECLARATION, source, target, job, 0)?;
-        Ok(Outcome::Done(Moved { bytes, traffic: traffic(target, bytes) }))
+        pump(&DECLARATION, source, target, job, Moved::default()).map(Outcome::Done)
     }
 }
 
@@ -58,29 +57,28 @@ pub(crate) fn traffic(target: &End<'_>, bytes: u64) -> Traffic {
 }
 
 /// Reads and writes from the descriptors' positions until the source ends or the job's count is
-/// reached, `moved` bytes of which `of` has moved already; returns how many it moved itself.
+/// reached, of which `of` has `moved` some already; returns all that has been moved.
 pub(crate) fn pump(
     of: &Declaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
-    moved: u64,
-) -> Result<u64, MoveError> {
-    let mut buffer = iotomy_sys::buffer::Aligned::new(job.want(moved, job.block_size));
-    let mut bytes = moved;
+    moved: Moved,
+) -> Result<Moved, MoveError> {
+    let mut buffer = iotomy_sys::buffer::Aligned::new(job.want(moved.bytes, job.block_size));
+    let mut all = moved;
     loop {
-        let want = job.want(bytes, buffer.len());
+        let want = job.want(all.bytes, buffer.len());
         if want == 0 {
-            break;
+            return Ok(all);
         }
         let got = take(source, &mut buffer[..want])
-            .map_err(|e| MoveError::new(of, "read", Side::Source, bytes, e))?;
+            .map_err(|e| MoveError::new(of, "read", Side::Source, all, e))?;
         if got == 0 {
-            break;
+            return Ok(all);
         }
-        put_all(of, source, target, job, &buffer[..got], &mut bytes)?;
+        put_all(of, source, target, job, &buffer[..got], &mut all)?;
     }
-    Ok(bytes - moved)
 }
 
 /// Reads what the source has next, as much as there is room for at most.
@@ -91,15 +89,15 @@ pub(crate) fn take(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Writes `block` whole, adding what reached the target to `bytes`; gives back to the source what
-/// did not.
+/// Writes `block`, which was read, whole, adding what reached the target to `all`; gives back to the
+/// source what did not.
 pub(crate) fn put_all(
     of: &Declaration,
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
     block: &[u8],
-    bytes: &mut u64,
+    all: &mut Moved,
 ) -> Result<(), MoveError> {
     let mut rest = block;
     while !rest.is_empty() {
@@ -112,12 +110,13 @@ pub(crate) fn put_all(
         match put {
             Ok(put) => {
                 rest = &rest[put..];
-                *bytes += put as u64;
-                job.advance(put as u64);
+                let bytes = put as u64;
+                *all = *all + Moved { bytes, traffic: traffic(target, bytes) };
+                job.advance(bytes);
             }
             Err(errno) => {
                 let lost = give_back(source, rest.len() as u64);
-                return Err(MoveError::new(of, "write", Side::Target, *bytes, errno).losing(lost));
+                return Err(MoveError::new(of, "write", Side::Target, *all, errno).losing(lost));
             }
         }
     }

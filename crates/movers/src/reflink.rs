@@ -93,13 +93,16 @@ impl Mover for Reflink {
             return refused("ioctl", errno);
         }
         // A source cloned to its end may have grown since it was looked at.
-        let bytes = fstat(target.fd())
-            .map(|stat| stat.st_size.cast_unsigned().saturating_sub(start.target))
-            .map_err(|e| MoveError::new(&DECLARATION, "fstat", Side::Target, length, e))?;
-        job.advance(bytes);
-        start.settle(&DECLARATION, source, target, bytes)?;
-        let traffic = Traffic { referenced: bytes, ..Traffic::default() };
-        Ok(Outcome::Done(Moved { bytes, traffic }))
+        let shared = |bytes| {
+            let traffic = Traffic { referenced: bytes, ..Traffic::default() };
+            Moved { bytes, traffic }
+        };
+        let moved = fstat(target.fd())
+            .map(|stat| shared(stat.st_size.cast_unsigned().saturating_sub(start.target)))
+            .map_err(|e| MoveError::new(&DECLARATION, "fstat", Side::Target, shared(length), e))?;
+        job.advance(moved.bytes);
+        start.settle(&DECLARATION, source, target, moved)?;
+        Ok(Outcome::Done(moved))
     }
 }
 

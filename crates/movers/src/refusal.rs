@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::{Declaration, End, Kind, MoveError, Outcome, Side};
+use crate::{Declaration, End, Kind, MoveError, Moved, Outcome, Side};
 
 /// Whether `errno`, with nothing moved yet, says that this call does not serve this pair here, so
 /// that another way may.
@@ -35,10 +35,10 @@ pub(crate) fn refused_or_failed(
     of: &Declaration,
     call: &'static str,
     side: Side,
-    moved: u64,
+    moved: Moved,
     errno: Errno,
 ) -> Result<Outcome, MoveError> {
-    if moved == 0 && is_refusal(errno) {
+    if moved.bytes == 0 && is_refusal(errno) {
         return Ok(Outcome::Refused { call, errno: Some(errno) });
     }
     Err(MoveError::new(of, call, side, moved, errno))

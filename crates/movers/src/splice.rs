@@ -24,7 +24,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_siz
 use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
-use crate::read_write::{pump, put_all, traffic as pumped};
+use crate::read_write::{pump, put_all};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
 use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
 
@@ -112,44 +112,36 @@ enum Round {
     Moved,
     /// The source ended.
     End,
-    /// The target takes no pages; what was taken has reached it by a copy of so many bytes.
-    Copied(u64),
+    /// The target takes no pages; what was taken has reached it by a copy.
+    Copied,
 }
 
 impl Through<'_, '_> {
     fn run(&self) -> Result<Outcome, MoveError> {
-        let mut bytes = 0;
-        let mut copied = 0;
+        let mut all = Moved::default();
         loop {
-            let want = self.job.want(bytes, self.size);
+            let want = self.job.want(all.bytes, self.size);
             if want == 0 {
-                break;
+                return Ok(Outcome::Done(all));
             }
             let taken = match self.take(want) {
-                Ok(0) if bytes == 0 && is_suspicious_end(self.source) => {
+                Ok(0) if all.bytes == 0 && is_suspicious_end(self.source) => {
                     return Ok(Outcome::Refused { call: "splice", errno: None });
                 }
                 Ok(taken) => taken,
                 Err(e) => {
-                    return refused_or_failed(&DECLARATION, "splice", Side::Source, bytes, e);
+                    return refused_or_failed(&DECLARATION, "splice", Side::Source, all, e);
                 }
             };
-            match self.deliver(taken, &mut bytes)? {
+            match self.deliver(taken, &mut all)? {
                 Round::Moved => {}
-                Round::End => break,
-                Round::Copied(drained) => {
-                    let pumped = pump(&DECLARATION, self.source, self.target, self.job, bytes)?;
-                    bytes += pumped;
-                    copied = drained + pumped;
-                    break;
+                Round::End => return Ok(Outcome::Done(all)),
+                Round::Copied => {
+                    return pump(&DECLARATION, self.source, self.target, self.job, all)
+                        .map(Outcome::Done);
                 }
             }
         }
-        let mut traffic = traffic(self.source, self.target, bytes - copied);
-        let by_copy = pumped(self.target, copied);
-        traffic.copied += by_copy.copied;
-        traffic.touched += by_copy.touched;
-        Ok(Outcome::Done(Moved { bytes, traffic }))
     }
 
     fn take(&self, want: usize) -> Result<usize, Errno> {
@@ -159,7 +151,7 @@ impl Through<'_, '_> {
     }
 
     /// Empties the pipe of `taken` bytes into the target.
-    fn deliver(&self, taken: usize, bytes: &mut u64) -> Result<Round, MoveError> {
+    fn deliver(&self, taken: usize, all: &mut Moved) -> Result<Round, MoveError> {
         if taken == 0 {
             return Ok(Round::End);
         }
@@ -169,13 +161,15 @@ impl Through<'_, '_> {
                 splice(&self.out, None, self.target.fd(), None, left, SpliceFlags::empty())
             });
             match put {
-                Ok(0) => return self.drain(left, Errno::INVAL, bytes),
+                Ok(0) => return self.drain(left, Errno::INVAL, all),
                 Ok(put) => {
                     left -= put;
-                    *bytes += put as u64;
-                    self.job.advance(put as u64);
+                    let bytes = put as u64;
+                    let traffic = traffic(self.source, self.target, bytes);
+                    *all = *all + Moved { bytes, traffic };
+                    self.job.advance(bytes);
                 }
-                Err(errno) => return self.drain(left, errno, bytes),
+                Err(errno) => return self.drain(left, errno, all),
             }
         }
         Ok(Round::Moved)
@@ -183,9 +177,8 @@ impl Through<'_, '_> {
 
     /// Copies to the target what the pipe still holds after splice(2) failed with `errno`. A refusal
     /// is overcome by that; of another error the bytes in the pipe are saved, and it is reported.
-    fn drain(&self, left: usize, errno: Errno, bytes: &mut u64) -> Result<Round, MoveError> {
+    fn drain(&self, left: usize, errno: Errno, all: &mut Moved) -> Result<Round, MoveError> {
         let mut buffer = iotomy_sys::buffer::Aligned::new(left);
-        let before = *bytes;
         let mut in_pipe = left;
         while in_pipe > 0 {
             let into = &mut buffer[..in_pipe];
@@ -197,20 +190,20 @@ impl Through<'_, '_> {
                 Ok(0) => break,
                 Err(e) => {
                     let lost = give_back(self.source, in_pipe as u64);
-                    let error = MoveError::new(&DECLARATION, "read", Side::Either, *bytes, e);
+                    let error = MoveError::new(&DECLARATION, "read", Side::Either, *all, e);
                     return Err(error.losing(lost));
                 }
             };
             in_pipe -= got;
-            put_all(&DECLARATION, self.source, self.target, self.job, &buffer[..got], bytes)
+            put_all(&DECLARATION, self.source, self.target, self.job, &buffer[..got], all)
                 .map_err(|error| {
                     let lost = error.lost + give_back(self.source, in_pipe as u64);
                     error.losing(lost)
                 })?;
         }
         if is_refusal(errno) {
-            return Ok(Round::Copied(*bytes - before));
+            return Ok(Round::Copied);
         }
-        Err(MoveError::new(&DECLARATION, "splice", Side::Target, *bytes, errno))
+        Err(MoveError::new(&DECLARATION, "splice", Side::Target, *all, errno))
     }
 }

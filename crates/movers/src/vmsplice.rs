@@ -105,13 +105,17 @@ impl Mover for Vmsplice {
                 }
             }
         }
-        let traffic = Traffic { referenced: bytes, copied: bytes, touched: bytes };
-        Ok(Outcome::Done(Moved { bytes, traffic }))
+        Ok(Outcome::Done(moved(bytes)))
     }
 }
 
+/// What happens to `bytes` that are read and given away.
+fn moved(bytes: u64) -> Moved {
+    Moved { bytes, traffic: Traffic { referenced: bytes, copied: bytes, touched: bytes } }
+}
+
 fn failed(call: &'static str, side: Side, bytes: u64, errno: Errno) -> MoveError {
-    MoveError::new(&DECLARATION, call, side, bytes, errno)
+    MoveError::new(&DECLARATION, call, side, moved(bytes), errno)
 }
 
 fn errno(error: std::io::Error) -> Errno {

@@ -188,15 +188,15 @@ fn a_peer_that_leaves_is_an_error_of_the_target_that_says_what_was_moved() {
                     let errno = Errno::from_io_error(&error.source).unwrap();
                     assert!(matches!(errno, Errno::PIPE | Errno::CONNRESET), "{label}: {error}");
                     assert!(error.side != Side::Source, "{label}: {error}");
-                    assert!(error.moved >= reads as u64, "{label}: {error}");
-                    assert_eq!(progress.load(Ordering::Relaxed), error.moved, "{label}");
+                    assert!(error.moved.bytes >= reads as u64, "{label}: {error}");
+                    assert_eq!(progress.load(Ordering::Relaxed), error.moved.bytes, "{label}");
                     assert_eq!(difference(&got, &all[..reads]), None, "{label}");
                     match position(&source.fd) {
-                        Some(at) => assert_eq!((at, error.lost), (error.moved, 0), "{label}"),
+                        Some(at) => assert_eq!((at, error.lost), (error.moved.bytes, 0), "{label}"),
                         None => {
                             // Nothing between what was moved or lost and what is left.
                             let rest = source.rest();
-                            let taken = usize::try_from(error.moved + error.lost).unwrap();
+                            let taken = usize::try_from(error.moved.bytes + error.lost).unwrap();
                             assert_eq!(difference(&rest, &all[taken..]), None, "{label}");
                         }
                     }
@@ -232,11 +232,11 @@ fn a_disk_that_fills_up_is_an_error_that_says_what_was_moved() {
             };
             assert_eq!(error.source.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{label}");
             assert!(error.side != Side::Source, "{label}: {error}");
-            let moved = usize::try_from(error.moved).unwrap();
+            let moved = usize::try_from(error.moved.bytes).unwrap();
             assert!(moved <= 1 << 20, "{label}: {error}");
-            assert_eq!(position(&target.fd), Some(error.moved), "{label}");
+            assert_eq!(position(&target.fd), Some(error.moved.bytes), "{label}");
             match position(&source.fd) {
-                Some(at) => assert_eq!((at, error.lost), (error.moved, 0), "{label}"),
+                Some(at) => assert_eq!((at, error.lost), (error.moved.bytes, 0), "{label}"),
                 None => {
                     let taken = moved + usize::try_from(error.lost).unwrap();
                     assert_eq!(difference(&source.rest(), &all[taken..]), None, "{label}");

@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome};
 use proptest::prelude::*;
@@ -47,11 +48,14 @@ struct Case {
     block_size: usize,
     depth: u32,
     non_blocking: bool,
+    /// A microsecond of patience where others have seconds.
+    hasty: bool,
 }
 
 impl Case {
     fn new(from: From, to: To, size: usize) -> Self {
-        Self { from, to, size, count: None, block_size: BLOCK, depth: 4, non_blocking: false }
+        let (non_blocking, hasty) = (false, false);
+        Self { from, to, size, count: None, block_size: BLOCK, depth: 4, non_blocking, hasty }
     }
 }
 
@@ -75,7 +79,10 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
     let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
     let progress = AtomicU64::new(0);
     let (block_size, depth) = (case.block_size, case.depth);
-    let job = Job { count: case.count, block_size, depth, ..job(&progress) };
+    let mut job = Job { count: case.count, block_size, depth, ..job(&progress) };
+    if case.hasty {
+        job.patience = Duration::from_micros(1);
+    }
     let before = (position(&source.fd), position(&target.fd));
     let flags = |fd| rustix::fs::fcntl_getfl(fd).unwrap();
     let flags_before = (flags(&source.fd), flags(&target.fd));
@@ -214,6 +221,34 @@ fn descriptors_that_others_made_non_blocking_are_waited_for() {
     }
 }
 
+#[test]
+fn requests_that_are_taken_back_too_early_lose_nothing() {
+    // No file system answers within a microsecond, so requests are cancelled at every stage they can be
+    // in.
+    let all = content((1 << 20) + 77);
+    let mut folders = vec![folders::here()];
+    folders.extend(folders::memory());
+    for kind in ["xfs", "btrfs"] {
+        match folders::image(kind) {
+            Ok(folder) => folders.push(folder),
+            Err(reason) => println!("skipped 1: {reason}"),
+        }
+    }
+    for folder in folders {
+        for from in FROMS {
+            for to in TOS {
+                for size in [BLOCK + 1, all.len()] {
+                    if is_slow(from, to) && size > BLOCK + 1 {
+                        continue;
+                    }
+                    let case = Case { hasty: true, ..Case::new(from, to, size) };
+                    check(iotomy_movers::mover("io-uring").unwrap(), case, &all, &folder);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
@@ -228,12 +263,13 @@ proptest! {
         count in proptest::option::of(0_u64..700_000),
         block_size in 1_usize..200_000,
         depth in 1_u32..9,
+        hasty in any::<bool>(),
     ) {
         let from = match FROMS[from] { From::File(_) => From::File(at), From::Direct(_) => From::Direct(at), other => other };
         let to = match TOS[to] { To::Over(_) => To::Over(target_at), other => other };
         // Tiny blocks are right or wrong on few bytes as on many.
         let size = size.min(block_size.saturating_mul(500));
-        let case = Case { count, block_size, depth, ..Case::new(from, to, size) };
+        let case = Case { count, block_size, depth, hasty, ..Case::new(from, to, size) };
         check(MOVERS[mover], case, &content(size), &folders::here());
     }
 }

@@ -133,7 +133,33 @@ fn check(fault: &Fault<'_>, all: &[u8], folder: &Path) -> Told {
     if told.outcome == "done" {
         assert_eq!(told.moved, all.len(), "{label}");
     }
+    figures(fault, &told, &label);
     told
+}
+
+/// What happened to the bytes is told of those that were moved, whatever happened after them.
+fn figures(fault: &Fault<'_>, told: &Told, label: &str) {
+    let (moved, into_file) = (told.moved, fault.route != FileToPipe);
+    let [referenced, copied, touched] = told.traffic;
+    let read_and_written = (0, 2 * moved, moved);
+    let expected = match fault.mover {
+        "read-write" | "io-uring" => read_and_written,
+        "mmap-write" => (0, moved, moved),
+        "vmsplice" => (moved, moved, moved),
+        "sendfile" => (moved, if into_file { moved } else { 0 }, 0),
+        // What a pipe still held has been read and written.
+        "splice" => {
+            let pages = moved - touched;
+            (pages, if into_file { pages } else { 0 } + 2 * touched, touched)
+        }
+        // Some file systems share what is copied.
+        "copy-file-range" => (referenced, moved - referenced, 0),
+        "parallel" => (referenced, moved - touched - referenced + 2 * touched, touched),
+        // A file system in memory copies all the same, and the last block goes the plain way.
+        "direct" => (0, copied.min(2 * moved), moved),
+        other => panic!("{other} has no figures here"),
+    };
+    assert_eq!((referenced, copied, touched), expected, "{label}: figures");
 }
 
 fn every_fault(errnos: &[&str], whens: &[u32], verdict: impl Fn(&Fault<'_>, &Told) -> bool) {

@@ -102,6 +102,11 @@ impl Bench {
         if told.outcome == "done" {
             assert_eq!(told.moved, self.all.len(), "{label}");
         }
+        // Holes are in no figure, unless zeros are read for them or written.
+        let [referenced, copied, touched] = told.traffic;
+        assert!(referenced.max(touched).max(copied / 2) <= told.moved, "{label}: figures");
+        let by_hand = fault.mover == "read-write";
+        assert!(!by_hand || (copied / 2 <= touched && touched <= copied), "{label}: figures");
     }
 }
 
@@ -225,18 +230,44 @@ fn a_failure_in_a_later_extent_counts_what_is_before_it() {
 }
 
 #[test]
-fn a_refusal_is_one_only_of_the_first_extent() {
+fn a_refusal_is_one_only_of_the_first_extent_and_an_error_of_any_other() {
     let Some(bench) = Bench::new() else { return };
-    for errno in ["ENOSYS", "EXDEV", "EINVAL", "EPERM"] {
+    // What is before the second extent, and before the third.
+    let second = 262_144 + (1 << 20);
+    let third = second + 262_144 + 12_288 + 12_288;
+    for (errno, number) in [("ENOSYS", 38), ("EXDEV", 18), ("EINVAL", 22), ("EPERM", 1)] {
         for (mover, call) in &CHOSEN[1..] {
-            for (when, outcome) in [(1, "refused"), (2, "done"), (3, "done")] {
+            for (when, moved) in [(1, None), (2, Some(second)), (3, Some(third))] {
                 let inject = format!("{call}:error={errno}:when={when}");
                 let inject = &[inject.as_str()];
                 for old in [0, OLD] {
                     let fault = Fault { mover, sparse: "auto", old, on: "target", inject };
-                    assert_eq!(bench.run(fault).outcome, outcome, "{fault:?}");
+                    let told = bench.run(fault);
+                    match moved {
+                        None => assert_eq!(told.outcome, "refused", "{fault:?}"),
+                        Some(moved) => {
+                            let is = (told.outcome.as_str(), told.errno, told.moved);
+                            assert_eq!(is, ("failed", number, moved), "{fault:?}");
+                        }
+                    }
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_refusal_of_the_first_data_leaves_what_was_in_front_of_it_alone() {
+    let Some(bench) = Bench::new() else { return };
+    let source = bench.folder.path().join("source");
+    let all = layouts::make(&source, &[Hole(1 << 20), Data(262_144), Hole(4096), Data(4096)]);
+    let bench = Bench { folder: bench.folder, all };
+    for (mover, call) in &CHOSEN[1..] {
+        let inject = format!("{call}:error=EXDEV:when=1");
+        let inject = &[inject.as_str()];
+        let fault = Fault { mover, sparse: "auto", old: OLD, on: "target", inject };
+        assert_eq!(bench.run(fault).outcome, "refused", "{fault:?}");
+        let is = std::fs::read(bench.folder.path().join("target")).unwrap();
+        assert_eq!(difference(&is, &[0xEE; OLD]), None, "{fault:?}");
     }
 }

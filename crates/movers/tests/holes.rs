@@ -43,10 +43,8 @@ fn old(length: usize) -> Vec<u8> {
     vec![0xEE; length]
 }
 
-/// `io-uring` is left to the contract and fault suites: over thousands of extents it makes as many
-/// rings, and Linux 6.18 was seen to forget, once, writes that waited for a worker (to btrfs).
 fn movers() -> impl Iterator<Item = &'static dyn Mover> {
-    MOVERS.iter().copied().filter(|mover| moves(*mover) && name(*mover) != "io-uring")
+    MOVERS.iter().copied().filter(|mover| moves(*mover))
 }
 
 /// Every file system there is here; prints those that are not.

@@ -103,7 +103,7 @@ fn a_directory_is_refused_or_an_error() {
             if mover.serves(&from, &into, &job).is_ok() {
                 let error = mover.run(&from, &into, &job).unwrap_err();
                 assert_eq!(error.source.kind(), std::io::ErrorKind::IsADirectory);
-                assert_eq!((error.moved, error.lost), (0, 0));
+                assert_eq!((error.moved.bytes, error.lost), (0, 0));
             }
             assert_eq!(target.content(), Some(Vec::new()));
         }

@@ -3,12 +3,16 @@
 //! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
 //! and other scripts: what a hostile record would hold and the loader would still accept.
 
+mod copy;
+
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+pub use copy::copy;
 
 use crate::*;
 
@@ -226,7 +230,7 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
     })
 }
 
-fn finding() -> impl Strategy<Value = Finding> {
+pub(crate) fn finding() -> impl Strategy<Value = Finding> {
     use Verdict::*;
     let verdict = select(vec![Impossible, Suspect, Advice, Note]);
     let evidence: BTreeMap<_, _> =
@@ -420,8 +424,9 @@ fn block() -> impl Strategy<Value = Block> {
 fn plan() -> impl Strategy<Value = Plan> {
     let numbers = (number(), option::of(number()), option::of(number()), number(), number());
     let texts = (text(), text(), [(); 3].map(|()| option::of(text())));
-    (positive(), numbers, texts, any::<bool>(), any::<bool>()).prop_map(
-        |(min_effect, n, texts, drop_caches, ignore_failure)| {
+    let shares = (positive(), option::of(positive()));
+    (shares, numbers, texts, any::<bool>(), any::<bool>()).prop_map(
+        |((min_effect, shared_error), n, texts, drop_caches, ignore_failure)| {
             let [prepare, setup, cleanup] = texts.2;
             Plan {
                 min_effect,
@@ -437,6 +442,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 cleanup,
                 ignore_failure,
                 redo: n.4,
+                shared_error,
             }
         },
     )

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Machine;
+use crate::{Finding, Machine};
 
 /// One run of `iotomy copy`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopyRun {
     /// Always [`CopyRun::SCHEMA`].
     pub schema: String,
@@ -35,8 +35,17 @@ pub struct CopyRun {
     pub verified: Option<bool>,
     /// Errors that were said, of sources and of the whole.
     pub errors: u64,
+    /// These errors, as they were said.
+    #[serde(default)]
+    pub messages: Vec<String>,
+    /// What was promised of later writes, holes and extents.
+    #[serde(default)]
+    pub contract: String,
     /// An entry a source that was begun.
     pub copies: Vec<CopyPart>,
+    /// What the numbers mean.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// One source on its way into its target.
@@ -44,17 +53,23 @@ pub struct CopyRun {
 pub struct CopyPart {
     /// The source as it was named.
     pub source: String,
+    /// What it was found to be: kind, size, file system.
+    #[serde(default)]
+    pub source_is: String,
     /// The file it went to.
     pub target: String,
+    /// What that was found to be before anything was done to it.
+    #[serde(default)]
+    pub target_is: String,
     /// The mover that did it.
     pub mover: Option<String>,
     /// Bytes that reached the target.
     pub bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub referenced_bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub copied_bytes: u64,
-    /// As in [`CopyRun`]; 0 for what an error cut short.
+    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
     pub touched_bytes: u64,
     /// The moving alone.
     pub wall_ns: u64,
@@ -62,6 +77,9 @@ pub struct CopyPart {
     pub plan: CopyPlan,
     /// What went wrong.
     pub error: Option<String>,
+    /// How much of a regular target was in memory only, still to be written, in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_bytes: Option<u64>,
 }
 
 /// The movers of a choice.
@@ -82,6 +100,9 @@ pub struct TriedMover {
     pub mover: String,
     /// Why it stood where it stood.
     pub reason: String,
+    /// Why it does not work here, where a probe was made and says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<String>,
     /// What the kernel refused before a byte had moved; `null` for the one that served.
     pub refused: Option<MoverRefusal>,
 }
@@ -93,6 +114,9 @@ pub struct MoverRefusal {
     pub call: String,
     /// The name of its error; `null` where it moved nothing without an error.
     pub errno: Option<String>,
+    /// What the kernel said, in words.
+    #[serde(default)]
+    pub said: String,
 }
 
 /// A mover, and why it stands where it stands.
@@ -102,6 +126,9 @@ pub struct MoverReason {
     pub mover: String,
     /// Why.
     pub reason: String,
+    /// Why it does not work here, where a probe was made and says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<String>,
 }
 
 impl CopyRun {

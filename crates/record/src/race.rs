@@ -213,14 +213,15 @@ pub struct Comparison {
     pub metric: Metric,
     /// other ÷ base, in the middle.
     pub ratio: f64,
-    /// The interval of `ratio`, all looks together being wrong 5 times in 100; `[0, 0]` with too few
-    /// runs for any.
+    /// The interval of `ratio`. All looks together, and with [`Plan::shared_error`] all comparisons of
+    /// the metric too, are wrong 5 times in 100; `[0, 0]` with too few runs for any.
     pub ci95: [f64; 2],
     /// What follows.
     pub verdict: RaceVerdict,
     /// Pairs it rests on.
     pub runs: u64,
-    /// About how many more pairs a verdict would take, where that can be foreseen.
+    /// About how many more pairs a verdict would take, where that can be foreseen; without an
+    /// interval, how many at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_runs: Option<u64>,
     /// The mean of other ÷ base.
@@ -329,6 +330,10 @@ pub struct Plan {
     pub ignore_failure: bool,
     /// Disturbed blocks that might be made again.
     pub redo: u64,
+    /// The chance that any of the comparisons of a metric is wrong, which they share evenly; absent
+    /// in records of races in which each had 5 % of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_error: Option<f64>,
 }
 
 /// What measuring costs on this machine.

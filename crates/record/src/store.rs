@@ -31,7 +31,7 @@ pub use race::{parse_race, write_race};
 pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
 
-use crate::{Limits, Race, Sweep, Trace, printable};
+use crate::{CopyRun, Limits, Race, Sweep, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -44,6 +44,8 @@ pub enum Record {
     Trace(Box<Trace>),
     /// `iotomy.race/1`.
     Race(Box<Race>),
+    /// `iotomy.copy/1`.
+    Copy(Box<CopyRun>),
     /// `iotomy.limits/1`.
     Limits(Limits),
     /// `iotomy.sweep/1`.
@@ -62,6 +64,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
 fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
     match parse::kind(&parse::schema(bytes)?) {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
+        Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
         _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
@@ -158,18 +161,6 @@ pub fn save_sweep(sweep: &Sweep, path: &Path, base_dir: &Path) -> Result<(), Sto
     parse::Stored::check(sweep)
         .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
     OutputFile::write_with(path, base_dir, |to| write_sweep(sweep, to))
-}
-
-/// The trace as the bytes of a JSON record, ending in a newline.
-///
-/// # Errors
-/// When the trace holds what no record may, such as an observer's cost that is not a number.
-pub fn trace_bytes(trace: &Trace) -> Result<Vec<u8>, RecordError> {
-    let mut bytes = Vec::new();
-    parse::Stored::check(trace)?;
-    // Writing to memory cannot fail, and a checked trace has nothing JSON cannot hold.
-    write_trace(trace, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
-    Ok(bytes)
 }
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.

@@ -7,11 +7,11 @@ use crate::page::{Ink, Page, columns};
 /// Columns of text a finding may take in all, far above any of ours.
 pub(crate) const TEXT: usize = 2_000;
 
-pub(crate) fn print(page: &mut Page<'_>, findings: &[Finding]) {
+pub(crate) fn print<'r>(page: &mut Page<'_>, findings: impl IntoIterator<Item = &'r Finding>) {
+    let mut findings: Vec<&Finding> = findings.into_iter().collect();
     if findings.is_empty() {
         return;
     }
-    let mut findings: Vec<&Finding> = findings.iter().collect();
     findings.sort_by_key(|finding| grade(finding.verdict).0);
     let longest =
         findings.iter().map(|f| columns(grade(f.verdict).1)).max().unwrap_or(0).max("advice".len());

@@ -5,8 +5,11 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod copy;
 mod findings;
 mod limits;
+#[cfg(test)]
+mod looks;
 mod page;
 mod quantize;
 mod race;
@@ -16,6 +19,8 @@ mod table;
 mod trace;
 
 use iotomy_record::numbers;
+
+pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use race::race;

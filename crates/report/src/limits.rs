@@ -200,6 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::looks;
 
     fn limit(name: &str, unit: &str, value: f64, spread: f64, method: &str) -> Limit {
         Limit {
@@ -295,22 +296,12 @@ mod tests {
         fn any_record_renders_within_its_width(
             record in arbitrary::limits(), width in 0usize..200, unicode: bool,
         ) {
-            let text = limits(&record, &Style { color: false, unicode, width });
-            prop_assert!(unicode || text.is_ascii());
-            for line in text.lines() {
-                prop_assert!(!line.chars().any(char::is_control), "{line:?}");
-                prop_assert!(columns(line) <= width.max(20), "{line:?}");
-                prop_assert!(!line.ends_with(' '), "{line:?}");
-            }
+            looks::keeps_to(width, unicode, |style| limits(&record, style));
         }
 
         #[test]
         fn colour_changes_nothing_else(record in arbitrary::limits()) {
-            let coloured = limits(&record, &Style { color: true, ..Style::default() });
-            let plain = coloured.split('\x1b').enumerate().map(|(i, part)| {
-                if i == 0 { part } else { part.split_once('m').unwrap().1 }
-            });
-            prop_assert_eq!(plain.collect::<String>(), text(&record));
+            looks::is_only_coloured(|style| limits(&record, style));
         }
     }
 }

@@ -4,7 +4,7 @@ mod contenders;
 mod headline;
 mod waterfall;
 
-use iotomy_record::{Metric, Race, RaceVerdict};
+use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
@@ -16,11 +16,18 @@ pub fn race(record: &Race, style: &Style) -> String {
     headline::print(&mut page, record);
     contenders::print(&mut page, record);
     for attribution in &record.attributions {
-        if is_worth_it(record, &attribution.base, &attribution.other, attribution.metric) {
+        let (base, other) = (&attribution.base, &attribution.other);
+        // Of what is impossible, there is no difference to anything else.
+        let is_one = base == other;
+        let is_doubtful =
+            headline::is_impossible(record, base) || headline::is_impossible(record, other);
+        if (is_one || !is_doubtful) && is_worth_it(record, base, other, attribution.metric) {
             waterfall::print(&mut page, record, attribution);
         }
     }
-    findings::print(&mut page, &record.findings);
+    // What is impossible stands in front.
+    let others = record.findings.iter().filter(|found| found.verdict != Verdict::Impossible);
+    findings::print(&mut page, others);
     print_how(&mut page, record);
     page.finish()
 }
@@ -52,6 +59,11 @@ fn print_how(page: &mut Page<'_>, record: &Race) {
         1 => "1 warm-up of each".to_owned(),
         n => format!("{n} warm-ups of each"),
     });
+    let compared = record.comparisons.iter().filter(|found| found.metric == Metric::Wall).count();
+    if let Some(error) = plan.shared_error.filter(|_| compared > 1) {
+        let percent = crate::numbers::fixed(error * 100.0, 0);
+        parts.push(format!("the {compared} comparisons share an error of {percent} %"));
+    }
     let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
     if let Some(trace) = observers.clone().next() {
         let name = page.name(&trace.observer.name, 20);

@@ -8,6 +8,10 @@
 //! The measurements are logarithms of ratios, one a block of runs in mirrored order (see
 //! [`crate::order::block`]). When two commands are the same, a coin decided each one's sign, so the
 //! intervals (signed ranks) hold under steps, drifts and heavy tails.
+//!
+//! Several comparisons of one race share its error evenly (Bonferroni), at each look and for a fixed
+//! number of runs. That holds however they depend on each other, which they do by the contender they
+//! have in common, and for all intervals at once, which stepwise methods such as Holm's do not give.
 
 use crate::{Interval, shift_interval};
 
@@ -43,7 +47,8 @@ pub enum Verdict {
 pub struct Look {
     /// What is known.
     pub verdict: Verdict,
-    /// The ratio, other ÷ base, and its interval at this look; `None` with too few blocks.
+    /// The ratio, other ÷ base, and its interval at this look; `None` with too few blocks, of which
+    /// the verdict then foresees the fewest that could tell.
     pub ratio: Option<Interval>,
 }
 
@@ -66,21 +71,45 @@ fn alpha_at(blocks: usize) -> f64 {
     ALPHA * share
 }
 
+/// What is wanted of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// The smallest difference worth telling: 0.01 is 1 %.
+    pub min_effect: f64,
+    /// How many comparisons share [`ALPHA`], this one included.
+    pub among: usize,
+}
+
+impl Wanted {
+    fn alpha(&self) -> f64 {
+        ALPHA / self.among.max(1) as f64
+    }
+}
+
 /// Looks at logarithms of ratios (other ÷ base), one a block; to be called at the numbers of blocks
-/// [`next_look`] gives. `min_effect` is the smallest difference worth telling: 0.01 is 1 %.
-pub fn look(log_ratios: &[f64], min_effect: f64) -> Look {
-    judge(log_ratios, min_effect, alpha_at(log_ratios.len()))
+/// [`next_look`] gives.
+pub fn look(log_ratios: &[f64], wanted: Wanted) -> Look {
+    let share = alpha_at(log_ratios.len()) / ALPHA;
+    judge(log_ratios, wanted, wanted.alpha() * share)
 }
 
 /// The one look of a race whose number of runs was fixed beforehand.
-pub fn only_look(log_ratios: &[f64], min_effect: f64) -> Look {
-    judge(log_ratios, min_effect, ALPHA)
+pub fn only_look(log_ratios: &[f64], wanted: Wanted) -> Look {
+    judge(log_ratios, wanted, wanted.alpha())
 }
 
-fn judge(log_ratios: &[f64], min_effect: f64, alpha: f64) -> Look {
+/// The fewest blocks that can be sure enough where their number is fixed beforehand: all of them for
+/// one side come by chance in 2 of 2ⁿ races.
+fn fewest_blocks(alpha: f64) -> usize {
+    (2.0 / alpha).log2().ceil() as usize
+}
+
+fn judge(log_ratios: &[f64], wanted: Wanted, alpha: f64) -> Look {
     let Some(shift) = shift_interval(log_ratios, alpha) else {
-        return Look { verdict: Verdict::Undecided { more: None }, ratio: None };
+        let more = fewest_blocks(wanted.alpha()).saturating_sub(log_ratios.len()).max(1);
+        return Look { verdict: Verdict::Undecided { more: Some(more) }, ratio: None };
     };
+    let min_effect = wanted.min_effect;
     let least = min_effect.ln_1p();
     let verdict = if shift.low >= -least && shift.high <= least {
         Verdict::NoDifference
@@ -110,6 +139,8 @@ mod tests {
     use super::*;
     use crate::order::{Random, block};
 
+    const ALONE: Wanted = Wanted { min_effect: 0.01, among: 1 };
+
     /// Races two commands whose run number `at` takes what `time` says of it and of who runs, until
     /// a verdict or `most` blocks. Returns the verdict and the blocks it took.
     fn race(
@@ -127,7 +158,7 @@ mod tests {
             }
             logs.push(log);
             if logs.len() == due || logs.len() == most {
-                let verdict = look(&logs, 0.01).verdict;
+                let verdict = look(&logs, ALONE).verdict;
                 if logs.len() == most || !matches!(verdict, Verdict::Undecided { .. }) {
                     return (verdict, logs.len());
                 }
@@ -210,15 +241,101 @@ mod tests {
         assert!((alpha_at(10) - alpha_at(8)).abs() < f64::EPSILON);
     }
 
+    /// Races `others` against a base, each of which takes what `time` says, for `most` blocks; the
+    /// verdicts of every look. `among` share the error.
+    fn field(
+        random: &mut Random,
+        [others, most, among]: [usize; 3],
+        time: &mut dyn FnMut(&mut Random, usize) -> f64,
+    ) -> Vec<Vec<Verdict>> {
+        let mut seen = Vec::new();
+        let mut logs = vec![Vec::new(); others];
+        let mut due = next_look(0);
+        loop {
+            let mut sums = vec![0.0; others + 1];
+            for who in block(others + 1, random) {
+                sums[who] += time(random, who).ln() / 2.0;
+            }
+            logs.iter_mut().zip(&sums[1..]).for_each(|(logs, sum)| logs.push(sum - sums[0]));
+            let blocks = logs[0].len();
+            if blocks != due && blocks != most {
+                continue;
+            }
+            due = next_look(blocks);
+            let wanted = Wanted { min_effect: 0.01, among };
+            seen.push(logs.iter().map(|logs| look(logs, wanted).verdict).collect());
+            if blocks == most {
+                return seen;
+            }
+        }
+    }
+
+    fn is_difference(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Faster | Verdict::Slower)
+    }
+
+    /// Eight commands that are the same as the first: in at most 5 of 100 races may any of the eight
+    /// be said to differ, at any look. Were each allowed 5 of its own, it would be more.
+    #[test]
+    fn the_comparisons_of_a_race_are_wrong_together_as_seldom_as_one_alone() {
+        type Noise = dyn FnMut(&mut Random, usize) -> f64;
+        let mut quiet = |r: &mut Random, _| 1.0 + 0.03 * r.normal();
+        let mut heavy = |r: &mut Random, _| (0.1 * r.heavy()).exp();
+        let noises: [&mut Noise; 2] = [&mut quiet, &mut heavy];
+        for noise in noises {
+            let mut wrong = |among| {
+                let mut random = Random::new(31);
+                (0..300)
+                    .filter(|_| {
+                        let seen = field(&mut random, [8, 27, among], noise);
+                        seen.iter().flatten().any(is_difference)
+                    })
+                    .count()
+            };
+            let (shared, each) = (wrong(8), wrong(1));
+            assert!(shared <= 15, "{shared} of 300");
+            assert!(each > 30, "{each} of 300");
+        }
+    }
+
+    #[test]
+    fn what_differs_is_found_among_others() {
+        let mut random = Random::new(37);
+        let mut time =
+            |r: &mut Random, who: usize| (1.0 + 0.01 * r.normal()) * [1.0, 1.03, 1.0, 0.9][who];
+        let found = (0..200)
+            .filter(|_| {
+                let seen = field(&mut random, [3, 15, 3], &mut time);
+                let verdicts = &seen[seen.len() - 1];
+                verdicts[0] == Verdict::Slower && verdicts[2] == Verdict::Faster
+            })
+            .count();
+        assert!(found >= 180, "{found} of 200");
+    }
+
     #[test]
     fn too_few_blocks_decide_nothing_and_more_are_foreseen() {
-        assert_eq!(look(&[0.1; 7], 0.01).ratio, None);
+        let too_few = look(&[0.1; 7], ALONE);
+        assert_eq!(too_few.ratio, None);
         let logs: Vec<f64> = (0..8).map(|n| 0.02 + if n % 2 == 0 { 0.05 } else { -0.05 }).collect();
-        let Verdict::Undecided { more: Some(more) } = look(&logs, 0.01).verdict else {
-            panic!("{:?}", look(&logs, 0.01))
+        let Verdict::Undecided { more: Some(more) } = look(&logs, ALONE).verdict else {
+            panic!("{:?}", look(&logs, ALONE))
         };
         assert!((8..200).contains(&more), "{more}");
-        assert_eq!(look(&[0.0; 8], 0.01).verdict, Verdict::NoDifference);
-        assert_eq!(only_look(&[0.1; 6], 0.01).verdict, Verdict::Slower);
+        assert_eq!(look(&[0.0; 8], ALONE).verdict, Verdict::NoDifference);
+        assert_eq!(only_look(&[0.1; 6], ALONE).verdict, Verdict::Slower);
+    }
+
+    #[test]
+    fn the_fewest_blocks_that_can_tell_are_those_that_are_foreseen() {
+        for among in 1..=25 {
+            let wanted = Wanted { min_effect: 0.01, among };
+            let Verdict::Undecided { more: Some(more) } = only_look(&[0.1; 2], wanted).verdict
+            else {
+                panic!("{among}")
+            };
+            assert_eq!(only_look(&vec![0.1; 1 + more], wanted).ratio, None, "{among}");
+            assert_eq!(only_look(&vec![0.1; 2 + more], wanted).verdict, Verdict::Slower);
+        }
     }
 }

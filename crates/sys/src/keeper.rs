@@ -89,18 +89,6 @@ fn lead(line: RawFd) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Makes this process the parent of what its descendants leave behind.
-///
-/// # Errors
-/// What the kernel said.
-pub fn adopt_orphans() -> io::Result<()> {
-    // SAFETY: takes plain integers.
-    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -133,6 +133,12 @@ impl Started {
         self.pid.unsigned_abs()
     }
 
+    /// Kills it, wherever it has gone: a program may have left the group it was started in.
+    pub fn kill(&self) {
+        // SAFETY: takes plain integers; it has not been waited for, so the id is its.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+    }
+
     /// Waits until it has ended.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! bytes go it is the business of [`iotomy_movers`]. Nothing is asked of the kernel that a small copy
 //! could do without: no thread, no probe, no clock but the monotonic one.
 
+mod account;
 mod explain;
 mod fault;
 mod list;
@@ -24,20 +25,21 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
-use iotomy_movers::chooser::{Plan, Report};
-use iotomy_movers::{MoveError, Moved, Traffic};
+use iotomy_movers::Moved;
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{same_output, save_copy};
-use iotomy_record::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
+use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 
+use self::account::nanoseconds;
 use self::fault::Stop;
 pub(crate) use self::options::CopyArgs;
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
 use self::source::{FileSystems, Source};
-use self::target::{Target, Where};
-use crate::{COULD_NOT_RUN, complain};
+use self::target::Where;
+use super::judging;
+use crate::{COULD_NOT_RUN, complain, in_a_line};
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -54,8 +56,10 @@ struct Session<'a> {
     /// Whether all that was read back was right; nothing was when it is `None`.
     verified: Option<bool>,
     status: u8,
-    errors: u64,
-    /// Kept for the record only.
+    /// The errors that were said.
+    messages: Vec<String>,
+    /// For records and explanations only.
+    contract: String,
     parts: Vec<CopyPart>,
 }
 
@@ -73,8 +77,12 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         Some(json) => spares(json, sources, target)?,
         None => PathBuf::new(),
     };
-    let started = args.json.is_some().then(SystemTime::now);
+    iotomy_sys::signals::ignore_file_size();
+    let started = (args.json.is_some() || args.explain).then(SystemTime::now);
     let mut session = Session::new(args);
+    if session.keeps() {
+        session.contract = account::contract(args);
+    }
     match folder(target) {
         Some(folder) => session.fill_folder(sources, target, &folder),
         None => {
@@ -83,8 +91,16 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         }
     }
     session.meter.end();
-    if let (Some(json), Some(started)) = (&args.json, started) {
-        save_copy(&session.record(started, sources, target), json, &here)?;
+    if let Some(started) = started {
+        let mut record = session.record(started, sources, target);
+        account::note_dirty(&mut record.copies);
+        record.findings = judging::findings(true, |limits| iotomy_judge::copy(&record, limits));
+        if args.explain {
+            explain::end(&record);
+        }
+        if let Some(json) = &args.json {
+            save_copy(&record, json, &here)?;
+        }
     }
     Ok(ExitCode::from(session.status))
 }
@@ -128,9 +144,15 @@ impl<'a> Session<'a> {
             fsync: Duration::ZERO,
             verified: None,
             status: 0,
-            errors: 0,
+            messages: Vec::new(),
+            contract: String::new(),
             parts: Vec::new(),
         }
+    }
+
+    /// Whether anybody will ask what was done, and how.
+    fn keeps(&self) -> bool {
+        self.args.json.is_some() || self.args.explain
     }
 
     /// Copies every source into a folder, under the last part of its name. One that fails does not
@@ -191,7 +213,7 @@ impl<'a> Session<'a> {
         self.meter.hush();
         complain(error);
         self.status = self.status.max(status);
-        self.errors += 1;
+        self.messages.push(in_a_line(error));
         if let Some(part) = self.parts.last_mut().filter(|part| part.mover.is_none()) {
             part.error.get_or_insert_with(|| format!("{error:#}"));
         }
@@ -223,41 +245,13 @@ impl<'a> Session<'a> {
         self.fsync += took;
     }
 
-    /// A source has been carried, or every mover was refused.
-    fn carried(
-        &mut self,
-        source: &Source,
-        target: &Target<'_>,
-        plan: &Plan,
-        report: &Report,
-        took: Duration,
-    ) {
-        let sum = &mut self.moved;
-        sum.bytes += report.moved.bytes;
-        sum.traffic.referenced += report.moved.traffic.referenced;
-        sum.traffic.copied += report.moved.traffic.copied;
-        sum.traffic.touched += report.moved.traffic.touched;
-        if self.args.json.is_some() {
-            self.parts.push(part(source, target, plan, report, took));
-        }
-    }
-
-    /// A mover has failed.
-    fn broke_off(
-        &mut self,
-        source: &Source,
-        target: &Target<'_>,
-        plan: &Plan,
-        error: &MoveError,
-        took: Duration,
-    ) {
-        self.moved.bytes += error.moved;
-        if self.args.json.is_some() {
-            // Which were refused before it is not told; it stands in the plan.
-            let moved = Moved { bytes: error.moved, traffic: Traffic::default() };
-            let report = Report { mover: Some(error.mover), moved, refused: Vec::new() };
-            let mut part = part(source, target, plan, &report, took);
-            part.error = Some(error.to_string());
+    /// A source has been carried, a mover has failed, or every mover was refused.
+    fn carried(&mut self, moved: Moved, part: Option<CopyPart>) {
+        self.moved = self.moved + moved;
+        if let Some(part) = part {
+            if self.args.explain {
+                explain::outcome(&part);
+            }
             self.parts.push(part);
         }
     }
@@ -266,7 +260,6 @@ impl<'a> Session<'a> {
         let parts = std::mem::take(&mut self.parts);
         let mover = parts.first().and_then(|part| part.mover.clone());
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let looked = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         CopyRun {
             schema: CopyRun::SCHEMA.to_owned(),
             started: rfc3339(started),
@@ -278,58 +271,14 @@ impl<'a> Session<'a> {
             referenced_bytes: self.moved.traffic.referenced,
             copied_bytes: self.moved.traffic.copied,
             touched_bytes: self.moved.traffic.touched,
-            wall_ns: looked(self.meter.elapsed()),
-            fsync_ns: self.args.fsync.then(|| looked(self.fsync)),
+            wall_ns: nanoseconds(self.meter.elapsed()),
+            fsync_ns: self.args.fsync.then(|| nanoseconds(self.fsync)),
             verified: self.verified,
-            errors: self.errors,
+            errors: self.messages.len() as u64,
+            messages: std::mem::take(&mut self.messages),
+            contract: std::mem::take(&mut self.contract),
             copies: parts,
+            findings: Vec::new(),
         }
     }
-}
-
-fn part(
-    source: &Source,
-    target: &Target<'_>,
-    plan: &Plan,
-    report: &Report,
-    took: Duration,
-) -> CopyPart {
-    let mut made = CopyPlan::default();
-    let mut is_open = true;
-    for step in &plan.steps {
-        let (mover, reason) = (step.mover.declaration().name, step.reason.to_owned());
-        let refused = report.refused.iter().find(|refused| refused.mover == mover);
-        let refused = refused.map(|refused| MoverRefusal {
-            call: refused.call.to_owned(),
-            errno: refused.errno.map(|errno| named(errno.raw_os_error())),
-        });
-        if is_open && (refused.is_some() || report.mover == Some(mover)) {
-            is_open = refused.is_some();
-            made.tried.push(TriedMover { mover: mover.to_owned(), reason, refused });
-        } else {
-            made.spare.push(MoverReason { mover: mover.to_owned(), reason });
-        }
-    }
-    for unsuited in &plan.unsuited {
-        let (mover, reason) = (unsuited.mover.to_owned(), unsuited.reason.clone());
-        made.unsuited.push(MoverReason { mover, reason });
-    }
-    let traffic = report.moved.traffic;
-    CopyPart {
-        source: source.name.clone(),
-        target: target.name.clone(),
-        mover: report.mover.map(str::to_owned),
-        bytes: report.moved.bytes,
-        referenced_bytes: traffic.referenced,
-        copied_bytes: traffic.copied,
-        touched_bytes: traffic.touched,
-        wall_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
-        plan: made,
-        error: None,
-    }
-}
-
-fn named(errno: i32) -> String {
-    let name = u32::try_from(errno).ok().and_then(iotomy_sys::errno::name);
-    name.map_or_else(|| errno.to_string(), str::to_owned)
 }

@@ -14,6 +14,7 @@ use iotomy_lab::race::{
 };
 use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
 use iotomy_record::{Race, Trace, View, printable, store};
+use iotomy_sys::front;
 use iotomy_sys::launch::Command;
 
 use super::judging;
@@ -24,7 +25,7 @@ use crate::{COULD_NOT_RUN, complain};
 /// Race commands: which is faster, by how much, and which calls make the difference
 ///
 /// Runs the commands untraced in random order, mirrored in blocks, until it is decided which is
-/// faster, and gives the ratio with its interval of 95 %. Then traces each once and accounts for the
+/// faster, and gives the ratio with its interval of 95 %. Then traces each and accounts for the
 /// difference, call by call. One command alone is timed, traced and accounted for by itself. A
 /// command runs directly, or by `sh -c` where it has redirections, pipes or other syntax of a shell.
 #[derive(Debug, clap::Args)]
@@ -50,11 +51,11 @@ pub(crate) struct RaceArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     runs: Option<u64>,
 
-    /// The smallest difference worth telling: below it, there is none
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    /// The smallest difference worth telling, as in 0.5%: what is surely below it is none
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     min_effect: f64,
 
-    /// The most the race may take; a command still running then is killed with its process group
+    /// The most the race may take; a command still running then is killed with all it made
     /// [default: no new runs after 60 s]
     #[arg(long, value_name = "SECONDS", value_parser = super::trace::seconds)]
     max_time: Option<Duration>,
@@ -146,15 +147,16 @@ enum CacheArg {
 
 /// A share of 1 from `1%`, `0.5 %` or `0.01`.
 fn share(text: &str) -> Result<f64, String> {
-    let (number, whole) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), 100.0),
-        None => (text, 1.0),
-    };
-    let share = number.parse::<f64>().map_err(|_| format!("{text:?} is no share; as in 1%"))?;
-    let share = share / whole;
+    let percent = text.strip_suffix('%').map(str::trim);
+    let number = percent.unwrap_or(text).parse::<f64>();
+    let number = number.map_err(|_| format!("{text:?} is no share; as in 1%"))?;
+    let share = if percent.is_some() { number / 100.0 } else { number };
     match (0.0..1.0).contains(&share) {
         true => Ok(share),
-        false => Err(String::from("a share is from 0 to below 100 %")),
+        false if percent.is_none() && (1.0..100.0).contains(&number) => {
+            Err(format!("{text} is {} %; for {text} % write {text}%", number * 100.0))
+        }
+        false => Err(String::from("a share is from 0 to below 100 %, as in 1%")),
     }
 }
 
@@ -174,29 +176,35 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     check_outputs(args, &here)?;
     let options = options(args);
+    front::split().context("cannot make the process that races")?;
     let mut around =
         Around { observer: args.observer.clone(), progress: StatusLine::new(args.quiet) };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
-        Ok(mut record) => {
+        Ok(mut raced) => {
+            let record = &mut raced.record;
             record.findings =
-                judging::findings(args.quiet, |limits| iotomy_judge::race(&record, limits));
-            write_out(args, &record, &here).map(|()| ExitCode::SUCCESS)
+                judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
+            write_out(args, record, &here)?;
+            Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
         }
-        Err(RaceError::Interrupted(signal)) => {
-            Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN)))
-        }
-        Err(error) => {
-            let said = match &error {
-                RaceError::Failed { stderr, .. } => stderr.clone(),
-                _ => Vec::new(),
-            };
-            complain(&anyhow::Error::new(error));
-            show_stderr(&said);
-            Ok(ExitCode::from(COULD_NOT_RUN))
-        }
+        Err(error) => Ok(failed(error)),
     }
+}
+
+/// Says what went wrong, with what the command said itself; how iotomy ends.
+fn failed(error: RaceError) -> ExitCode {
+    let said = match &error {
+        RaceError::Interrupted(signal) => {
+            return ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN));
+        }
+        RaceError::Failed { stderr, .. } => stderr.clone(),
+        _ => Vec::new(),
+    };
+    complain(&anyhow::Error::new(error));
+    show_stderr(&said);
+    ExitCode::from(COULD_NOT_RUN)
 }
 
 /// What a command that failed said, a line each.

@@ -10,6 +10,8 @@ use super::view::ViewArgs;
 use crate::screen::Looks;
 
 /// Show a saved record as the run that made it printed it
+///
+/// It may be of a trace, a race, limits, or a copy, which is shown as `--explain` has it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// The record, as `--json` wrote it; `-` is standard input
@@ -31,9 +33,10 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
             args.view.apply_to(&mut trace.view);
             iotomy_report::trace(&trace, &style)
         }
-        // A race has its own tables, which these options do not change.
+        // All others have their own form, which these options do not change.
         Record::Race(race) => iotomy_report::race(&race, &style),
         Record::Sweep(sweep) => iotomy_report::sweep(&sweep, &style),
+        Record::Copy(copy) => iotomy_report::copy(&copy, &style),
         Record::Limits(limits) => iotomy_report::limits(&limits, &style),
     };
     let here = std::env::current_dir().unwrap_or_default();

@@ -1,5 +1,8 @@
 //! Folders to copy in, and runs of `iotomy copy` there.
 
+#[path = "../../../movers/tests/support/content.rs"]
+mod content;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +11,8 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use super::iotomy;
+#[allow(unused_imports, reason = "no test file needs all of it")]
+pub(crate) use content::content;
 
 /// A folder for one test, which the command runs in.
 pub(crate) struct Folder(TempDir);
@@ -76,18 +81,4 @@ pub(crate) fn refused(status: i32, output: &Output) -> String {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.starts_with("iotomy: cannot ") && !said.ends_with(".\n"), "{said}");
     said
-}
-
-/// Bytes of no pattern a copy could get right by chance, the same for each run.
-pub(crate) fn content(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
 }

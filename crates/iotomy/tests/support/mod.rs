@@ -95,6 +95,7 @@ pub(crate) fn iotomy(arguments: &[&str]) -> Command {
 pub(crate) fn bare(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -1,10 +1,11 @@
 //! Races to be run, and what holds for every record of one.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use iotomy_record::{Metric, Race, RaceVerdict, Term, TermKind};
+use iotomy_sys::syscalls::{Abi, number};
 use tempfile::TempDir;
 
 use super::iotomy;
@@ -59,6 +60,42 @@ impl Raced {
 pub(crate) fn term<'a>(race: &'a Race, kind: TermKind, name: &str) -> Option<&'a Term> {
     let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall)?;
     wall.terms.iter().find(|term| term.kind == kind && term.name == name)
+}
+
+/// Writes a program that makes one call of the kernel so many times and ends: a file of the least
+/// there can be of an executable, of which two differ by nothing but those calls. The call is a sleep
+/// of `ns`.
+pub(crate) fn sleeper(folder: &Path, name: &str, times: u32, ns: u64) -> PathBuf {
+    const BASE: u64 = 0x40_0000;
+    /// The sizes of `Elf64_Ehdr`, `Elf64_Phdr` and `struct timespec`.
+    const HEADERS: u64 = 64 + 56;
+    const START: u64 = HEADERS + 16;
+    let mut once = vec![0xB8]; // mov eax, the call's number
+    once.extend(number(Abi::X86_64, "nanosleep").unwrap().to_le_bytes());
+    once.extend([0x48, 0xBF]); // mov rdi, the time's address
+    once.extend((BASE + HEADERS).to_le_bytes());
+    once.extend([0x31, 0xF6, 0x0F, 0x05]); // xor esi, esi; syscall
+    once.extend([0x41, 0xFF, 0xCC, 0x75]); // dec r12d; jnz back
+    let back = i8::try_from(once.len() + 1).unwrap();
+    once.push((-back).cast_unsigned());
+    let mut code = vec![0x41, 0xBC]; // mov r12d, times
+    code.extend(times.to_le_bytes());
+    code.extend(once);
+    code.extend([0xB8, 60, 0, 0, 0, 0x31, 0xFF, 0x0F, 0x05]); // exit(0)
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    file.extend([2, 0, 62, 0, 1, 0, 0, 0]); // an executable for x86-64
+    for word in [BASE + START, 64, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    file.extend([1, 0, 0, 0, 5, 0, 0, 0]); // one segment, to be read and executed: the whole file
+    let size = START + code.len() as u64;
+    for word in [0, BASE, BASE, size, size, 0x1000, ns / 1_000_000_000, ns % 1_000_000_000] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(code);
+    super::program(folder, name, &file)
 }
 
 /// What holds for every record of a race.

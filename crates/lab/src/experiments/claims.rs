@@ -118,9 +118,25 @@ impl<'a> Cases<'a> {
         self.0.iter().filter_map(point).collect()
     }
 
-    /// The line through the medians along an axis of numbers.
+    /// The line through the medians along an axis of numbers. The interval of its slope is that of the
+    /// slopes through the samples of one round each, where there are enough.
     pub fn line(&self, axis: &str) -> Option<Line> {
-        line(&self.medians(axis))
+        let found = line(&self.medians(axis))?;
+        let slope = self.slopes(axis).and_then(|slopes| shift_interval(&slopes, ALPHA));
+        let slope_ci95 = slope.map(|slope| [slope.low, slope.high]).or(found.slope_ci95);
+        Some(Line { slope_ci95, ..found })
+    }
+
+    /// The slope through the first sample of each case, that through the second, and so on.
+    fn slopes(&self, axis: &str) -> Option<Vec<f64>> {
+        let rounds = self.0.iter().map(|case| case.samples.len()).min()?;
+        let point = |case: &&Case, at: usize| Some((number(case, axis)? as f64, case.samples[at]));
+        let slope = |at: usize| {
+            let points: Vec<(f64, f64)> =
+                self.0.iter().filter_map(|case| point(case, at)).collect();
+            line(&points).map(|line| line.slope)
+        };
+        (0..rounds).map(slope).collect()
     }
 }
 
@@ -229,6 +245,21 @@ mod tests {
         assert!((line.slope - 10.0).abs() < 1e-9 && (line.intercept - 1.0).abs() < 1e-9);
         assert_eq!(cases.named("way", "b").first().unwrap().median, Some(21.0));
         assert!(cases.named("way", "b").at("n", 1).first().is_none());
+        assert_eq!(line.slope_ci95, None, "one sample each");
+    }
+
+    #[test]
+    fn a_slope_is_sure_when_each_round_has_it() {
+        let of = |n: u64| {
+            let samples: Vec<f64> =
+                (0..8).map(|round| f64::from(round % 3) + 5.0 * n as f64).collect();
+            case(&[("n", AxisValue::Number(n))], &samples)
+        };
+        let all = [of(1), of(10), of(100)];
+        let line = Cases::of(&all).line("n").unwrap();
+        let [low, high] = line.slope_ci95.unwrap();
+        assert!((line.slope - 5.0).abs() < 1e-9 && (low - 5.0).abs() < 1e-9, "{line:?}");
+        assert!((high - 5.0).abs() < 1e-9, "{line:?}");
     }
 
     #[test]

@@ -345,10 +345,13 @@ fn herd_linear(cases: &Cases<'_>) -> Judgement {
         let most = numbers.last().copied().unwrap_or(0) as f64;
         is_level &= line.slope * most < line.intercept.abs();
         said.push(format!(
-            "{} + {} × N for {waiter} (R² {:.3})",
+            "{} + {} × N for {waiter} (R² {:.3}; {})",
             time(line.intercept),
             time(line.slope),
-            line.r2
+            line.r2,
+            line.slope_ci95.map_or("too few samples".to_owned(), |[low, high]| {
+                format!("{} … {}", time(low), time(high))
+            })
         ));
         evidence.push((key, line));
     }

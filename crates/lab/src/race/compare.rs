@@ -1,7 +1,7 @@
 //! What the runs say: the spread of each contender and how pairs of them compare. Pure.
 
 use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
-use iotomy_stats::sequential::{Verdict, look, only_look};
+use iotomy_stats::sequential::{Verdict, Wanted, look, only_look};
 use iotomy_stats::{Interval, Summary, mean_interval, median_interval};
 
 /// A metric of a run, in ns; never 0, of which there is no ratio.
@@ -25,6 +25,8 @@ pub(super) fn counting<'a>(runs: &'a [Run], blocks: &'a [Block]) -> impl Iterato
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) min_effect: f64,
+    /// How many comparisons of a metric the race makes.
+    pub(super) among: usize,
     /// Whether the number of runs was fixed beforehand.
     pub(super) fixed: bool,
     pub(super) seed: u64,
@@ -56,9 +58,10 @@ pub(super) fn compare(
         ratios.push(b.iter().sum::<f64>() / a.iter().sum::<f64>());
         pairs += a.len();
     }
+    let wanted = Wanted { min_effect: rules.min_effect, among: rules.among };
     let found = match rules.fixed {
-        true => only_look(&logs, rules.min_effect),
-        false => look(&logs, rules.min_effect),
+        true => only_look(&logs, wanted),
+        false => look(&logs, wanted),
     };
     let mean = mean_interval(&ratios, iotomy_stats::sequential::ALPHA, rules.seed);
     let (verdict, more) = match found.verdict {
@@ -123,7 +126,7 @@ mod tests {
         }
     }
 
-    const RULES: Rules = Rules { min_effect: 0.01, fixed: true, seed: 1 };
+    const RULES: Rules = Rules { min_effect: 0.01, among: 1, fixed: true, seed: 1 };
 
     #[test]
     fn half_the_time_is_faster_by_two() {

@@ -47,7 +47,7 @@ pub enum RaceError {
     },
     /// The time was over before there was anything to tell.
     #[error(
-        "{who} ({command}) had not ended when --max-time was over, and was killed with its group"
+        "{who} ({command}) had not ended when --max-time was over, and was killed with all it made"
     )]
     TooLong {
         /// Its label, or the option it was given by.

@@ -5,7 +5,6 @@
 //! process's child when its parent ends, and is found there.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -14,12 +13,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use iotomy_record::{Exit, Run};
-use iotomy_sys::keeper::{self, Keeper};
+use iotomy_sys::keeper::Keeper;
 use iotomy_sys::launch::{Command, Setup, find_program};
+use iotomy_sys::orphans;
 use iotomy_sys::seccomp::Filter;
 use iotomy_sys::timed::{Ended, Started, Timed};
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::waitpid;
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -61,8 +60,8 @@ pub(super) struct Runner {
 impl Runner {
     pub(super) fn new(output: &Output) -> Result<Self, RaceError> {
         let interrupts = Interrupts::hold().map_err(system("hold signals back"))?;
-        let bystanders = children();
-        keeper::adopt_orphans().map_err(system("become the parent of orphans"))?;
+        let bystanders = orphans::children();
+        orphans::adopt().map_err(system("become the parent of orphans"))?;
         let keeper = Keeper::new().map_err(system("make a process group"))?;
         let what = match output {
             Output::Path(path) => format!("open {} for the commands' output", path.display()),
@@ -144,6 +143,7 @@ impl Runner {
         let stopped = self.attend(&started, what);
         if stopped.is_err() {
             self.end_all()?;
+            started.kill();
         }
         let ended = started.wait().map_err(system(format!("wait for {}", what.who)))?;
         let strays = self.end_strays()?;
@@ -197,7 +197,13 @@ impl Runner {
         command.setup.group = Some(self.keeper.group());
         let interrupts = self.interrupts.take();
         let group = Pid::from_raw(self.keeper.group().cast_signed());
-        let (watched, was_late) = guarded(self.deadline, is_interrupted, group, || {
+        let spared = self.spared();
+        let kill = move || {
+            let _ = killpg(group, Signal::SIGKILL);
+            // It may have left the group.
+            orphans::kill(&spared);
+        };
+        let (watched, was_late) = guarded(self.deadline, is_interrupted, kill, || {
             drop(interrupts);
             tracer(&command)
         });
@@ -217,24 +223,24 @@ impl Runner {
 
     /// Ends what a run left behind; returns how many processes that were.
     fn end_strays(&mut self) -> Result<usize, RaceError> {
-        let mut ended = 0;
-        loop {
-            let keeper = self.keeper.group();
-            let mut strays = children();
-            strays.retain(|pid| *pid != keeper && !self.bystanders.contains(pid));
-            if strays.is_empty() {
-                return Ok(ended);
-            }
-            if ended == 0 {
-                self.end_all()?;
-            }
-            for pid in strays {
-                let pid = Pid::from_raw(pid.cast_signed());
-                let _ = kill(pid, Signal::SIGKILL);
-                let _ = waitpid(pid, None);
-                ended += 1;
-            }
+        let spared = self.spared();
+        if orphans::children().iter().all(|pid| spared.contains(pid)) {
+            return Ok(0);
         }
+        // What is in the group ends at once, and has no time to make more of itself.
+        self.end_all()?;
+        Ok(orphans::end(&self.spared()))
+    }
+
+    /// The children that are none of a run's.
+    fn spared(&self) -> Vec<u32> {
+        self.bystanders.iter().copied().chain([self.keeper.group()]).collect()
+    }
+
+    /// Forgets what signals came: who asks for the end twice at once, as `timeout` does, does not
+    /// ask for less than the whole of it.
+    pub(super) fn forget_signals(&self) {
+        while self.interrupts.as_ref().and_then(Interrupts::next).is_some() {}
     }
 }
 
@@ -242,48 +248,37 @@ impl Runner {
 /// was passed one to end by itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Calls `work`, and kills the group when the deadline passes meanwhile, or some time after an
-/// interrupt; whether it was the deadline. The guard's thread is made while signals are held back,
-/// so that it never gets one itself.
+/// Calls `work`, and `kill` again and again from when the deadline passes meanwhile, or from some
+/// time after an interrupt, until the work is done; whether it was the deadline. What is killed may
+/// just not have been started. The guard's thread is made while signals are held back, so that it
+/// never gets one itself.
 fn guarded<T>(
     deadline: Option<Instant>,
     is_interrupted: fn() -> bool,
-    group: Pid,
+    kill: impl Fn() + Send,
     work: impl FnOnce() -> T,
 ) -> (T, bool) {
     std::thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
         let guard = scope.spawn(move || {
-            let mut was_interrupted = false;
+            let (mut was_late, mut was_interrupted) = (false, false);
             loop {
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                let wait = left.map_or(LOOK, |left| left.min(LOOK));
+                let wait = left.filter(|_| !was_late).map_or(LOOK, |left| left.min(LOOK));
                 if is_done.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
-                    return false;
+                    return was_late;
                 }
-                let is_late = left.is_some_and(|left| left <= wait);
-                if is_late || was_interrupted {
-                    let _ = killpg(group, Signal::SIGKILL);
-                    return is_late;
+                was_late |= left.is_some_and(|left| left <= wait);
+                if was_late || was_interrupted {
+                    kill();
                 }
-                was_interrupted = is_interrupted();
+                was_interrupted |= is_interrupted();
             }
         });
         let result = work();
         drop(done);
         (result, guard.join().unwrap_or(false))
     })
-}
-
-/// The children of this process, the orphans it has adopted among them.
-fn children() -> Vec<u32> {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
-    tasks
-        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
-        })
-        .collect()
 }
 
 fn program(name: &str) -> io::Result<PathBuf> {

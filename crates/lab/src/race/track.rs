@@ -7,7 +7,7 @@ use iotomy_record::{
     Block, Comparison, Contender, Harness, Machine, Metric, Plan, Race, RaceVerdict, Run, Spread,
 };
 use iotomy_stats::order::{Random, block};
-use iotomy_stats::sequential::next_look;
+use iotomy_stats::sequential::{ALPHA, next_look};
 
 use super::caches::{self, Cache};
 use super::compare::{Rules, compare, counting, spread, value};
@@ -76,9 +76,12 @@ impl<'a> Track<'a> {
         let labels: Vec<String> = (0..filled.len()).map(label).collect();
         for meant in options.denials.iter().filter_map(|denial| denial.label.as_ref()) {
             if !labels.contains(meant) {
-                let last = labels.last().map_or("A", String::as_str);
+                let there_are = match labels.last() {
+                    Some(last) if labels.len() > 1 => format!("they are A to {last}"),
+                    _ => "there is only A".to_owned(),
+                };
                 return Err(RaceError::Options(format!(
-                    "--deny {meant}:…: there is no contender {meant}; they are A to {last}"
+                    "--deny {meant}:…: there is no contender {meant}; {there_are}"
                 )));
             }
         }
@@ -276,6 +279,7 @@ impl<'a> Track<'a> {
     fn comparison(&self, (base, other): (usize, usize), metric: Metric) -> Comparison {
         let rules = Rules {
             min_effect: self.options.min_effect,
+            among: self.pairs.len(),
             fixed: self.options.runs.is_some(),
             seed: self.options.seed,
         };
@@ -290,7 +294,7 @@ impl<'a> Track<'a> {
         let Some(pair) = self.pairs.first() else { return format!("{pairs} runs") };
         let found = self.comparison(*pair, Metric::Wall);
         let more = match (self.pairs.len(), found.more_runs) {
-            (1, Some(more)) => format!(", about {more} more"),
+            (1, Some(more)) if found.ci95 != [0.0, 0.0] => format!(", about {more} more"),
             _ => String::new(),
         };
         format!("{pairs} pairs{more}: {} ÷ {} = {:.3}", found.other, found.base, found.ratio)
@@ -370,6 +374,7 @@ impl<'a> Track<'a> {
             cleanup: options.cleanup.clone(),
             ignore_failure: options.ignore_failure,
             redo: options.redo,
+            shared_error: Some(ALPHA),
         }
     }
 }

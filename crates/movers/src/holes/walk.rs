@@ -9,8 +9,8 @@ use super::zeros::run_of;
 use super::{Place, place, size};
 use crate::patience::uninterrupted;
 use crate::position::start;
-use crate::read_write::{pump, put_all, take, traffic};
-use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Side, Traffic};
+use crate::read_write::{pump, put_all, take};
+use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Session, Side, Traffic};
 
 /// What a data extent is taken to have that is gone by the time its end is asked for, in bytes: a
 /// block, so that the walk goes on. Also the size of blocks where the file system does not tell.
@@ -22,7 +22,7 @@ const XFS: u64 = 0x5846_5342;
 
 /// A run under way.
 pub(super) struct Walk<'a, 'fd> {
-    mover: &'a dyn Mover,
+    session: Box<dyn Session + 'a>,
     of: &'static Declaration,
     source: &'a End<'fd>,
     target: &'a End<'fd>,
@@ -34,6 +34,8 @@ pub(super) struct Walk<'a, 'fd> {
     moved: u64,
     /// Zeros behind them that are due to the target.
     gap: u64,
+    /// How many of these were read, and are not known from a hole.
+    seen: u64,
     /// Bytes taken from the source.
     taken: u64,
     /// The target's length, past which there is nothing to punch.
@@ -43,8 +45,6 @@ pub(super) struct Walk<'a, 'fd> {
     looks: bool,
     /// Whether holes can be punched, as far as is known.
     punches: bool,
-    /// Whether the mover has refused and the rest is read and written.
-    by_copy: bool,
     buffer: Option<Aligned>,
     traffic: Traffic,
 }
@@ -67,7 +67,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
     ) -> Result<Self, (&'static str, Errno)> {
         let block = fstatvfs(target.fd()).map_or(LEAST, |fs| fs.f_frsize);
         Ok(Self {
-            mover,
+            session: mover.session(source, target),
             of: mover.declaration(),
             source,
             target,
@@ -76,12 +76,12 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             target_start: tell(target.fd()).map_err(|errno| ("lseek", errno))?,
             moved: 0,
             gap: 0,
+            seen: 0,
             taken: 0,
             length: size(target).map_err(|errno| ("fstat", errno))?,
             block: usize::try_from(block.clamp(512, 1 << 20)).expect("a MiB at most"),
             looks,
             punches: true,
-            by_copy: false,
             buffer: None,
             traffic: Traffic::default(),
         })
@@ -112,10 +112,10 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         let settled = self.settle();
         match outcome.and_then(|refused| settled.map(|()| refused)) {
             Ok(Some(refused)) => Ok(refused),
-            Ok(None) => Ok(Outcome::Done(Moved { bytes: self.moved, traffic: self.traffic })),
+            Ok(None) => Ok(Outcome::Done(self.moved())),
             Err(error) => {
                 let lost = if self.source_start.is_some() { 0 } else { self.taken - self.moved };
-                Err(MoveError { moved: self.moved, lost, ..error })
+                Err(MoveError { moved: self.moved(), lost, ..error })
             }
         }
     }
@@ -130,8 +130,12 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         Ok(())
     }
 
+    fn moved(&self) -> Moved {
+        Moved { bytes: self.moved, traffic: self.traffic }
+    }
+
     fn failed(&self, call: &'static str, side: Side, errno: Errno) -> MoveError {
-        MoveError::new(self.of, call, side, self.moved, errno)
+        MoveError::new(self.of, call, side, self.moved(), errno)
     }
 
     /// Moves the data among the first `length` bytes; what is no data becomes the gap in front of
@@ -184,41 +188,34 @@ impl<'a, 'fd> Walk<'a, 'fd> {
 
     /// Moves one extent of data of `length` bytes, which begins behind the gap.
     fn extent(&mut self, length: u64) -> Result<Extent, MoveError> {
-        self.fill()?;
+        // Until the mover is known not to refuse, the target stays as it is.
+        let first = self.moved == 0 && !self.looks;
+        if !first {
+            self.fill()?;
+        }
         self.step_over_gap()?;
         if self.looks {
             return self.look(Some(length)).map(Extent::Moved);
         }
         let job = Job { count: Some(length), ..*self.job };
-        if !self.by_copy {
-            match self.mover.run(self.source, self.target, &job) {
-                Ok(Outcome::Done(Moved { bytes, traffic })) => {
-                    self.arrived(bytes);
-                    self.traffic = self.traffic + traffic;
-                    return Ok(Extent::Moved(bytes));
-                }
-                Ok(refused) if self.moved == 0 => {
-                    self.gap = 0;
-                    return Ok(Extent::Refused(refused));
-                }
-                // What it did not refuse before it does now: the rest is read and written.
-                Ok(Outcome::Refused { .. }) => self.by_copy = true,
-                Err(error) => {
-                    self.arrived(error.moved);
-                    return Err(error);
-                }
+        let (moved, failure) = match self.session.run(&job) {
+            Ok(Outcome::Done(moved)) => (moved, None),
+            Ok(refused) if self.moved == 0 => {
+                self.gap = 0;
+                return Ok(Extent::Refused(refused));
             }
+            Ok(Outcome::Refused { call, errno: Some(errno) }) => {
+                return Err(self.failed(call, Side::of(errno), errno));
+            }
+            // Nothing, and no error: the source has ended, and may have grown again since.
+            Ok(Outcome::Refused { errno: None, .. }) => (Moved::default(), None),
+            Err(error) => (error.moved, Some(error)),
+        };
+        if first && moved.bytes > 0 {
+            self.fill()?;
         }
-        self.copy(&job).map(Extent::Moved)
-    }
-
-    /// Reads and writes from the positions, which are right.
-    fn copy(&mut self, job: &Job<'_>) -> Result<u64, MoveError> {
-        let answer = pump(self.of, self.source, self.target, job, 0);
-        let bytes = answer.as_ref().map_or_else(|error| error.moved, |bytes| *bytes);
-        self.arrived(bytes);
-        self.traffic = self.traffic + traffic(self.target, bytes);
-        answer
+        self.arrived(moved);
+        failure.map_or(Ok(Extent::Moved(moved.bytes)), Err)
     }
 
     /// What the source has grown by meanwhile; most often nothing.
@@ -233,7 +230,11 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             self.look(left)?;
             return self.close();
         }
-        self.copy(&Job { count: left, ..*self.job }).map(drop)
+        // From the positions, which are right.
+        let job = Job { count: left, ..*self.job };
+        let answer = pump(self.of, self.source, self.target, &job, Moved::default());
+        self.arrived(answer.as_ref().map_or_else(|error| error.moved, |moved| *moved));
+        answer.map(drop)
     }
 
     /// Reads `count` bytes and writes those that are in blocks of something else than zeros; returns
@@ -254,8 +255,6 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             }
             seen += got as u64;
             self.taken += got as u64;
-            self.traffic.copied += got as u64;
-            self.traffic.touched += got as u64;
             let mut rest = &buffer[..got];
             while !rest.is_empty() {
                 let at = self.target_start + self.moved + self.gap;
@@ -263,6 +262,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
                 let (run, behind) = rest.split_at(length);
                 if zeros {
                     self.gap += length as u64;
+                    self.seen += length as u64;
                 } else {
                     self.put(run)?;
                 }
@@ -279,20 +279,19 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             self.fill()?;
             self.seek_target(self.moved + self.gap)?;
         }
-        let mut bytes = 0;
-        let answer = put_all(self.of, self.source, self.target, self.job, run, &mut bytes);
-        self.arrived(bytes);
-        self.traffic.copied += bytes;
+        let mut moved = Moved::default();
+        let answer = put_all(self.of, self.source, self.target, self.job, run, &mut moved);
+        self.arrived(moved);
         answer
     }
 
-    /// Counts bytes that have arrived behind the gap, which is none any more by that. Whoever moved
-    /// them has told of their progress, but not of the gap's.
-    fn arrived(&mut self, bytes: u64) {
-        if bytes > 0 {
-            self.job.advance(self.gap);
-            self.moved += self.gap + bytes;
-            self.gap = 0;
+    /// Counts what has arrived behind the gap, which is none any more by that. Whoever moved it has
+    /// told of its progress, but not of the gap's.
+    fn arrived(&mut self, moved: Moved) {
+        if moved.bytes > 0 {
+            self.gap_reached(self.gap);
+            self.moved += moved.bytes;
+            self.traffic += moved.traffic;
             self.length = self.length.max(self.target_start + self.moved);
         }
     }
@@ -350,8 +349,18 @@ impl<'a, 'fd> Walk<'a, 'fd> {
 
     fn gap_reached(&mut self, bytes: u64) {
         self.job.advance(bytes);
+        self.shrink_gap(bytes);
+    }
+
+    /// Counts bytes of the gap as moved. Those that were read, of which it returns how many, were
+    /// copied by that.
+    fn shrink_gap(&mut self, bytes: u64) -> u64 {
+        let seen = self.seen.min(bytes);
+        self.seen -= seen;
+        self.traffic += Traffic { referenced: 0, copied: seen, touched: seen };
         self.moved += bytes;
         self.gap -= bytes;
+        seen
     }
 
     /// Whether a hole could be punched: a matter of the file system, of seals, and of its room.
@@ -372,14 +381,13 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         let job = Job { count: Some(bytes), ..*self.job };
         let mut written = 0;
         while let want @ 1.. = job.want(written, zeros.len()) {
-            let mut put = 0;
+            let mut put = Moved::default();
             let answer =
                 put_all(self.of, self.source, self.target, self.job, &zeros[..want], &mut put);
+            let put = put.bytes;
             written += put;
-            self.moved += put;
-            self.gap -= put;
-            self.traffic.copied += put;
-            self.traffic.touched += put;
+            let seen = self.shrink_gap(put);
+            self.traffic += Traffic { referenced: 0, copied: put, touched: put - seen };
             self.length = self.length.max(self.target_start + self.moved);
             answer?;
         }

@@ -129,7 +129,8 @@ impl Files<'_, '_> {
                 self.job.advance(*put as u64);
             }
             (half, Err(e)) => match (half, errno_of(e)) {
-                // Interrupted, or the write behind a read that was not whole: asked for again.
+                // Interrupted, taken back, or the write behind a read that was not whole: asked for
+                // again.
                 (_, Errno::INTR | Errno::AGAIN | Errno::CANCELED) => {}
                 (Half::Read, e) => self.failed(slot, "read", Side::Source, e),
                 (Half::Write, e) => self.failed(slot, "write", Side::Target, e),

@@ -162,7 +162,8 @@ impl Stream<'_, '_, '_> {
                 self.taken += got as u64;
                 self.ready = Some((slot, got));
             }
-            Err(e @ (Errno::INTR | Errno::AGAIN)) => {
+            // Interrupted, to be waited for, or taken back because nothing came for a while.
+            Err(e @ (Errno::INTR | Errno::AGAIN | Errno::CANCELED)) => {
                 if e == Errno::AGAIN {
                     wait_for(self.source.fd(), PollFlags::IN)
                         .map_err(|e| ("ppoll", Side::Source, e))?;
@@ -183,7 +184,7 @@ impl Stream<'_, '_, '_> {
                 self.moved += put as u64;
                 self.job.advance(put as u64);
             }
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR | Errno::CANCELED) => {}
             Err(Errno::AGAIN) => wait_for(self.target.fd(), PollFlags::OUT)
                 .map_err(|e| ("ppoll", Side::Target, e))?,
             Err(e) => return Err(("write", Side::Target, e)),

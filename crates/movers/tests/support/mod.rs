@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each suite uses a part")]
 
+pub(crate) mod content;
 pub(crate) mod ends;
 pub(crate) mod folders;
 pub(crate) mod layouts;
@@ -13,19 +14,7 @@ use std::sync::atomic::AtomicU64;
 
 use iotomy_movers::{Job, Mover};
 
-/// Bytes of no pattern a mover could get right by chance, the same for each run.
-pub(crate) fn content(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
-}
+pub(crate) use content::content;
 
 /// A job with small blocks, so that a few MiB are many of them.
 pub(crate) fn job(progress: &AtomicU64) -> Job<'_> {

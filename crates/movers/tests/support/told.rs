@@ -7,6 +7,8 @@ pub(crate) struct Told {
     pub(crate) moved: usize,
     pub(crate) lost: usize,
     pub(crate) errno: i32,
+    /// Bytes referenced, copied and touched.
+    pub(crate) traffic: [usize; 3],
     pub(crate) source_at: Option<usize>,
     pub(crate) target_at: Option<usize>,
 }
@@ -22,7 +24,10 @@ impl Told {
             "failed" => (number(2)?, number(3)?, i32::try_from(number(4)?).ok()?),
             _ => return None,
         };
-        let (source_at, target_at) = (number(words.len() - 2), number(words.len() - 1));
-        Some(Self { outcome: words[0].to_owned(), moved, lost, errno, source_at, target_at })
+        let outcome = words[0].to_owned();
+        let end = words.len().checked_sub(5)?;
+        let traffic = [number(end)?, number(end + 1)?, number(end + 2)?];
+        let (source_at, target_at) = (number(end + 3), number(end + 4));
+        Some(Self { outcome, moved, lost, errno, traffic, source_at, target_at })
     }
 }

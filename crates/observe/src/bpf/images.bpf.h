@@ -436,6 +436,9 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		if (!t)
 			return 0;
 	}
+	if (t->out_ns)
+		/* Else the new image would have time off the CPU from before it began. */
+		come_back_unseen(t, task, now);
 	if (t->image) {
 		if (t->in_call) {
 			/* The call is the old image's, its time until here too. */

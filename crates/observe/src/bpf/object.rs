@@ -82,6 +82,7 @@ impl Session {
     /// # Errors
     /// What was refused and what the kernel said, in a line.
     pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
+        iotomy_sys::on_demand::load_elf()?;
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
             if let Ok(mut log) = LOG.lock() {
                 log.push(text.trim_end().to_owned());

@@ -3,6 +3,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::{arbitrary, store};
 
+/// The bytes of a trace's record.
+fn written(trace: &Trace) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_trace(trace, &mut bytes).unwrap();
+    bytes
+}
+
 /// A record with the fields an early version wrote and no more.
 const PLAIN: &str = include_str!("plain.json");
 
@@ -127,13 +134,16 @@ fn absurd_nesting_is_refused() {
 fn a_record_that_no_reader_would_accept_is_not_written() {
     let mut trace = parse_trace(PLAIN.as_bytes()).unwrap();
     trace.observer.cost_ns_per_call = f64::NAN;
-    assert!(store::trace_bytes(&trace).unwrap_err().to_string().contains("NaN is no cost"));
+    let folder = tempfile::tempdir().unwrap();
+    let error = store::save_trace(&trace, "x".as_ref(), folder.path()).unwrap_err();
+    assert!(error.to_string().contains("NaN is no cost"), "{error}");
+    assert!(!folder.path().join("x").exists());
 }
 
 #[test]
 fn each_row_stands_on_a_line_of_its_own() {
     let trace = parse_trace(PLAIN.as_bytes()).unwrap();
-    let text = String::from_utf8(store::trace_bytes(&trace).unwrap()).unwrap();
+    let text = String::from_utf8(written(&trace)).unwrap();
     assert!(text.starts_with("{\n\"schema\": \"iotomy.trace/1\",\n"), "{text}");
     assert!(text.ends_with("}\n"));
     let calls = text.lines().filter(|line| line.contains("\"syscall\"")).count();
@@ -145,13 +155,13 @@ proptest! {
 
     #[test]
     fn a_saved_record_loads_as_it_was(trace in arbitrary::trace()) {
-        let bytes = store::trace_bytes(&trace).unwrap();
+        let bytes = written(&trace);
         prop_assert_eq!(parse_trace(&bytes).unwrap(), trace);
     }
 
     #[test]
     fn no_prefix_of_a_record_is_a_record(trace in arbitrary::trace(), at in any::<prop::sample::Index>()) {
-        let bytes = store::trace_bytes(&trace).unwrap();
+        let bytes = written(&trace);
         let cut = at.index(bytes.len() - 2);
         prop_assert!(parse_trace(&bytes[..cut]).is_err());
     }

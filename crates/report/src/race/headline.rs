@@ -25,6 +25,10 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     for found in impossible.clone() {
         let lead = [(Ink::Red, "  IMPOSSIBLE  ")];
         page.wrapped(&lead, Ink::Plain, &page.name(&found.text, crate::findings::TEXT));
+        if let Some(advice) = &found.advice {
+            let lead = [(Ink::Dim, "              try: ")];
+            page.wrapped(&lead, Ink::Green, &page.name(advice, crate::findings::TEXT));
+        }
     }
     if impossible.count() > 0 && !record.comparisons.is_empty() {
         let text =
@@ -33,7 +37,8 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-fn is_impossible(record: &Race, label: &str) -> bool {
+/// Whether a contender's numbers cannot be true.
+pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
     record.findings.iter().any(|found| {
         found.verdict == Verdict::Impossible
             && found.evidence.get("contender").and_then(|value| value.as_str()) == Some(label)
@@ -122,8 +127,10 @@ fn pairs(record: &Race, found: &Comparison) -> String {
 /// What it would take to decide.
 fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     match (found.verdict, found.more_runs) {
-        (RaceVerdict::Undecided, _) if !has_interval => {
-            Some("too few to be sure of anything: give -r 12 or more".to_owned())
+        (RaceVerdict::Undecided, more) if !has_interval => {
+            // Of one comparison, 6 blocks of 2 pairs are the fewest that can tell.
+            let runs = more.map_or(12, |more| found.runs.saturating_add(more));
+            Some(format!("too few to be sure of anything: give -r {runs} or more"))
         }
         (RaceVerdict::Undecided, Some(more)) => {
             let runs = found.runs.saturating_add(more);

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use anyhow::anyhow;
 use iotomy_movers::{Kind, MoveError, Side};
 use iotomy_report::thousands;
+use rustix::io::Errno;
 
 use super::source::Source;
 use super::target::Target;
@@ -32,6 +33,14 @@ pub(super) fn said(error: &io::Error) -> String {
     match text.rfind(" (os error ") {
         Some(at) => text[..at].to_owned(),
         None => text,
+    }
+}
+
+/// What the kernel said to a mover that was refused.
+pub(super) fn answer(errno: Option<Errno>) -> String {
+    match errno {
+        Some(errno) => said(&errno.into()),
+        None => "moved nothing, without an error".to_owned(),
     }
 }
 
@@ -85,21 +94,21 @@ pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before
         Side::Target => format!("cannot write {}", target.name),
         Side::Either => format!("cannot copy {} to {}", source.name, target.name),
     };
-    let written = before + error.moved;
+    let written = before + error.moved.bytes;
     let mut text = format!("{attempted}: {} after {} bytes", said(&error.source), number(written));
     if error.lost > 0 {
         text += &format!(", {} more were taken from {}", number(error.lost), source.name);
         text += " and are lost";
     }
-    for part in [target.state(written), remedy(&error.source, target)].into_iter().flatten() {
+    for part in [target.state(written), remedy(error, target)].into_iter().flatten() {
         text += "; ";
         text += &part;
     }
     Stop::Failed(anyhow!(text))
 }
 
-fn remedy(error: &io::Error, target: &Target) -> Option<String> {
-    let text = match error.kind() {
+fn remedy(error: &MoveError, target: &Target) -> Option<String> {
+    let text = match error.source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded if target.may_be_atomic() => {
             "free room, or use --atomic to keep the old file whole"
         }
@@ -109,6 +118,9 @@ fn remedy(error: &io::Error, target: &Target) -> Option<String> {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free room, or write to another place",
         ErrorKind::FileTooLarge => "see `ulimit -f`, and what the file system can hold",
         ErrorKind::IsADirectory => "name the files in it",
+        _ if error.is_late_refusal() => {
+            "copy it again by --mover read-write, which is never refused"
+        }
         _ => return None,
     };
     Some(text.to_owned())

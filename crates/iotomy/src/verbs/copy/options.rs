@@ -1,5 +1,6 @@
 //! The command line of `iotomy copy`, and what of it becomes a mover's job.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -49,11 +50,11 @@ pub(crate) struct CopyArgs {
     block_size: usize,
 
     /// Requests under way at once, for movers that can have several
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = DEPTH, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
 
     /// Threads, for movers that can use several
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = THREADS, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
 
     /// Later writes to the source must not show through in the target
@@ -110,6 +111,11 @@ pub(crate) struct CopyArgs {
     pub(super) json: Option<PathBuf>,
 }
 
+/// Requests under way at once, unless asked otherwise.
+const DEPTH: u32 = 8;
+/// Threads, unless asked otherwise.
+const THREADS: u32 = 2;
+
 /// When to do what can also be left to iotomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum When {
@@ -144,6 +150,40 @@ pub(super) const INPUT: usize = 0;
 pub(super) const OUTPUT: usize = 1;
 
 impl CopyArgs {
+    /// The command line that consists of names alone, which is most there are; `None` of any other.
+    /// To make the parser takes longer than to copy a small file, and here it would have nothing to do.
+    pub(crate) fn of_names(words: impl Iterator<Item = OsString>) -> Option<Self> {
+        let is_name = |word: &OsString| match word.as_encoded_bytes() {
+            [] => false,
+            [b'-', rest @ ..] => rest.is_empty(),
+            _ => true,
+        };
+        let paths: Option<Vec<PathBuf>> =
+            words.map(|word| is_name(&word).then(|| word.into())).collect();
+        Some(Self {
+            paths: paths.filter(|paths| !paths.is_empty())?,
+            mover: None,
+            list: false,
+            explain: false,
+            block_size: BLOCK_SIZE,
+            depth: DEPTH,
+            threads: THREADS,
+            by_value: false,
+            sparse: When::Auto,
+            reflink: When::Auto,
+            fsync: false,
+            preserve: false,
+            skip: 0,
+            seek: None,
+            count: None,
+            append: false,
+            atomic: false,
+            progress: When::Auto,
+            verify: false,
+            json: None,
+        })
+    }
+
     /// The sources and the target.
     ///
     /// # Errors
@@ -189,5 +229,37 @@ impl CopyArgs {
     /// Whether what a regular target holds is to go.
     pub(super) fn truncates(&self) -> bool {
         self.seek.is_none() && !self.append
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: CopyArgs,
+    }
+
+    fn of_names(words: &[&str]) -> Option<CopyArgs> {
+        CopyArgs::of_names(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn names_alone_are_what_the_parser_makes_of_them() {
+        for words in [&["a", "b"][..], &["-", "a b", "é", "-"], &["one"]] {
+            let parsed = Alone::try_parse_from(["copy"].iter().chain(words)).unwrap().args;
+            assert_eq!(format!("{:?}", of_names(words).unwrap()), format!("{parsed:?}"));
+        }
+    }
+
+    #[test]
+    fn all_else_is_left_to_the_parser() {
+        for words in [&[][..], &["a", "--list"], &["a", "-h"], &["a", "--", "b"], &["a", ""]] {
+            assert!(of_names(words).is_none(), "{words:?}");
+        }
     }
 }

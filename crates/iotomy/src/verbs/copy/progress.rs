@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iotomy_movers::chooser::Plan;
-use iotomy_movers::{Declaration, End, Job, MOVERS, MoveError, Mover, Outcome, Probe};
+use iotomy_movers::{Declaration, End, Job, MOVERS, MoveError, Mover, Outcome, Probe, Session};
 use iotomy_report::bytes;
 
 use super::options::When;
@@ -271,6 +271,11 @@ impl Mover for Announced {
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         AT_WORK.store(self.0, Ordering::Relaxed);
         MOVERS[self.0].run(source, target, job)
+    }
+
+    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
+        AT_WORK.store(self.0, Ordering::Relaxed);
+        MOVERS[self.0].session(source, target)
     }
 }
 

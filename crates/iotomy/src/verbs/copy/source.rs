@@ -132,7 +132,7 @@ impl Source {
         let job = Job { count: Some(bytes), ..Job::new(&progress) };
         let (from, to) = (self.end(), End::of(&nowhere).map_err(|e| cannot(&e))?);
         let plan = chooser::choose(&from, &to, &job);
-        let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.source))?;
+        let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.error.source))?;
         Ok(report.moved.bytes)
     }
 }

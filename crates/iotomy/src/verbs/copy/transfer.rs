@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use iotomy_movers::chooser::{self, Plan, Report};
+use iotomy_movers::chooser::{self, Failed, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat, accessat, fdatasync, fstat,
@@ -18,12 +18,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::stdio::stdin;
 
-use super::fault::{Stop, failed, is_folder, number, said, unreadable};
+use super::fault::{Stop, answer, failed, is_folder, number, said, unreadable};
 use super::options::{INPUT, When, is_standard};
 use super::source::Source;
 use super::target::{Target, Where, articled};
 use super::verify::{Begin, can_be_read_again};
-use super::{Session, explain, preserve};
+use super::{Session, account, explain, preserve};
 
 /// Copies every source into the target.
 pub(super) fn transfer(
@@ -216,8 +216,9 @@ fn carry(
     let (from, to) = (source.end(), target.end());
     let shared = session.meter.shared();
     let mut plan = plan(session, source, target, &session.args.job(count, &shared.moved))?;
-    if session.args.explain {
-        explain::plan(session.args, source, target, &plan);
+    let mut part = session.keeps().then(|| account::begin(session.args, source, target, &plan));
+    if let Some(part) = part.as_ref().filter(|_| session.args.explain) {
+        explain::plan(&session.contract, part);
     }
     rehearse(session, source, target, &plan, before)?;
     target.begin()?;
@@ -228,17 +229,20 @@ fn carry(
     let begun = Instant::now();
     let outcome = chooser::run(&plan, &from, &to, &job);
     let took = begun.elapsed();
-    let report = match outcome {
-        Ok(report) => report,
-        Err(error) => {
-            session.broke_off(source, target, &plan, &error, took);
-            return Err(failed(&error, source, target, before));
+    let (report, error) = match outcome {
+        Ok(report) => (report, None),
+        Err(Failed { error, refused }) => {
+            (Report { mover: Some(error.mover), moved: error.moved, refused }, Some(error))
         }
     };
-    if session.args.explain {
-        explain::report(&report, took);
+    if let Some(part) = &mut part {
+        account::settle(part, &report, took);
+        part.error = error.as_ref().map(ToString::to_string);
     }
-    session.carried(source, target, &plan, &report, took);
+    session.carried(report.moved, part);
+    if let Some(error) = error {
+        return Err(failed(&error, source, target, before));
+    }
     if report.mover.is_none() {
         return Err(Stop::Failed(all_refused(source, target, &report, before)));
     }
@@ -300,6 +304,12 @@ fn plan(
     let (from, to) = (source.end(), target.end());
     let pair = || format!("cannot copy {} to {}", source.name, target.name);
     let Some(mover) = args.mover() else {
+        if !args.explain && args.json.is_none() {
+            let plan = chooser::choose_only(&from, &to, job);
+            if !plan.steps.is_empty() {
+                return Ok(plan);
+            }
+        }
         let plan = chooser::choose(&from, &to, job);
         if plan.steps.is_empty() {
             let why = plan.unsuited.first().map_or("no mover serves", |first| &first.reason);
@@ -340,7 +350,7 @@ fn all_refused(
     let all: Vec<String> = report
         .refused
         .iter()
-        .map(|r| format!("{}: {}: {}", r.mover, r.call, explain::answer(r.errno)))
+        .map(|r| format!("{}: {}: {}", r.mover, r.call, answer(r.errno)))
         .collect();
     let mut text = format!("cannot copy {} to {}: ", source.name, target.name) + &all.join("; ");
     if before > 0 {

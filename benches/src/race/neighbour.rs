@@ -1,0 +1,87 @@
+//! The neighbour: a program that takes all of a CPU, and begins to when a race has made so many runs.
+//!
+//! Each run of the load writes a byte to a FIFO, and a thread counts them: so the neighbour comes at
+//! the same point of a race whoever runs it, and however long its runs take.
+
+use std::fs::File;
+use std::io::{PipeWriter, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use iotomy_benches::child::die_with_parent;
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// A race under watch.
+pub(crate) struct Watch {
+    stop: PipeWriter,
+    thread: JoinHandle<Result<u64>>,
+}
+
+impl Watch {
+    /// Counts the runs of a race, and lets the neighbour come `after` so many of them.
+    pub(crate) fn begin(fifo: &Path, after: Option<u64>) -> Result<Self> {
+        // For writing as well: the FIFO never ends, and opening it waits for nobody.
+        let ticks = File::options().read(true).write(true).open(fifo);
+        let ticks = ticks.with_context(|| format!("cannot open {}", fifo.display()))?;
+        let (stopped, stop) = std::io::pipe().context("cannot make a pipe")?;
+        let thread = std::thread::spawn(move || {
+            let mut neighbour = None;
+            let counted = count(&ticks, &stopped, after, &mut neighbour);
+            if let Some(mut child) = neighbour {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            counted
+        });
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the neighbour; how many runs there were.
+    pub(crate) fn end(self) -> Result<u64> {
+        drop(self.stop);
+        self.thread.join().ok().context("the thread that counts runs has failed")?
+    }
+}
+
+fn count(
+    mut ticks: &File,
+    stopped: &std::io::PipeReader,
+    after: Option<u64>,
+    neighbour: &mut Option<Child>,
+) -> Result<u64> {
+    let mut runs = 0;
+    loop {
+        let mut ready = [PollFd::new(ticks, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+        match poll(&mut ready, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for runs"),
+        }
+        if !ready[0].revents().is_empty() {
+            let mut bytes = [0; 64];
+            runs += ticks.read(&mut bytes).context("cannot read the FIFO")? as u64;
+        } else if !ready[1].revents().is_empty() {
+            return Ok(runs);
+        }
+        if neighbour.is_none() && after.is_some_and(|after| runs > after) {
+            *neighbour = Some(arrive()?);
+        }
+    }
+}
+
+fn arrive() -> Result<Child> {
+    let own = std::env::current_exe().context("cannot tell this program's path")?;
+    let mut command = Command::new(own);
+    command.arg("burn").stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().context("cannot start the neighbour")
+}
+
+/// What the neighbour does until it is killed, at the latest with who started it.
+pub(crate) fn burn() -> Result<()> {
+    die_with_parent()?;
+    let mut count = 0u64;
+    loop {
+        count = std::hint::black_box(count.wrapping_add(1));
+    }
+}

@@ -1,0 +1,322 @@
+//! What is printed, and the folder in which it is kept: the tables and the raw record.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use iotomy_benches::record::{Case, Claim, Sweep};
+use iotomy_benches::run;
+use iotomy_benches::stats::median;
+use iotomy_benches::tables::{digits, table};
+use iotomy_record::{Machine, store::OutputFile};
+use serde_json::json;
+
+use crate::rounds::{Field, Lane};
+use crate::tool::{Raced, Tool, Verdict, median_pairs};
+
+/// Everything a bench found out.
+pub(crate) struct Results {
+    pub(crate) started: String,
+    pub(crate) machine: Machine,
+    /// As typed, with programs without their folders.
+    pub(crate) command: String,
+    pub(crate) seed: u64,
+    pub(crate) units: u64,
+    pub(crate) loads: [String; 2],
+    pub(crate) versions: Vec<String>,
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// A target, judged.
+pub(crate) struct Target {
+    id: &'static str,
+    text: &'static str,
+    hits: usize,
+    races: usize,
+    pub(crate) verdict: &'static str,
+}
+
+/// Pairs within which a difference of 3 % is to be found where the noise of a run is 1 %: on a machine
+/// with more of it, that it takes longer says nothing.
+const SOON: usize = 30;
+const NOISE: f64 = 0.012;
+
+impl Results {
+    /// Everything a reader wants, as text that is also Markdown.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.conditions();
+        for field in Field::ALL {
+            let _ = writeln!(text, "\n## {}\n", field.name());
+            text += &self.field(field);
+        }
+        let _ = writeln!(text, "\n## Targets\n");
+        text += &self.target_table();
+        text
+    }
+
+    fn conditions(&self) -> String {
+        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "- {name}: {value}");
+        };
+        line("started", self.started.clone());
+        line("command", format!("`{}`", self.command));
+        let gib = *memory_bytes as f64 / f64::from(1 << 30);
+        line(
+            "machine",
+            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
+        );
+        line("racers", self.versions.join("; "));
+        let (a, b) = (self.units, Field::MoreQuiet.other(self.units));
+        line("load", format!("{a} units of work against {a}, or {b}; a run of {a} {}", self.run()));
+        line("order", format!("every racer once a round, in random order, seed {}", self.seed));
+        line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
+        text
+    }
+
+    /// How long the load takes.
+    fn run(&self) -> String {
+        let quiet = self.lanes.iter().filter(|lane| lane.field != Field::SameNeighbour);
+        let times: Vec<f64> =
+            quiet.flat_map(|lane| &lane.races).flat_map(|race| race.times[0].clone()).collect();
+        format!("takes {} ms", digits(median(&times).unwrap_or(0.0) / 1e6, 2))
+    }
+
+    fn field(&self, field: Field) -> String {
+        let titles = [
+            "racer",
+            "races",
+            "a difference",
+            "of them [95 %]",
+            "none",
+            "undecided",
+            "pairs, median",
+            "least … most",
+            "s a race",
+            "ratio, median",
+            "its interval",
+            "noise of a run",
+        ];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        let lanes = || self.lanes.iter().filter(|lane| lane.field == field);
+        for lane in lanes() {
+            let is = |wanted: fn(&Raced) -> bool| lane.races.iter().filter(|r| wanted(r)).count();
+            let differ = is(|race| race.verdict.is_difference());
+            let pairs = || lane.races.iter().map(Raced::pairs);
+            let of = |value: fn(&Raced) -> f64| {
+                median(&lane.races.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
+            };
+            let half = of(|race| (race.interval[1] - race.interval[0]) / 2.0);
+            let none = is(|race| race.verdict == Verdict::Same);
+            rows.push(vec![
+                lane.tool.name().to_owned(),
+                lane.races.len().to_string(),
+                differ.to_string(),
+                share(differ, lane.races.len()),
+                if lane.tool.is_iotomy() { none.to_string() } else { "never said".to_owned() },
+                is(|race| race.verdict == Verdict::Undecided).to_string(),
+                digits(median_pairs(&lane.races), 0),
+                format!("{} … {}", pairs().min().unwrap_or(0), pairs().max().unwrap_or(0)),
+                digits(of(|race| race.seconds), 2),
+                digits(of(|race| race.ratio), 4),
+                format!("± {} %", digits(half * 100.0, 2)),
+                format!("{} %", digits(of(Raced::noise) * 100.0, 1)),
+            ]);
+        }
+        let mut text = table(&rows, 1);
+        for lane in lanes().filter(|lane| !lane.tool.is_iotomy()) {
+            let outside = lane.races.iter().filter(|race| race.outside_printed).count();
+            let _ = writeln!(
+                text,
+                "\n{}: in {outside} of {} races 1 is outside of the ratio ± deviation that it prints.",
+                lane.tool.name(),
+                lane.races.len()
+            );
+        }
+        text
+    }
+
+    /// What was wanted of iotomy.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        let false_alarms = |id, text, field| {
+            let races = self.races(field);
+            let hits = races.iter().filter(|race| race.verdict.is_difference()).count();
+            let [low, _] = wilson(hits, races.len());
+            let verdict = if hits * 20 <= races.len() {
+                "holds"
+            } else if low <= 0.05 {
+                "inconclusive"
+            } else {
+                "fails"
+            };
+            Target { id, text, hits, races: races.len(), verdict }
+        };
+        let races = self.races(Field::MoreQuiet);
+        let found = |race: &&&Raced| race.verdict == Verdict::Slower && race.pairs() <= SOON;
+        let hits = races.iter().filter(found).count();
+        let [_, high] = wilson(hits, races.len());
+        let noise: Vec<f64> = races.iter().map(|race| race.noise()).collect();
+        let is_noisy = median(&noise).is_some_and(|noise| noise > NOISE);
+        let verdict = if hits * 10 >= races.len() * 9 {
+            "holds"
+        } else if high >= 0.9 || is_noisy {
+            "inconclusive"
+        } else {
+            "fails"
+        };
+        vec![
+            false_alarms(
+                "false-alarms-quiet",
+                "a command against itself: a difference in at most 5 % of races",
+                Field::SameQuiet,
+            ),
+            false_alarms(
+                "false-alarms-neighbour",
+                "the same with a neighbour arriving midway",
+                Field::SameNeighbour,
+            ),
+            Target {
+                id: "power",
+                text: "3 % more work: said to be slower within 30 pairs in 90 % of races, at 1 % of noise",
+                hits,
+                races: races.len(),
+                verdict,
+            },
+        ]
+    }
+
+    /// iotomy's, as it races by itself.
+    fn races(&self, field: Field) -> Vec<&Raced> {
+        let lane = self.lanes.iter().find(|lane| lane.field == field && lane.tool == Tool::Iotomy);
+        lane.map_or_else(Vec::new, |lane| lane.races.iter().collect())
+    }
+
+    fn target_table(&self) -> String {
+        let titles = ["target, of `iotomy race`", "found", "[95 %]", "verdict"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for target in self.targets() {
+            rows.push(vec![
+                target.text.to_owned(),
+                format!("{} of {}", target.hits, target.races),
+                share(target.hits, target.races),
+                target.verdict.to_owned(),
+            ]);
+        }
+        table(&rows, 1)
+    }
+
+    /// The folder of this run below `results`.
+    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
+        run::folder(results, &self.started, &self.machine).join("race")
+    }
+
+    /// Writes the tables and the raw record into `folder`.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        let readme = format!("# How often racers are wrong\n\n{}{METHOD}", self.text());
+        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
+        self.sweep().write_on_one_line(&folder.join("raw.json"))
+    }
+
+    fn sweep(&self) -> Sweep {
+        let axes = [
+            ("field", Field::ALL.map(|field| field.name().to_owned()).to_vec()),
+            ("racer", Tool::ALL.map(|tool| tool.name().to_owned()).to_vec()),
+            ("command", ["first", "second"].map(str::to_owned).to_vec()),
+        ];
+        let mut sweep = Sweep::new("race", &self.started, &self.machine, &axes);
+        for lane in &self.lanes {
+            for (number, race) in lane.races.iter().enumerate() {
+                for (command, times) in ["first", "second"].into_iter().zip(&race.times) {
+                    sweep.cases.push(case(lane, number, race, command, times));
+                }
+            }
+        }
+        sweep.claims = self.targets().iter().map(claim).collect();
+        sweep
+    }
+}
+
+/// One command of one race.
+fn case(lane: &Lane, number: usize, race: &Raced, command: &str, times: &[f64]) -> Case {
+    let params = [("field", lane.field.name()), ("racer", lane.tool.name()), ("command", command)];
+    // Tenths of µs are below every noise, and half as long to write.
+    let times: Vec<f64> = times.iter().map(|ns| (ns / 100.0).round() / 10.0).collect();
+    let mut case = Case::new(&params, "wall", "µs", &times);
+    case.params.insert("race", number.into());
+    let verdict = match race.verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Same => "no-difference",
+        Verdict::Undecided => "undecided",
+    };
+    case.params.insert("verdict", verdict.into());
+    case.extra = [
+        ("ratio", race.ratio),
+        ("ratio_low", race.interval[0]),
+        ("ratio_high", race.interval[1]),
+        ("seconds", race.seconds),
+    ]
+    .into();
+    case
+}
+
+fn claim(target: &Target) -> Claim {
+    Claim {
+        id: target.id.to_owned(),
+        source: "docs/race.md",
+        text: target.text.to_owned(),
+        verdict: target.verdict,
+        evidence: json!({ "races": target.races, "found": target.hits }),
+    }
+}
+
+fn share(hits: usize, all: usize) -> String {
+    let percent = |share: f64| digits(share * 100.0, 0);
+    let [low, high] = wilson(hits, all).map(percent);
+    format!("{} % [{low}, {high}]", percent(hits as f64 / all.max(1) as f64))
+}
+
+/// The interval of 95 % of a share (Wilson's).
+fn wilson(hits: usize, all: usize) -> [f64; 2] {
+    let (n, z) = (all.max(1) as f64, 1.96f64);
+    let p = hits as f64 / n;
+    let middle = p + z * z / (2.0 * n);
+    let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    [(middle - half).max(0.0), (middle + half).min(1.0 + z * z / n)]
+        .map(|end| end / (1.0 + z * z / n))
+}
+
+const METHOD: &str = "\n## Method\n\n\
+    The load is a program that does so many units of work in registers and nothing else, run without a \
+    shell. Against itself, any difference found is a false alarm; against 3 % more units, none found is \
+    a miss. All racers make one untimed run of each command first. They run at nice −20 in a session of \
+    their own. The neighbour is a program that takes all of one CPU; it comes when half of the runs are \
+    made that the racer makes, in the median, when nobody comes, and stays to the end of the race.\n\n\
+    `iotomy race` gives verdicts. hyperfine states the mean and the standard deviation σ of each command \
+    and gives none: here, it says a difference where the interval of 95 % of the ratio of the means \
+    excludes 1, with σ ÷ √n as the error of each mean and Student's t for the number of runs. What it \
+    prints itself is the ratio ± its deviation, without √n; how often 1 is outside of that stands below \
+    each table. `hyperfine` without a number of runs makes at least 10 and goes on for 3 s a command; \
+    of these races there are a quarter.\n\n\
+    The noise of a run is the deviation of a command's times from their median (1.4826 × the median of \
+    the absolute ones), in the median of all races; the target of 3 % is one at 1 % of noise, and \
+    inconclusive where there is more. Intervals of shares are Wilson's. `raw.json` (`iotomy.sweep/1`) has every time of every race.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_shares_are_those_of_the_tables() {
+        // Newcombe (1998): 15 of 148 and 0 of 20.
+        for (hits, all, low, high) in [(15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)] {
+            let found = wilson(hits, all);
+            assert!((found[0] - low).abs() < 1e-3 && (found[1] - high).abs() < 1e-3, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The contenders of this bench, which are themselves racers of commands: how each is called, and how
+//! what it found is read as a verdict.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use iotomy_benches::child::Signals;
+use iotomy_record::{Metric, RaceVerdict, store};
+use iotomy_stats::{Summary, median};
+
+/// Runs of each command where their number is fixed.
+pub(crate) const RUNS: usize = 15;
+
+/// A way to race two commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// `iotomy race`, until it is decided.
+    Iotomy,
+    /// The same with a fixed number of runs.
+    IotomyFixed,
+    /// hyperfine with the same fixed number.
+    HyperfineFixed,
+    /// hyperfine with as many runs as it makes by itself.
+    Hyperfine,
+}
+
+impl Tool {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Iotomy, Self::IotomyFixed, Self::HyperfineFixed, Self::Hyperfine];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Iotomy => "iotomy race",
+            Self::IotomyFixed => "iotomy race -r 15",
+            Self::HyperfineFixed => "hyperfine -r 15",
+            Self::Hyperfine => "hyperfine",
+        }
+    }
+
+    pub(crate) fn is_iotomy(self) -> bool {
+        matches!(self, Self::Iotomy | Self::IotomyFixed)
+    }
+
+    /// hyperfine by itself takes 3 s a command: of its races there are fewer.
+    pub(crate) fn is_slow(self) -> bool {
+        self == Self::Hyperfine
+    }
+
+    fn arguments(self, json: &Path) -> Vec<String> {
+        let json = json.to_string_lossy().into_owned();
+        let mut words = match self.is_iotomy() {
+            true => {
+                vec!["race".to_owned(), "--no-trace".into(), "-q".into(), "--json".into(), json]
+            }
+            false => {
+                let words = ["-N", "-w", "1", "--style", "none", "--export-json"];
+                words.iter().map(|word| (*word).to_owned()).chain([json]).collect()
+            }
+        };
+        if matches!(self, Self::IotomyFixed | Self::HyperfineFixed) {
+            words.extend(["-r".to_owned(), RUNS.to_string()]);
+        }
+        words
+    }
+}
+
+/// What a racer said of the second command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Faster,
+    Slower,
+    Same,
+    Undecided,
+}
+
+impl Verdict {
+    pub(crate) fn is_difference(self) -> bool {
+        matches!(self, Self::Faster | Self::Slower)
+    }
+}
+
+/// A race that was run.
+#[derive(Debug)]
+pub(crate) struct Raced {
+    pub(crate) verdict: Verdict,
+    /// Whether 1 is outside of what hyperfine prints, ratio ± deviation.
+    pub(crate) outside_printed: bool,
+    /// Second ÷ first, and the interval of 95 %.
+    pub(crate) ratio: f64,
+    pub(crate) interval: [f64; 2],
+    /// Wall times, in ns, of either command.
+    pub(crate) times: [Vec<f64>; 2],
+    pub(crate) seconds: f64,
+}
+
+impl Raced {
+    pub(crate) fn pairs(&self) -> usize {
+        self.times[0].len().min(self.times[1].len())
+    }
+
+    /// How far a run's time is from the median of its command's, as a share of it.
+    pub(crate) fn noise(&self) -> f64 {
+        let of = |times: &[f64]| {
+            let middle = median(times).unwrap_or(0.0);
+            let apart: Vec<f64> = times.iter().map(|time| (time / middle - 1.0).abs()).collect();
+            1.4826 * median(&apart).unwrap_or(0.0)
+        };
+        f64::midpoint(of(&self.times[0]), of(&self.times[1]))
+    }
+}
+
+/// Races two commands and reads what was found.
+pub(crate) fn race(
+    tool: Tool,
+    iotomy: &str,
+    commands: &[String; 2],
+    folder: &Path,
+    signals: &Signals,
+) -> Result<Raced> {
+    let json = folder.join("race.json");
+    let program = if tool.is_iotomy() { iotomy } else { "hyperfine" };
+    let errors = folder.join("errors");
+    let said = File::create(&errors).context("cannot make a file for errors")?;
+    let mut command = Command::new(program);
+    command.args(tool.arguments(&json)).args(commands);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    let began = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+    let status = signals.wait(&mut child)?;
+    let seconds = began.elapsed().as_secs_f64();
+    if !status.success() {
+        let said = std::fs::read_to_string(&errors).unwrap_or_default();
+        bail!("{} ended with {status}: {}", tool.name(), said.trim());
+    }
+    let raced = if tool.is_iotomy() { of_iotomy(&json)? } else { of_hyperfine(&json)? };
+    Ok(Raced { seconds, ..raced })
+}
+
+fn of_iotomy(json: &Path) -> Result<Raced> {
+    let race = store::load_race(json)?;
+    let found = race.comparisons.iter().find(|found| found.metric == Metric::Wall);
+    let found = found.context("iotomy compared nothing")?;
+    let times = [0, 1].map(|at| race.contenders[at].runs.iter().map(|run| run.wall_ns as f64));
+    Ok(Raced {
+        verdict: match found.verdict {
+            RaceVerdict::Faster => Verdict::Faster,
+            RaceVerdict::Slower => Verdict::Slower,
+            RaceVerdict::NoDifference => Verdict::Same,
+            RaceVerdict::Undecided => Verdict::Undecided,
+        },
+        outside_printed: false,
+        ratio: found.ratio,
+        interval: found.ci95,
+        times: times.map(Iterator::collect),
+        seconds: 0.0,
+    })
+}
+
+fn of_hyperfine(json: &Path) -> Result<Raced> {
+    let text = std::fs::read(json).context("cannot read what hyperfine exported")?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&text).context("cannot read what hyperfine exported")?;
+    let times = [0, 1].map(|at| {
+        let times = value["results"][at]["times"].as_array().into_iter().flatten();
+        times.filter_map(|time| Some(time.as_f64()? * 1e9)).collect::<Vec<f64>>()
+    });
+    if times.iter().any(|times| times.len() < 2) {
+        bail!("hyperfine exported no times");
+    }
+    Ok(by_mean_and_deviation(times))
+}
+
+/// hyperfine states mean and standard deviation, and no verdict. The rule it is held to is the usual
+/// reading of those: the interval of 95 % of the ratio of two means, each known to σ ÷ √n.
+fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> Raced {
+    let of = |times: &[f64]| Summary::of(times).map_or((0.0, 0.0), |all| (all.mean, all.stddev));
+    let [(a, sa), (b, sb)] = [of(&times[0]), of(&times[1])];
+    let [n, m] = [times[0].len() as f64, times[1].len() as f64];
+    let ratio = b / a;
+    let relative = ((sa / a).powi(2) / n + (sb / b).powi(2) / m).sqrt();
+    let margin = ratio * relative * t(n + m - 2.0);
+    let interval = [ratio - margin, ratio + margin];
+    let printed = ratio * ((sa / a).powi(2) + (sb / b).powi(2)).sqrt();
+    let verdict = match interval {
+        [_, high] if high < 1.0 => Verdict::Faster,
+        [low, _] if low > 1.0 => Verdict::Slower,
+        _ => Verdict::Undecided,
+    };
+    let outside_printed = (ratio - 1.0).abs() > printed;
+    Raced { verdict, outside_printed, ratio, interval, times, seconds: 0.0 }
+}
+
+/// The 97.5 % point of Student's t, by the expansion of Cornish and Fisher about the normal one; good
+/// to three digits from 18 degrees of freedom on, the fewest that hyperfine's ten runs leave.
+fn t(freedom: f64) -> f64 {
+    let z = 1.959_964f64;
+    z + (z.powi(3) + z) / (4.0 * freedom)
+        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom.powi(2))
+}
+
+/// The median of the pairs races took.
+pub(crate) fn median_pairs(races: &[Raced]) -> f64 {
+    let pairs: Vec<f64> = races.iter().map(|race| race.pairs() as f64).collect();
+    median(&pairs).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_t_is_that_of_the_tables() {
+        for (freedom, wanted) in [(18.0, 2.101), (28.0, 2.048), (120.0, 1.980)] {
+            assert!((t(freedom) - wanted).abs() < 2e-3, "{freedom}: {}", t(freedom));
+        }
+    }
+
+    #[test]
+    fn means_further_apart_than_they_are_sure_differ() {
+        let times =
+            |middle: f64| (0..15).map(|n| middle + f64::from(n % 3 - 1)).collect::<Vec<_>>();
+        let found = by_mean_and_deviation([times(100.0), times(103.0)]);
+        assert_eq!((found.verdict, found.outside_printed), (Verdict::Slower, true));
+        assert!((found.ratio - 1.03).abs() < 1e-9);
+        let found = by_mean_and_deviation([times(100.0), times(100.9)]);
+        assert_eq!((found.verdict, found.outside_printed), (Verdict::Slower, false));
+        let found = by_mean_and_deviation([times(100.0), times(100.1)]);
+        assert_eq!(found.verdict, Verdict::Undecided);
+    }
+}

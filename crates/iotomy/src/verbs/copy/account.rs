@@ -1,0 +1,186 @@
+//! What a copy has to say of itself, as its record has it: the two ends, the contract, every mover with
+//! the reason why it was tried, kept for later or not considered, and what really happened.
+//!
+//! It is taken down in two steps: before anything moves, and when it is known what came of it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use iotomy_movers::chooser::{Plan, Report};
+use iotomy_movers::{End, Kind, Mover, Probe};
+use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+use iotomy_sys::probe::memory;
+
+use super::fault::{number, said};
+use super::options::{CopyArgs, When};
+use super::source::Source;
+use super::target::Target;
+
+/// A source on its way, nothing of which has moved yet. Who explains makes a probe of each mover of the
+/// plan.
+pub(super) fn begin(
+    args: &CopyArgs,
+    source: &Source,
+    target: &Target<'_>,
+    plan: &Plan,
+) -> CopyPart {
+    let new = if target.changes_its_folder() { "new " } else { "" };
+    let spare = plan.steps.iter().map(|step| MoverReason {
+        mover: step.mover.declaration().name.to_owned(),
+        reason: step.reason.to_owned(),
+        probed: if args.explain { probed(step.mover) } else { None },
+    });
+    let unsuited = plan.unsuited.iter().map(|unsuited| MoverReason {
+        mover: unsuited.mover.to_owned(),
+        reason: unsuited.reason.clone(),
+        probed: None,
+    });
+    CopyPart {
+        source: source.name.clone(),
+        source_is: described(&source.end()),
+        target: target.name.clone(),
+        target_is: new.to_owned() + &described(&target.end_as_found()),
+        mover: None,
+        bytes: 0,
+        referenced_bytes: 0,
+        copied_bytes: 0,
+        touched_bytes: 0,
+        wall_ns: 0,
+        plan: CopyPlan { tried: Vec::new(), spare: spare.collect(), unsuited: unsuited.collect() },
+        error: None,
+        dirty_bytes: None,
+    }
+}
+
+/// What came of it: the movers that were tried, and what happened to the bytes.
+pub(super) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
+    let plan = &mut part.plan;
+    let mut is_open = true;
+    for MoverReason { mover, reason, probed } in std::mem::take(&mut plan.spare) {
+        let refused = report.refused.iter().find(|refused| refused.mover == mover);
+        let refused = refused.map(|refused| MoverRefusal {
+            call: refused.call.to_owned(),
+            errno: refused.errno.map(|errno| named(errno.raw_os_error())),
+            said: refused.errno.map(|errno| said(&errno.into())).unwrap_or_default(),
+        });
+        if is_open && (refused.is_some() || report.mover == Some(&mover)) {
+            is_open = refused.is_some();
+            plan.tried.push(TriedMover { mover, reason, probed, refused });
+        } else {
+            plan.spare.push(MoverReason { mover, reason, probed });
+        }
+    }
+    let traffic = report.moved.traffic;
+    part.mover = report.mover.map(str::to_owned);
+    part.bytes = report.moved.bytes;
+    part.referenced_bytes = traffic.referenced;
+    part.copied_bytes = traffic.copied;
+    part.touched_bytes = traffic.touched;
+    part.wall_ns = nanoseconds(took);
+}
+
+/// As records have it.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn named(errno: i32) -> String {
+    let name = u32::try_from(errno).ok().and_then(iotomy_sys::errno::name);
+    name.map_or_else(|| errno.to_string(), str::to_owned)
+}
+
+fn probed(mover: &dyn Mover) -> Option<String> {
+    match mover.probe() {
+        Probe::Ready => None,
+        Probe::Unsupported(reason) => Some(reason),
+    }
+}
+
+/// What is promised of later writes, holes and extents.
+pub(super) fn contract(args: &CopyArgs) -> String {
+    let shows = if args.by_value { "must not" } else { "may" };
+    let holes = match args.sparse {
+        When::Auto => "holes of the source stay holes",
+        When::Never => "no holes",
+        When::Always => "blocks of zeros become holes",
+    };
+    let extents = match args.reflink {
+        When::Auto => "extents may be shared",
+        When::Never => "extents must not be shared",
+        When::Always => "extents must be shared",
+    };
+    format!("later writes {shows} show through; {holes}; {extents}")
+}
+
+fn described(end: &End<'_>) -> String {
+    let mut text = end.kind().name().to_owned();
+    if end.kind() == Kind::Regular {
+        if end.has_true_size() {
+            let _ = write!(text, ", {} bytes", number(end.size()));
+        } else {
+            text += ", made up when it is read";
+        }
+        let _ = write!(text, ", on {}", file_system(end.magic()));
+    }
+    for (holds, what) in [
+        (end.is_null_device(), ", the null device"),
+        (end.may_have_holes(), ", with holes"),
+        (end.is_append(), ", appending"),
+        (end.is_direct(), ", O_DIRECT"),
+        (end.is_non_blocking(), ", O_NONBLOCK"),
+    ] {
+        if holds {
+            text += what;
+        }
+    }
+    text
+}
+
+/// The file system of a magic number, as statfs(2) lists them.
+fn file_system(magic: u64) -> String {
+    let name = match magic {
+        0xef53 => "ext4",
+        0x0102_1994 => "tmpfs",
+        0x5846_5342 => "xfs",
+        0x9123_683e => "btrfs",
+        0xf2f5_2010 => "f2fs",
+        0xca45_1a4e => "bcachefs",
+        0x2fc1_2fc1 => "zfs",
+        0x794c_7630 => "overlayfs",
+        0x6573_5546 => "fuse",
+        0x6969 => "nfs",
+        0xff53_4d42 | 0xfe53_4d42 => "cifs",
+        0x0102_1997 => "9p",
+        0x4d44 => "vfat",
+        0x2011_bab0 => "exfat",
+        0x5346_544e | 0x7366_746e => "ntfs",
+        0x9660 => "iso9660",
+        0x7371_7368 => "squashfs",
+        0x8584_58f6 => "ramfs",
+        0x9fa0 => "proc",
+        0x6265_6572 => "sysfs",
+        _ => return format!("a file system of magic 0x{magic:x}"),
+    };
+    name.to_owned()
+}
+
+/// Notes how much of what was written is in memory only, of each target that is a regular file.
+pub(super) fn note_dirty(parts: &mut [CopyPart]) {
+    for part in parts {
+        part.dirty_bytes = dirty_bytes(Path::new(&part.target));
+    }
+}
+
+fn dirty_bytes(path: &Path) -> Option<u64> {
+    // Looked at first: to open a device or a FIFO may do something.
+    if !path.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let cached = memory::cachestat(file.as_fd()).ok()?;
+    let page = rustix::param::page_size() as u64;
+    Some(cached.dirty.saturating_add(cached.writeback).saturating_mul(page))
+}
