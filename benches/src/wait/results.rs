@@ -273,7 +273,7 @@ one look is taken; one byte is sent to `a` of them; then, timed, a loop that nev
 every byte has been received, where each event receives one and, while `w` are left, sends one to the \
 next pair. Each contender is a process with pairs of its own; \"bare\" is a loop in C with nothing \
 between it and `epoll_wait`. Every event is one receive and one send besides, the same for all: made \
-directly, because the C library's way around them costs some 4 % of a small round.
+directly, because the C library's way around them costs several hundredths of a small round.
 
 In a block each contender makes some rounds, in random order: the first finds the caches with others and \
 does not count, then the middle of fifteen does, or of three where they are long. After three blocks all \
