@@ -5,7 +5,7 @@
 //! has been received, where a reader receives one byte and, while there are WRITES left, sends one to
 //! the next pair. So a round has ACTIVE + WRITES events.
 //!
-//! There the loop never sleeps, because the bytes it waits for are its own. With a [`Partner`] it
+//! There the loop never sleeps, because the bytes it waits for are its own. With a partner it
 //! sleeps: what a reader has to send is sent by another thread.
 //!
 //! The one invariant: between [`Ring::begin`] and the end of [`Ring::run`] no byte is sent that is not
