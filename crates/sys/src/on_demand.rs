@@ -159,6 +159,7 @@ passed_on! { M, f64, else f64::NAN;
     log(x);
     log10(x);
     log1p(x);
+    log2(x);
     pow(x, y);
 }
 
@@ -181,6 +182,7 @@ mod tests {
         near(std::hint::black_box(1.0f64).exp(), std::f64::consts::E);
         near(std::hint::black_box(2.0f64).ln(), std::f64::consts::LN_2);
         near(std::hint::black_box(2.0f64).log10(), std::f64::consts::LOG10_2);
+        near(std::hint::black_box(8.0f64).log2(), 3.0);
         near(std::hint::black_box(1.0f64).ln_1p(), std::f64::consts::LN_2);
         near(std::hint::black_box(2.0f64).powf(0.5), std::f64::consts::SQRT_2);
     }
