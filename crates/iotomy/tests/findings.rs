@@ -63,6 +63,9 @@ fn honest_runs_raise_nothing() {
             "sleep 0.1",
             "iotomy copy f g",
             "cat nosuch; true",
+            // A shell seeks back on every line of a pipe, in vain.
+            "seq 3000 | while read x; do :; done",
+            "dd if=f of=/dev/null bs=1M iflag=direct status=none; true",
         ];
         for line in honest {
             let found = findings(observer, &folder, line);

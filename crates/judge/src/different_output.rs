@@ -9,9 +9,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "different-output",
     verdict: Verdict::Suspect,
     summary: "two contenders wrote different numbers of bytes to standard output",
-    description: "Each of two contenders wrote the same number of bytes in all its runs, but not as many as the other.",
+    description: "Each of two contenders wrote the same number of bytes in all its runs, but not as many as the other, one of them 4 KiB or more.",
     rules: &[Rule::Race(judge)],
 };
+
+/// What says how much there was may say it in other words.
+const SMALL: u64 = 4096;
 
 fn judge(race: &Race) -> Vec<Found> {
     let pairs = race.comparisons.iter().filter(|pair| pair.metric == Metric::Wall);
@@ -19,7 +22,7 @@ fn judge(race: &Race) -> Vec<Found> {
         .filter_map(|pair| {
             let (a, b) = (race.contender(&pair.base)?, race.contender(&pair.other)?);
             let (x, y) = (written(a)?, written(b)?);
-            (x != y).then(|| {
+            (x != y && x.max(y) >= SMALL).then(|| {
                 let text = format!(
                     "{} wrote {x} bytes to standard output and {} {y}: did they do the same work?",
                     a.label, b.label

@@ -13,13 +13,14 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "errors-as-work",
     verdict: Verdict::Suspect,
     summary: "most calls of a kind failed: what was timed is errors",
-    description: "Of 1,000 or more calls that move bytes, sync or seek, more than half returned an \
-                  error. A loop over a closed or full descriptor is fast, and moves nothing.",
+    description: "Of 1,000 or more calls that move bytes or sync, more than half returned an error other \
+                  than EAGAIN and EINTR, which say to ask again. A loop over a closed or full \
+                  descriptor is fast, and moves nothing.",
     rules: &[Rule::Run(judge)],
 };
 
 /// Of these, failing is no way of asking.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 19] = [
     "read",
     "pread64",
     "readv",
@@ -39,35 +40,48 @@ const CALLS: [&str; 20] = [
     "tee",
     "fsync",
     "fdatasync",
-    "lseek",
 ];
 const MANY: u64 = 1_000;
+
+/// They say to come again, and are no failure.
+const AGAIN: [&str; 2] = ["EAGAIN", "EINTR"];
 
 fn judge(run: &Run<'_>) -> Option<Found> {
     let worst = CALLS
         .iter()
-        .map(|name| (*name, run.total(&[name])))
-        .filter(|(_, total)| total.calls >= MANY && total.errors > total.calls / 2)
-        .max_by_key(|(_, total)| total.errors)?;
-    let (name, total) = worst;
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    for call in run.trace.calls.iter().filter(|call| call.syscall == name) {
-        for (kind, count) in &call.error_kinds {
-            *kinds.entry(kind).or_default() += count;
-        }
-    }
+        .map(|name| (*name, run.total(&[name]).calls, kinds(run, name)))
+        .map(|(name, calls, kinds)| {
+            let errors = kinds.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+            (name, calls, errors, kinds)
+        })
+        .filter(|(_, calls, errors, _)| *calls >= MANY && *errors > calls / 2)
+        .max_by_key(|(_, _, errors, _)| *errors)?;
+    let (name, calls, errors, kinds) = worst;
     let most = kinds.iter().max_by_key(|(_, count)| **count).map_or("", |(kind, _)| kind);
     let text = format!(
         "{} of {} calls of {name} failed, mostly with {most}: what they took is not the time of \
          moving bytes",
-        thousands(total.errors.into()),
-        thousands(total.calls.into())
+        thousands(errors.into()),
+        thousands(calls.into())
     );
     let evidence = [
         ("call", json!(name)),
-        ("errors", json!(total.errors)),
-        ("calls", json!(total.calls)),
+        ("errors", json!(errors)),
+        ("calls", json!(calls)),
         ("error_kinds", json!(kinds)),
     ];
     Some(Found::new(text, evidence))
+}
+
+/// The failures of a call, by name.
+fn kinds<'r>(run: &'r Run<'_>, name: &str) -> BTreeMap<&'r str, u64> {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in run.trace.calls.iter().filter(|call| call.syscall == name) {
+        let failures = call.error_kinds.iter().filter(|(kind, _)| !AGAIN.contains(&kind.as_str()));
+        for (kind, count) in failures {
+            let sum = kinds.entry(kind).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    kinds
 }

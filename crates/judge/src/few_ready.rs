@@ -12,8 +12,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Advice,
     summary: "poll or select asks after many descriptors and finds few of them ready",
     description: "100 or more calls of poll, ppoll, select or pselect6 that name 64 descriptors or more \
-                  on average, of which less than a tenth is ready. The kernel looks at each of them on every \
-                  call; epoll keeps the list. Of select, the highest number plus one counts.",
+                  on average, of which less than a tenth is ready. The kernel looks through them on every \
+                  call; epoll keeps the list. Of select, all numbers up to the highest count.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -32,7 +32,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         .max_by_key(|(_, total)| total.asked)?;
     let mean = |sum: u64| three_digits(sum as f64 / total.calls as f64);
     let text = format!(
-        "{} calls of {name} named {} descriptors each and found {} ready: every call looks at all",
+        "{} calls of {name} looked through {} descriptors each and found {} ready",
         thousands(total.calls.into()),
         mean(total.asked),
         mean(total.ready),

@@ -12,9 +12,9 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "herd",
     verdict: Verdict::Advice,
-    summary: "accept found nothing half the time: many were woken for one connection",
-    description: "In two processes or more, 100 or more calls of accept returned EAGAIN, and they are half \
-                  of all or more: each was woken for a connection that another process took.",
+    summary: "accept found nothing most of the time: many were woken for one connection",
+    description: "In two threads or more, 100 or more calls of accept returned EAGAIN, and they are more than two thirds \
+                  of all: each was woken for a connection that another took.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -32,17 +32,19 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             processes.insert(call.pid);
         }
     }
-    if vain < MANY || vain < all / 2 || processes.len() < 2 {
+    let threads = run.trace.processes.iter().filter(|image| processes.contains(&image.pid));
+    let threads = threads.map(|image| u64::from(image.threads)).sum::<u64>();
+    let threads = threads.max(processes.len() as u64);
+    if vain < MANY || vain / 2 <= all / 3 || threads < 2 {
         return None;
     }
     let text = format!(
         "{} of {} calls of accept in {} found nothing: all were woken, and one was served",
         thousands(vain.into()),
         thousands(all.into()),
-        counted(processes.len() as u128, "process", "processes"),
+        counted(threads.into(), "thread", "threads"),
     );
-    let evidence =
-        [("vain", json!(vain)), ("accepts", json!(all)), ("processes", json!(processes.len()))];
+    let evidence = [("vain", json!(vain)), ("accepts", json!(all)), ("threads", json!(threads))];
     let advice = "EPOLLEXCLUSIVE, or a listener each by SO_REUSEPORT";
     Some(Found::new(text, evidence).advise(advice))
 }

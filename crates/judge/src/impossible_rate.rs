@@ -67,7 +67,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
             "nothing was copied: the target was given references to what the source has".to_owned()
         } else if part.copied_bytes < part.bytes {
             format!(
-                "only {} were copied, and the rest made on the spot",
+                "only {} were copied: the rest is holes, or shared",
                 bytes(part.copied_bytes.into())
             )
         } else {

@@ -11,8 +11,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "mapped-untouched",
     verdict: Verdict::Suspect,
     summary: "a file was mapped and written on, but its pages were never looked at",
-    description: "A program mapped a file of 1 MiB or more and wrote as many bytes, and the page faults of \
-                  the program, of which each brings in 16 pages at most, cannot have touched half of \
+    description: "A program mapped 1 MiB or more of a file that is no shared library and wrote as many bytes, to an \
+                  eighth, and its page faults, of which each brings in 16 pages at most, cannot have touched half of \
                   the mapping. The bytes were never read.",
     rules: &[Rule::Run(judge)],
 };
@@ -57,11 +57,18 @@ pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     ))
 }
 
+/// What a loader maps is touched as it is called.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
 fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
     let mapped = run.trace.files.iter().filter(|file| {
         file.kind == FileKind::File
             && file.mapped_bytes >= MIB
             && file.read_bytes < file.mapped_bytes / 2
+            && !is_library(&file.path)
     });
     let mut found = mapped.filter_map(|file| {
         let same = |pid: u32, exec: &str| pid == file.pid && exec == file.exec;
@@ -70,7 +77,7 @@ fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
         let image = run.trace.processes.iter().find(|image| same(image.pid, &image.exec))?;
         let faults = image.minor_faults.saturating_add(image.major_faults);
         let touched = faults.saturating_mul(AROUND);
-        let is_untouched = written >= file.mapped_bytes / 2
+        let is_untouched = written.abs_diff(file.mapped_bytes) <= file.mapped_bytes / 8
             && touched.saturating_mul(PAGE) < file.mapped_bytes / 2;
         is_untouched.then_some(Untouched {
             path: &file.path,

@@ -12,13 +12,15 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Note,
     summary: "the source was in the page cache, or was not",
     description: "1 MiB or more was read of files on a device, of which all was in the page cache when \
-                  the run first met them (then no device was read), or at most half.",
+                  the run first met them (then no device was read), or at most half, and more was read than that. \
+                  Not said of files read past the cache (O_DIRECT).",
     rules: &[Rule::Run(judge)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {
     let sources: Vec<&Flow<'_>> = run.flows.iter().filter(|flow| is_source(flow)).collect();
     let sum = |of: fn(&Flow<'_>) -> u64| sources.iter().map(|flow| of(flow)).sum::<u64>();
+    let read = sum(|flow| flow.read_bytes);
     let size = sum(stored);
     // The last page of a file is cached as a whole.
     let cached = sum(|flow| flow.file.cached_bytes.unwrap_or(0).min(stored(flow)));
@@ -31,9 +33,11 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     };
     let text = if cached == size {
         format!("{name} came from the page cache: no device was read")
-    } else if cached <= size / 2 {
+    } else if cached <= size / 2 && read > cached {
         let (of, all) = (bytes(cached.into()), bytes(size.into()));
-        format!("{of} of {all} of {name} were in the page cache: the rest came from the device")
+        format!(
+            "{of} of {all} of {name} were in the page cache: what else was read came from the device"
+        )
     } else {
         return None;
     };

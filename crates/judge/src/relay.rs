@@ -11,8 +11,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "relay",
     verdict: Verdict::Advice,
     summary: "a program carried bytes through its own memory from one descriptor to another",
-    description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many, to a \
-                  hundredth, to one other, by read and write and in about as many calls. If they are the same bytes, the \
+    description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many \
+                  to one other, by read and write and in about as many calls. If they are the same bytes, the \
                   kernel moves them without the program. iotomy copy itself is not meant.",
     rules: &[Rule::Run(judge)],
 };
@@ -21,7 +21,7 @@ const WORTH: u64 = 8 * MIB;
 
 fn judge(run: &Run<'_>) -> Option<Found> {
     let images = run.trace.processes.iter().filter(|image| image.exec != "iotomy");
-    let mut relays = images.filter_map(|image| {
+    let relays = images.filter_map(|image| {
         let files = || {
             run.trace
                 .files
@@ -40,14 +40,14 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             total(of_image).bytes
         };
         let is_relay = read >= WORTH
-            && read.abs_diff(written) <= read / 100
+            && read == written
             && from.read_calls.abs_diff(to.write_calls) <= from.read_calls / 4
             && from.path != to.path
             && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9
             && by_hand(&["write", "writev", "pwrite64", "sendto", "sendmsg"]) >= written / 10 * 9;
         is_relay.then_some((image, from, to))
     });
-    let (image, from, to) = relays.next()?;
+    let (image, from, to) = relays.max_by_key(|(_, from, _)| from.read_bytes)?;
     let text = format!(
         "{} read {} from {} and wrote as many to {} through its own memory: if they are the same bytes, \
          {} moves them without",
@@ -63,8 +63,19 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("to", json!(to.path)),
         ("bytes", json!(from.read_bytes)),
     ];
-    let line = format!("iotomy copy {} {}", word(from), word(to));
-    Some(Found::new(text, evidence).advise(line))
+    let found = Found::new(text, evidence);
+    Some(match line(from, to) {
+        Some(line) => found.advise(line),
+        None => found,
+    })
+}
+
+/// The line that does the same, where it is known to: of two files, all of one into a new one.
+fn line(from: &FileUse, to: &FileUse) -> Option<String> {
+    let is_file = |file: &FileUse| file.kind == FileKind::File;
+    let is_whole = !is_file(from) || from.size_bytes == Some(from.read_bytes);
+    let is_new = !is_file(to) || to.size_bytes == Some(0);
+    (is_whole && is_new).then(|| Some(format!("iotomy copy {} {}", word(from)?, word(to)?)))?
 }
 
 fn is_end(file: &FileUse) -> bool {
@@ -74,21 +85,31 @@ fn is_end(file: &FileUse) -> bool {
 
 /// The mover that does without.
 fn mover(from: &FileUse, to: &FileUse) -> &'static str {
+    let shares = ["btrfs", "xfs", "bcachefs"];
+    let on = from.file_system.as_deref().unwrap_or_default();
     match (from.kind, to.kind) {
-        (FileKind::File, FileKind::File) => "copy-file-range",
-        (_, FileKind::Socket) if from.kind == FileKind::File => "sendfile",
+        (FileKind::File, FileKind::Socket) => "sendfile",
+        (FileKind::File, FileKind::File)
+            if from.file_system == to.file_system && shares.contains(&on) =>
+        {
+            "copy-file-range"
+        }
         _ => "splice",
     }
 }
 
-/// As a word for a shell; what has no name is standard input or output.
-fn word(file: &FileUse) -> String {
+/// As a word for a shell; what has no name is standard input or output. `None` for a name that is no
+/// plain text.
+fn word(file: &FileUse) -> Option<String> {
     if file.kind != FileKind::File && file.kind != FileKind::Block {
-        return "-".to_owned();
+        return Some("-".to_owned());
+    }
+    if file.path.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER) {
+        return None;
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if file.path.chars().all(plain) {
-        return file.path.clone();
+        return Some(file.path.clone());
     }
-    format!("'{}'", file.path.replace('\'', "'\\''"))
+    Some(format!("'{}'", file.path.replace('\'', "'\\''")))
 }

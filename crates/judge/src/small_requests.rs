@@ -39,8 +39,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             Way { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes },
         ]
     });
-    let small =
-        ways.filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes > 0);
+    let small = ways
+        .filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes >= way.calls);
     let worst = small.filter(|way| is_in_sequence(run, way)).max_by_key(|way| way.calls)?;
     let each = run.limit("syscall")?;
     let large = worst.bytes.div_ceil(MIB);
@@ -59,11 +59,11 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         false => format!(" ({} of the time)", share(now as i128, run.wall_ns as u128)),
     };
     let text = format!(
-        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here{}, \
+        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here at least{}, \
          at 1 MiB a request {}",
         thousands(worst.calls.into()),
         worst.verb,
-        bytes((worst.bytes / worst.calls).into()),
+        bytes(u128::from((worst.bytes + worst.calls / 2) / worst.calls)),
         if worst.verb == "reads" { "from" } else { "to" },
         worst.file.path,
         worst.file.exec,

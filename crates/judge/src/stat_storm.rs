@@ -16,7 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-const CALLS: [&str; 10] = [
+const CALLS: [&str; 11] = [
     "stat",
     "lstat",
     "newfstatat",
@@ -27,6 +27,7 @@ const CALLS: [&str; 10] = [
     "faccessat",
     "faccessat2",
     "readlink",
+    "readlinkat",
 ];
 const MANY: u64 = 1_000;
 

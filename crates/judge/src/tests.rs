@@ -195,6 +195,10 @@ fn a_mapping_whose_pages_were_touched_was_read() {
     run.processes[0].minor_faults = 10;
     assert!(ids(&judged(run.clone())).contains(&"mapped-untouched"));
     run.processes[0].minor_faults = 40;
+    assert!(!ids(&judged(run.clone())).contains(&"mapped-untouched"));
+    // What a loader maps is touched as it is called.
+    run.processes[0].minor_faults = 10;
+    run.files[0].path = "/usr/lib/libpython3.11.so.1.0".into();
     assert!(!ids(&judged(run)).contains(&"mapped-untouched"));
 }
 
@@ -230,7 +234,7 @@ fn what_was_cached_and_what_was_not_is_said_of_files_on_devices() {
     };
     let text = |file| found(vec![], vec![file]).first().map(|found| found.1.clone());
     assert!(text(cached("ext4", Some(64 * MIB))).unwrap().contains("no device was read"));
-    assert!(text(cached("ext4", Some(MIB))).unwrap().contains("rest came from the device"));
+    assert!(text(cached("ext4", Some(MIB))).unwrap().contains("read came from the device"));
     assert_eq!(text(cached("ext4", Some(50 * MIB))), None);
     assert_eq!(text(cached("tmpfs", Some(64 * MIB))), None);
     assert_eq!(text(cached("ext4", None)), None);
@@ -267,6 +271,13 @@ fn errors_are_no_work() {
     assert!(found_[0].1.contains("EBADF"), "{found_:?}");
     assert_eq!(found(vec![failing(2_000, 900)], vec![]), []);
     assert_eq!(found(vec![failing(500, 500)], vec![]), []);
+    // Whoever reads until there is no more does nothing in vain.
+    let drained = Call {
+        errors: 1_500,
+        error_kinds: BTreeMap::from([("EAGAIN".to_owned(), 1_500)]),
+        ..call("read", 2_000)
+    };
+    assert_eq!(found(vec![drained], vec![]), []);
 }
 
 #[test]
@@ -299,6 +310,7 @@ fn a_relay_is_shown_the_line_that_does_without() {
     assert_eq!(advice("/data/f", 64 * MIB).as_deref(), Some("iotomy copy /data/f -"));
     assert_eq!(advice("/a b/it's", 64 * MIB).as_deref(), Some("iotomy copy '/a b/it'\\''s' -"));
     assert_eq!(advice("/data/f", 32 * MIB), None);
+    assert_eq!(advice("/data/\u{1b}[2J", 64 * MIB), None);
 }
 
 #[test]
@@ -313,7 +325,10 @@ fn waiting_calls_are_judged_by_what_they_asked_and_found() {
         ids(&found(vec![call("epoll_ctl", 10_000), wait.clone()], vec![])),
         ["ctl-per-event"]
     );
-    assert_eq!(found(vec![call("epoll_ctl", 2_000), wait], vec![]), []);
+    assert_eq!(found(vec![call("epoll_ctl", 2_000), wait.clone()], vec![]), []);
+    // A connection is added once, and removed once.
+    let accepted = vec![call("epoll_ctl", 10_000), call("accept4", 4_900), wait];
+    assert_eq!(found(accepted, vec![]), []);
 }
 
 #[test]
@@ -325,6 +340,8 @@ fn accepts_that_found_nothing_in_several_processes_are_a_herd() {
         ..call("accept4", 200)
     };
     assert_eq!(ids(&found(vec![accept(1, 150), accept(2, 150)], vec![])), ["herd"]);
+    // Each its own connections, and once more to know that there is no other.
+    assert_eq!(found(vec![accept(1, 100), accept(2, 100)], vec![]), []);
     assert_eq!(found(vec![accept(1, 150)], vec![]), []);
     assert_eq!(found(vec![accept(1, 60), accept(2, 60)], vec![]), []);
 }
@@ -367,7 +384,7 @@ fn race() -> Race {
                 minor_faults: 0,
                 major_faults: 0,
                 involuntary_switches: 0,
-                output_bytes: Some(10),
+                output_bytes: Some(10_000),
                 block: 0,
             };
             2
@@ -379,7 +396,13 @@ fn race() -> Race {
         failures: 0,
         left_behind: 0,
         untraced: None,
-        wall: Spread { runs: 2, median_ns: 100.0 * MS as f64, ..Spread::default() },
+        wall: Spread {
+            runs: 2,
+            median_ns: 100.0 * MS as f64,
+            min_ns: 90.0 * MS as f64,
+            max_ns: 110.0 * MS as f64,
+            ..Spread::default()
+        },
         cpu: Spread::default(),
     };
     Race {
@@ -432,7 +455,7 @@ fn a_race_is_judged_as_a_whole() {
     assert_eq!(
         of_race(|race| {
             for run in &mut race.contenders[1].runs {
-                run.output_bytes = Some(11);
+                run.output_bytes = Some(11_000);
             }
         }),
         ["different-output"]

@@ -106,7 +106,10 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	s->file_name.mode = BPF_CORE_READ(inode, i_mode);
 	s->file_name.whole = 0;
 	s->file_name.size_bytes = BPF_CORE_READ(inode, i_size);
-	s->file_name.cached_pages = BPF_CORE_READ(inode, i_mapping, nrpages);
+	/* Whoever goes past the cache does not find it there. */
+	s->file_name.cached_pages = BPF_CORE_READ(file, f_flags) & O_DIRECT
+					    ? -1ULL
+					    : BPF_CORE_READ(inode, i_mapping, nrpages);
 	path.dentry = BPF_CORE_READ(file, f_path.dentry);
 	path.mnt = BPF_CORE_READ(file, f_path.mnt);
 	walk(&s->file_name, &path);
@@ -133,10 +136,13 @@ __noinline int turn_to(struct thread *t, struct side *side, u32 fd, bool reads)
 	key.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
 	key.inode = BPF_CORE_READ(inode, i_ino);
 	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	/* Eventfds, timerfds and their kin are one inode. */
+	key.device ^= (u32)(u64)BPF_CORE_READ(file, f_op);
 	key.thread = t->id;
 	side->file = (u64)file;
 	side->inode = (u64)inode;
 	side->super = (u64)BPF_CORE_READ(inode, i_sb);
+	side->operations = (u64)BPF_CORE_READ(file, f_op);
 	if (!bpf_map_lookup_elem(&files, &key)) {
 		bpf_map_update_elem(&files, &key, &none, BPF_NOEXIST);
 		known = bpf_map_lookup_elem(&files, &key);
@@ -161,11 +167,12 @@ static __always_inline bool is_still(struct side *side, struct file *at)
 	if (bpf_rdonly_cast) {
 		file = AS(struct file, at);
 		inode = file->f_inode;
-		return side->inode == (u64)inode && side->key.dentry == (u64)file->f_path.dentry &&
+		return side->inode == (u64)inode && side->operations == (u64)file->f_op &&
+		       side->key.dentry == (u64)file->f_path.dentry &&
 		       side->key.inode == inode->i_ino && side->super == (u64)inode->i_sb;
 	}
 	inode = BPF_CORE_READ(at, f_inode);
-	return side->inode == (u64)inode &&
+	return side->inode == (u64)inode && side->operations == (u64)BPF_CORE_READ(at, f_op) &&
 	       side->key.dentry == (u64)BPF_CORE_READ(at, f_path.dentry) &&
 	       side->key.inode == BPF_CORE_READ(inode, i_ino) &&
 	       side->super == (u64)BPF_CORE_READ(inode, i_sb);
@@ -201,6 +208,10 @@ static __always_inline void note_transfer(struct thread *t, struct task_struct *
 		return;
 	t->transfer = how;
 	if ((how & 0xf) == SPECIAL) {
+		if (!(how >> 4) && regs->r10 & MAP_ANONYMOUS) {
+			t->transfer = 0; /* whatever its descriptor says */
+			return;
+		}
 		t->argument = how >> 4 ? argument(regs, t->call, (how >> 4) - 1) : regs->si;
 		if (!(how >> 4))
 			identify(t, task, regs->r8, &t->from, true);

@@ -173,7 +173,7 @@ fn met(file: FileUse, name: &FileName) -> FileUse {
         file_system: Some(file_systems::name(name.magic)),
         size_bytes: Some(name.size_bytes),
         // The pages of a file of an overlay are its lower or upper file's.
-        cached_bytes: (name.magic != file_systems::OVERLAY)
+        cached_bytes: (name.magic != file_systems::OVERLAY && name.cached_pages != u64::MAX)
             .then(|| name.cached_pages.saturating_mul(page)),
         ..file
     }

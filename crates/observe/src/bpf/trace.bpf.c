@@ -23,15 +23,17 @@
 #include <bpf/bpf_tracing.h>
 #include "trace.h"
 
-#define PF_KTHREAD   0x00200000
-#define PF_IO_WORKER 0x00000010 /* io_uring's own threads make no calls */
-#define TS_COMPAT    0x0002
-#define TASK_DEAD    0x0080
-#define MAX_ERRNO    4095
-#define WAKE_BYTES   (64 * 1024)
-#define HOT	     4 /* a power of two */
-#define DEPTH	     48
-#define NAME_LEN     256
+#define PF_KTHREAD    0x00200000
+#define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
+#define TS_COMPAT     0x0002
+#define TASK_DEAD     0x0080
+#define MAX_ERRNO     4095
+#define WAKE_BYTES    (64 * 1024)
+#define HOT	      4 /* a power of two */
+#define DEPTH	      48
+#define NAME_LEN      256
+#define MAP_ANONYMOUS 0x20
+#define O_DIRECT      040000
 
 /* Set before loading; constants to the verifier, which drops what they rule out. */
 const volatile struct knobs knobs SEC(".rodata.knobs");
@@ -87,6 +89,7 @@ struct side {
 	u64 file;
 	u64 inode;
 	u64 super;
+	u64 operations;
 	u64 calls;
 	u64 bytes;
 };
@@ -144,7 +147,6 @@ struct thread {
 	struct side to;
 	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after
 		       */
-	u64 pad[2];
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");

@@ -164,7 +164,7 @@ struct file_name {
 	__u32 pad;
 	/* The file when it was first met. */
 	__u64 size_bytes;
-	__u64 cached_pages;
+	__u64 cached_pages;  /* all ones: not asked */
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };
 

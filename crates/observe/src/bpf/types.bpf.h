@@ -108,7 +108,11 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct file_operations;
+
 struct file {
+	unsigned int f_flags;
+	const struct file_operations *f_op;
 	struct inode *f_inode;
 	struct path f_path;
 };

@@ -201,9 +201,19 @@ pub(super) fn as_it_is(tid: u32, fd: i32) -> FileUse {
         file_system: on.map(file_systems::name),
         size_bytes: found.map(|found| found.len()),
         cached_bytes: cache::cached_bytes(Path::new(&link))
-            .filter(|_| on != Some(file_systems::OVERLAY)),
+            .filter(|_| on != Some(file_systems::OVERLAY) && !is_direct(tid, fd)),
         ..FileUse::default()
     }
+}
+
+/// Whether a descriptor reads past the page cache.
+fn is_direct(tid: u32, fd: i32) -> bool {
+    const O_DIRECT: u64 = 0o40000;
+    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags
+        .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())
+        .is_some_and(|flags| flags & O_DIRECT != 0)
 }
 
 fn kind(of: fs::FileType) -> FileKind {

@@ -146,7 +146,9 @@ impl Session {
             return (Vec::new(), 0);
         }
         let name = syscalls::name(abi, number);
-        if abi != Abi::X86_64 && name == "mmap" {
+        const MAP_ANONYMOUS: u64 = 0x20;
+        let maps_no_file = abi != Abi::X86_64 || args[3] & MAP_ANONYMOUS != 0;
+        if name == "mmap" && maps_no_file {
             return (Vec::new(), 0);
         }
         let files = tracees::files(tid, &name, args);
