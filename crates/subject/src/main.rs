@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code, reason = "a test subject that makes raw system calls")]
 
+mod files;
 mod many;
 mod raw;
 mod signals;
@@ -34,6 +35,12 @@ fn main() -> ExitCode {
         "refused" => raw::refused(number(1)),
         // N writes of SIZE bytes to a pipe, each read back at once.
         "pipe" => raw::pipe(number(1), number(2)),
+        // N times an eventfd that is written to and a timerfd that has nothing to read, made and closed.
+        "anonymous" => files::anonymous(number(1)),
+        // N mappings of 64 KiB of its own program, and as many anonymous ones with its descriptor.
+        "maps" => files::maps(number(1)),
+        // N polls of 5 ends of pipes of which 2 are ready.
+        "polls" => files::polls(number(1)),
         // One nanosleep of MS.
         "sleep" => raw::sleep(number(1)),
         // Reads of 16 MiB from the zero device until the thread has been on a CPU for MS.

@@ -456,6 +456,39 @@ fn a_process_that_does_not_exist_cannot_be_attached_to() {
 }
 
 #[test]
+fn files_of_one_anonymous_inode_are_told_apart() {
+    truth(&["anonymous", "23"], |watched| {
+        let of = |name: &str| {
+            let rows = watched.files.iter().filter(|file| file.path.contains(name));
+            rows.map(|file| (file.read_calls, file.write_calls, file.write_bytes))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("[eventfd]"), [(0, 23, 23 * 8)], "{:?}", watched.files);
+        assert_eq!(of("[timerfd]"), [(23, 0, 0)], "{:?}", watched.files);
+    });
+}
+
+#[test]
+fn mappings_of_a_file_are_counted_and_anonymous_ones_are_not() {
+    truth(&["maps", "23"], |watched| {
+        let own = std::fs::canonicalize(subject()).unwrap();
+        let file = watched.files.iter().find(|file| file.path == own.to_str().unwrap()).unwrap();
+        assert_eq!((file.map_calls, file.mapped_bytes), (23, 23 * 65536), "{file:?}");
+        assert_eq!(file.size_bytes, Some(std::fs::metadata(&own).unwrap().len()));
+    });
+}
+
+#[test]
+fn descriptors_asked_after_and_ready_are_summed() {
+    truth(&["polls", "23"], |watched| {
+        let poll = watched.row("poll");
+        // The language's own start asks after the three standard streams.
+        assert_eq!(poll.calls, 24);
+        assert_eq!((poll.asked, poll.ready), (Some(23 * 5 + 3), Some(23 * 2)));
+    });
+}
+
+#[test]
 fn a_copy_by_dd_is_counted_block_by_block() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));

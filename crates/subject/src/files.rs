@@ -1,0 +1,72 @@
+//! What observers are to tell of descriptors: which file, what was mapped of it, how many were asked
+//! after.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// One of each at a time, so that the kernel gives the second the memory of the first.
+pub(crate) fn anonymous(times: u64) {
+    let one = 1u64;
+    let mut expirations = 0u64;
+    for _ in 0..times {
+        // SAFETY: takes numbers.
+        let event = unsafe { libc::syscall(libc::SYS_eventfd2, 0, libc::EFD_NONBLOCK) };
+        // SAFETY: 8 bytes are readable.
+        let sent = unsafe { libc::syscall(libc::SYS_write, event, &raw const one, 8) };
+        // SAFETY: the descriptor is nobody else's.
+        unsafe { libc::syscall(libc::SYS_close, event) };
+        // SAFETY: takes numbers.
+        let timer = unsafe {
+            libc::syscall(libc::SYS_timerfd_create, libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK)
+        };
+        // SAFETY: 8 bytes are writable.
+        let got = unsafe { libc::syscall(libc::SYS_read, timer, &raw mut expirations, 8) };
+        // SAFETY: the descriptor is nobody else's.
+        unsafe { libc::syscall(libc::SYS_close, timer) };
+        assert_eq!((sent, got), (8, -1));
+    }
+}
+
+pub(crate) fn maps(times: u64) {
+    let own = File::open("/proc/self/exe").expect("its own program");
+    for _ in 0..times {
+        for kind in [libc::MAP_PRIVATE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS] {
+            let none = std::ptr::null_mut::<u8>();
+            // SAFETY: a new mapping, wherever the kernel has room.
+            let at = unsafe {
+                libc::syscall(
+                    libc::SYS_mmap,
+                    none,
+                    65536,
+                    libc::PROT_READ,
+                    kind,
+                    own.as_raw_fd(),
+                    0,
+                )
+            };
+            assert!(at > 0);
+            // SAFETY: the mapping just made, to which nothing refers.
+            unsafe { libc::syscall(libc::SYS_munmap, at, 65536) };
+        }
+    }
+}
+
+pub(crate) fn polls(times: u64) {
+    let mut ends = [[0; 2]; 3];
+    for pipe in &mut ends {
+        // SAFETY: there is room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+    }
+    // Two that can be written to, and three with nothing to read.
+    let asked = [ends[0][1], ends[1][1], ends[0][0], ends[1][0], ends[2][0]];
+    let mut asked = asked.map(|fd| libc::pollfd {
+        fd,
+        events: if fd == ends[0][1] || fd == ends[1][1] { libc::POLLOUT } else { libc::POLLIN },
+        revents: 0,
+    });
+    for _ in 0..times {
+        // SAFETY: five entries are readable and writable.
+        let ready = unsafe { libc::syscall(libc::SYS_poll, asked.as_mut_ptr(), asked.len(), 0) };
+        assert_eq!(ready, 2);
+    }
+}
