@@ -6,7 +6,9 @@
 
 mod books;
 mod calibrate;
+mod glimpse;
 mod layout;
+mod live;
 mod object;
 mod outcome;
 mod vigil;
@@ -25,7 +27,7 @@ use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;
 use crate::request::{Observation, Request, Target};
-use crate::{Declaration, ObserveError, Observer, Probe};
+use crate::{Declaration, ObserveError, Observer, Onlooker, Outset, Probe};
 
 /// Counts and times calls in the kernel.
 pub(crate) struct Bpf;
@@ -60,6 +62,7 @@ impl Observer for Bpf {
             wanted: None,
             transfers: transfers(),
             rows: 64,
+            looked_at: false,
         };
         match Session::load(&knobs).and_then(|mut session| session.attach()) {
             Ok(()) => Probe::Ready,
@@ -67,13 +70,17 @@ impl Observer for Bpf {
         }
     }
 
-    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+    fn watch_before(
+        &self,
+        request: &Request,
+        audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError> {
         let started = Instant::now();
         let process = match request.target {
             Target::Process(pid) => Some(attach::process(pid)?),
             _ => None,
         };
-        let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
+        let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
         let cost_ns_per_call =
             calibrate::price(&mut session, request.files).map_err(unsupported)?;
         let watch = Watch {
@@ -85,8 +92,8 @@ impl Observer for Bpf {
             startup_ns: 0,
         };
         match &request.target {
-            Target::Command(command) => watch.command(command),
-            Target::Process(_) | Target::Machine => watch.running(process),
+            Target::Command(command) => watch.command(command, audience),
+            Target::Process(_) | Target::Machine => watch.running(process, audience),
         }
     }
 }
@@ -95,7 +102,7 @@ fn unsupported(reason: String) -> ObserveError {
     ObserveError::Unsupported { observer: DECLARATION.name, reason, remedy: REMEDY.to_owned() }
 }
 
-fn knobs(request: &Request) -> Knobs {
+fn knobs(request: &Request, looked_at: bool) -> Knobs {
     let wanted = request.calls.is_some().then(|| {
         let mut bits = [[0u64; 8]; 2];
         for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
@@ -114,6 +121,7 @@ fn knobs(request: &Request) -> Knobs {
         wanted,
         transfers: transfers(),
         rows: request.rows,
+        looked_at,
     }
 }
 
@@ -149,7 +157,11 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn command(mut self, command: &Command) -> Result<Observation, ObserveError> {
+    fn command(
+        mut self,
+        command: &Command,
+        mut audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
@@ -158,13 +170,18 @@ impl Watch<'_> {
             vigil::reap(pid);
             return Err(unsupported(reason));
         }
+        if let Err(error) = self.show(&mut audience, Some(pid)) {
+            drop(held);
+            vigil::reap(pid);
+            return Err(error);
+        }
         self.startup_ns = nanos(self.startup.elapsed());
         let released = Instant::now();
         if let Err(error) = held.release() {
             vigil::reap(pid);
             return Err(error.into());
         }
-        let vigil = Vigil::begin(Subject::Child(pid), &interrupts, self.request)?;
+        let mut vigil = Vigil::begin(Subject::Child(pid), &interrupts, self.request, audience)?;
         let mut exit = vigil.keep(&self.session, &mut self.books)?;
         if exit.is_some() {
             vigil.let_the_dead_settle(&self.session);
@@ -178,10 +195,15 @@ impl Watch<'_> {
         Ok(self.observation(wall_ns, exit))
     }
 
-    fn running(mut self, pid: Option<u32>) -> Result<Observation, ObserveError> {
+    fn running(
+        mut self,
+        pid: Option<u32>,
+        mut audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
-        let vigil = Vigil::begin(subject, &interrupts, self.request)?;
+        self.show(&mut audience, pid)?;
+        let mut vigil = Vigil::begin(subject, &interrupts, self.request, audience)?;
         let whom = pid.map_or(Adoption::Machine, Adoption::Process);
         self.session.adopt(whom).map_err(unsupported)?;
         self.startup_ns = nanos(self.startup.elapsed());
@@ -191,6 +213,22 @@ impl Watch<'_> {
         let wall_ns = nanos(began.elapsed());
         self.close()?;
         Ok(self.observation(wall_ns, None))
+    }
+
+    /// Tells the audience that the watch begins.
+    fn show(
+        &self,
+        audience: &mut Onlooker<'_>,
+        pid: Option<u32>,
+    ) -> Result<(), ObserveError> {
+        let Some(audience) = audience else { return Ok(()) };
+        let outset = Outset {
+            observer: DECLARATION.name,
+            times_inflated: DECLARATION.times_inflated,
+            cost_ns_per_call: self.cost_ns_per_call,
+            pid,
+        };
+        audience.begin(&outset).map_err(ObserveError::system("begin the live view"))
     }
 
     /// Programs that ran before the watch: their exec was not seen, /proc knows them.

@@ -105,6 +105,11 @@ impl Interrupt {
         };
     }
 
+    /// The signal's number.
+    pub(crate) fn number(self) -> i32 {
+        self.signal as i32
+    }
+
     /// Whether the signal asks for an end, where there is no command to pass it on to.
     pub(crate) fn ends_a_watch(self) -> bool {
         !self.ignored && !matches!(self.signal, Signal::SIGUSR1 | Signal::SIGUSR2)

@@ -10,6 +10,7 @@
 
 pub mod abilities;
 mod attach;
+mod audience;
 mod bpf;
 mod cache;
 mod error;
@@ -21,6 +22,7 @@ mod request;
 mod tally;
 mod timestamp;
 
+pub use audience::{Audience, Look, Onlooker, Outset, Wish};
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;
@@ -73,7 +75,19 @@ pub trait Observer: Sync {
     ///
     /// # Errors
     /// What kept the watch from beginning. Once a command runs, its run is never lost to an error.
-    fn watch(&self, request: &Request) -> Result<Observation, ObserveError>;
+    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+        self.watch_before(request, None)
+    }
+
+    /// The same, before an audience.
+    ///
+    /// # Errors
+    /// As [`Observer::watch`], and what keeps the audience from looking on.
+    fn watch_before(
+        &self,
+        request: &Request,
+        audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError>;
 }
 
 /// Every observer, best first: `auto` takes the first that is ready.

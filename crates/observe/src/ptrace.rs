@@ -26,7 +26,9 @@ use iotomy_sys::thread_wake::ThreadWake;
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;
-use crate::{Declaration, Observation, ObserveError, Observer, Probe, Request, Target};
+use crate::{
+    Declaration, Observation, ObserveError, Observer, Onlooker, Outset, Probe, Request, Target,
+};
 use session::{Flags, Seen, Session};
 use tracer::Guide;
 
@@ -68,10 +70,14 @@ impl Observer for Ptrace {
         }
     }
 
-    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+    fn watch_before(
+        &self,
+        request: &Request,
+        audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError> {
         match &request.target {
-            Target::Command(command) => watch_command(request, command),
-            Target::Process(pid) => watch_process(request, *pid),
+            Target::Command(command) => watch_command(request, command, audience),
+            Target::Process(pid) => watch_process(request, *pid, audience),
             Target::Machine => Err(ObserveError::Target {
                 observer: DECLARATION.name,
                 what: "the whole machine",
@@ -122,7 +128,11 @@ enum Attempt {
     Refused(io::Error),
 }
 
-fn watch_command(request: &Request, command: &Command) -> Result<Observation, ObserveError> {
+fn watch_command(
+    request: &Request,
+    command: &Command,
+    mut audience: Onlooker<'_>,
+) -> Result<Observation, ObserveError> {
     let called = Instant::now();
     let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
     // Before signals are set up: the command shall have the dispositions iotomy was given.
@@ -130,11 +140,13 @@ fn watch_command(request: &Request, command: &Command) -> Result<Observation, Ob
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost_ns_per_call = cost(&wake)?;
+    show(&mut audience, cost_ns_per_call, command.pid)?;
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
         command: Some(command.pid),
         duration: request.duration,
+        audience: audience.as_deref_mut(),
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| trace(&command, request, flags))
         .map_err(ObserveError::system("start a thread"))?;
@@ -145,7 +157,7 @@ fn watch_command(request: &Request, command: &Command) -> Result<Observation, Ob
     };
     command.exit = seen.exit;
     if command.exit.is_none() {
-        command.exit = tracer::outlive(command.pid, &interrupts);
+        command.exit = tracer::outlive(command.pid, &interrupts, audience);
     }
     // Says why the program was not executed, if it was not. One that was killed before it could be,
     // by a signal passed on to it, has nothing to say.
@@ -160,7 +172,7 @@ fn watch_command(request: &Request, command: &Command) -> Result<Observation, Ob
 /// The tracer thread of a command.
 fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
     let session = match Session::launcher(command.pid, request.wait, request.files) {
-        Ok(session) => session,
+        Ok(session) => session.of_calls(request.calls.as_ref()),
         Err(error) => return Attempt::Refused(error),
     };
     let began = Instant::now();
@@ -181,20 +193,27 @@ fn refusal(command: &mut Launched, source: io::Error) -> ObserveError {
     }
 }
 
-fn watch_process(request: &Request, pid: u32) -> Result<Observation, ObserveError> {
+fn watch_process(
+    request: &Request,
+    pid: u32,
+    mut audience: Onlooker<'_>,
+) -> Result<Observation, ObserveError> {
     let called = Instant::now();
     let process = attach::process(pid)?;
     let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost_ns_per_call = cost(&wake)?;
+    show(&mut audience, cost_ns_per_call, pid)?;
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
         command: None,
         duration: request.duration,
+        audience,
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
         let session = Session::running(process, request.wait, request.files)?;
+        let session = session.of_calls(request.calls.as_ref());
         let began = Instant::now();
         Ok((session.run(flags), began))
     });
@@ -203,6 +222,22 @@ fn watch_process(request: &Request, pid: u32) -> Result<Observation, ObserveErro
         .map_err(|source| ObserveError::Attach { pid, source })?;
     let startup_ns = tracees::nanoseconds(called, began);
     Ok(observation(request, seen, began, None, Price { cost_ns_per_call, startup_ns }))
+}
+
+/// Tells the audience that the watch begins.
+fn show(
+    audience: &mut Onlooker<'_>,
+    cost_ns_per_call: f64,
+    pid: u32,
+) -> Result<(), ObserveError> {
+    let Some(audience) = audience else { return Ok(()) };
+    let outset = Outset {
+        observer: DECLARATION.name,
+        times_inflated: DECLARATION.times_inflated,
+        cost_ns_per_call,
+        pid: Some(pid),
+    };
+    audience.begin(&outset).map_err(ObserveError::system("begin the live view"))
 }
 
 /// What watching costs.

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FileUse, Process};
+use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, Process};
 use iotomy_sys::syscalls::{self, Abi};
 
 use crate::Request;
@@ -194,6 +194,47 @@ impl Tally {
         process.max_rss_bytes = process.max_rss_bytes.max(bytes);
     }
 
+    /// The counts so far of the calls that are `wanted`; of images, all there ever were, in order.
+    pub(crate) fn glimpse(&self, wanted: &dyn Fn(&str) -> bool) -> Glimpse {
+        let mut calls: BTreeMap<&str, Call> = BTreeMap::new();
+        let mut files: BTreeMap<&FileRef, FileUse> = BTreeMap::new();
+        let mut processes = Vec::with_capacity(self.images.len());
+        for image in &self.images {
+            let mut doing = Doing {
+                pid: image.process.pid,
+                exec: image.process.exec.clone(),
+                ..Doing::default()
+            };
+            let rows = image.calls.values().map(|counted| &counted.row);
+            for row in rows.filter(|row| wanted(&row.syscall)) {
+                doing.calls += row.calls;
+                doing.errors += row.errors;
+                doing.bytes = doing.bytes.saturating_add(row.bytes);
+                doing.calls_ns = doing.calls_ns.saturating_add(row.wall_ns);
+                let sum = calls.entry(&row.syscall).or_insert_with(|| Call {
+                    syscall: row.syscall.clone(),
+                    ..Call::default()
+                });
+                sum.calls += row.calls;
+                sum.errors += row.errors;
+                sum.bytes = sum.bytes.saturating_add(row.bytes);
+                sum.wall_ns = sum.wall_ns.saturating_add(row.wall_ns);
+                sum.max_ns = sum.max_ns.max(row.max_ns);
+            }
+            for (file, used) in &image.files {
+                files.entry(file).and_modify(|sum| join(sum, used)).or_insert_with(|| used.clone());
+            }
+            processes.push(doing);
+        }
+        let calls = calls.into_values().collect();
+        Glimpse { calls, files: files.into_values().collect(), processes, ..Glimpse::default() }
+    }
+
+    /// An image's place among those of a glimpse.
+    pub(crate) fn place(&self, image: ImageId) -> usize {
+        image.0
+    }
+
     /// The record's rows: images in the order they began, their calls by time, largest first.
     pub(crate) fn into_rows(self, request: &Request) -> Rows {
         let mut rows = Rows {
@@ -215,6 +256,19 @@ impl Tally {
         }
         rows
     }
+}
+
+/// Adds the use of a file by another image.
+fn join(sum: &mut FileUse, used: &FileUse) {
+    if (sum.pid, &sum.exec) != (used.pid, &used.exec) {
+        (sum.pid, sum.exec) = (0, String::new());
+    }
+    sum.read_calls += used.read_calls;
+    sum.read_bytes = sum.read_bytes.saturating_add(used.read_bytes);
+    sum.write_calls += used.write_calls;
+    sum.write_bytes = sum.write_bytes.saturating_add(used.write_bytes);
+    sum.map_calls += used.map_calls;
+    sum.mapped_bytes = sum.mapped_bytes.saturating_add(used.mapped_bytes);
 }
 
 impl Image {

@@ -7,6 +7,7 @@
 pub mod arbitrary;
 pub mod calls;
 mod copy;
+mod glimpse;
 mod histogram;
 mod limits;
 mod machine;
@@ -18,6 +19,7 @@ mod sweep;
 mod trace;
 
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
+pub use glimpse::{Doing, Glimpse};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;

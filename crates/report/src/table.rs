@@ -49,6 +49,12 @@ pub(crate) struct Row {
     pub(crate) ink: Ink,
 }
 
+impl Row {
+    fn texts(&self) -> Vec<&str> {
+        self.cells.iter().map(String::as_str).collect()
+    }
+}
+
 /// Rows under heads.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
@@ -67,24 +73,38 @@ impl<'a> Table<'a> {
         self.rows.push(row);
     }
 
+    /// Its heads and its rows as lines without ink and without remarks.
+    pub(crate) fn lines(mut self, page: &Page<'_>) -> ([String; 2], Vec<String>) {
+        let layout = self.fit(page);
+        let heads = self.heads().map(|line| self.line(&layout, &line));
+        let rows = self.rows.iter().map(|row| self.line(&layout, &row.texts())).collect();
+        (heads, rows)
+    }
+
+    fn fit(&mut self, page: &Page<'_>) -> Layout<'a> {
+        let layout = self.layout(page.width());
+        for row in &mut self.rows {
+            row.cells[0] = elide(&row.cells[0], layout.widths[0], page.ellipsis());
+        }
+        layout
+    }
+
+    fn heads(&self) -> [Vec<&'a str>; 2] {
+        let heads = self.columns.iter().map(|c| c.head).collect();
+        [heads, self.columns.iter().map(|c| c.unit).collect()]
+    }
+
     /// Prints the table.
     pub(crate) fn print(mut self, page: &mut Page<'_>) {
-        let layout = self.layout(page.width());
-        let ellipsis = page.ellipsis();
-        for row in &mut self.rows {
-            row.cells[0] = elide(&row.cells[0], layout.widths[0], ellipsis);
-        }
-        let heads: Vec<_> = self.columns.iter().map(|c| c.head).collect();
-        let units: Vec<_> = self.columns.iter().map(|c| c.unit).collect();
-        for line in [heads, units] {
+        let layout = self.fit(page);
+        for line in self.heads() {
             let line = self.line(&layout, &line);
             if !line.trim().is_empty() {
                 page.line(&[(Ink::Dim, &line)]);
             }
         }
         for row in &self.rows {
-            let cells: Vec<_> = row.cells.iter().map(String::as_str).collect();
-            let line = self.line(&layout, &cells);
+            let line = self.line(&layout, &row.texts());
             print_row(page, row, &line);
         }
         if !layout.given_up.is_empty() {

@@ -4,8 +4,8 @@ mod calls;
 mod distributions;
 mod files;
 mod headline;
-mod images;
-mod ledger;
+pub(crate) mod images;
+pub(crate) mod ledger;
 mod processes;
 
 use iotomy_record::Trace;

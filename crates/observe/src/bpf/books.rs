@@ -104,6 +104,11 @@ impl Books {
                 self.files.entry(row.image).or_default().entry(file).or_default().add(&row);
             })
         });
+        self.take_programs(session);
+    }
+
+    /// Takes what images run, which does not change.
+    pub(super) fn take_programs(&mut self, session: &Session) {
         session.visit("programs", |image, program| {
             self.programs.entry(image).or_insert(program);
             Fate::Freed
@@ -190,7 +195,7 @@ fn add(to: &mut Histogram, from: &[u32]) {
 }
 
 impl FileBook {
-    fn add(&mut self, row: &FileStats) {
+    pub(super) fn add(&mut self, row: &FileStats) {
         self.read_calls += row.read_calls;
         self.read_bytes += row.read_bytes;
         self.write_calls += row.write_calls;

@@ -231,6 +231,15 @@ pub(super) struct FileKey {
     pub(super) thread: u32,
 }
 
+impl FileKey {
+    /// As the kernel has the key of `file_names`: of no thread.
+    pub(super) fn wire(&self) -> Vec<u8> {
+        let mut wire = [self.dentry, self.inode].map(u64::to_ne_bytes).concat();
+        wire.extend([self.device, 0].map(u32::to_ne_bytes).concat());
+        wire
+    }
+}
+
 impl Wire for FileKey {
     const SIZE: usize = 24;
 

@@ -36,6 +36,8 @@ pub(super) struct Knobs {
     pub(super) transfers: [[u8; 512]; 2],
     /// Most rows a table keeps.
     pub(super) rows: u32,
+    /// Whether the running counts are going to be looked at.
+    pub(super) looked_at: bool,
 }
 
 /// Which tasks the next run of `adopt` begins to watch.
@@ -141,7 +143,7 @@ impl Session {
     pub(super) fn attach(&mut self) -> Result<(), String> {
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            if ITERATORS.contains(&name.as_str()) {
+            if is_iterator(&name) {
                 continue;
             }
             let link = program.attach();
@@ -192,17 +194,37 @@ impl Session {
     }
 
     fn iterate(&self, name: &'static str) -> Result<(), String> {
+        // These write nothing: reading to the end is what runs them.
+        self.written(name, None).map(drop)
+    }
+
+    /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn written(
+        &self,
+        name: &'static str,
+        table: Option<&str>,
+    ) -> Result<Vec<u8>, String> {
         let mut programs = self.object.progs_mut();
         let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
-        let run = || -> Result<(), libbpf_rs::Error> {
-            let link = program.attach()?;
-            // The programs print nothing: reading to the end is what runs them.
-            let mut nothing = [0; 16];
-            let mut iterator = Iter::new(&link)?;
-            while iterator.read(&mut nothing)? > 0 {}
-            Ok(())
+        let run = || -> Result<Vec<u8>, libbpf_rs::Error> {
+            let link = match table {
+                Some(table) => program.attach_iter(map(&self.object, table).as_fd())?,
+                None => program.attach()?,
+            };
+            let mut bytes = Vec::new();
+            Iter::new(&link)?.read_to_end(&mut bytes)?;
+            Ok(bytes)
         };
-        run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
+        run().map_err(|error| refusal(&format!("run {name}"), &error))
+    }
+
+    /// One row of a table, if it is there.
+    pub(super) fn row<Row: Wire>(&self, table: &str, key: &[u8]) -> Option<Row> {
+        let value = map(&self.object, table).lookup(key, MapFlags::ANY).ok()??;
+        Some(Row::read(&mut Fields(&value)))
     }
 
     /// The counters of the kernel side, now.
@@ -215,7 +237,10 @@ impl Session {
     /// among them: an interrupt in the middle of one makes another, of whatever task; where that
     /// was a watched one, its wait for a CPU is taken for sleep.
     pub(super) fn missed_events(&self) -> u64 {
-        let counting = |name: &OsStr| !name.to_string_lossy().starts_with("sched_wakeup");
+        let counting = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            !name.starts_with("sched_wakeup") && !is_iterator(&name)
+        };
         let programs = self.object.progs_mut().filter(|program| counting(program.name()));
         let missed = programs.filter_map(|program| {
             let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
@@ -258,7 +283,15 @@ impl Session {
     }
 }
 
-const ITERATORS: [&str; 2] = ["adopt", "settle"];
+/// Programs that user space runs, over tasks or over the rows of a table.
+fn is_iterator(name: &str) -> bool {
+    ["adopt", "settle"].contains(&name) || shows(name)
+}
+
+/// Those that only show what has been counted.
+fn shows(name: &str) -> bool {
+    name.starts_with("glimpse_")
+}
 
 fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
     object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
@@ -286,6 +319,11 @@ const TABLES: [&str; 10] = [
 
 fn prepare(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libbpf_rs::Error> {
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+    for mut program in open.progs_mut() {
+        if shows(&program.name().to_string_lossy()) {
+            program.set_autoload(knobs.looked_at);
+        }
+    }
     let cpus = cpus.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();

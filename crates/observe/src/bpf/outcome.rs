@@ -183,7 +183,7 @@ const ANON_INODE_FS: u64 = 0x0904_1934;
 const SOCKFS: u64 = 0x534F_434B;
 const PIPEFS: u64 = 0x5049_5045;
 
-fn kind(name: &FileName) -> FileKind {
+pub(super) fn kind(name: &FileName) -> FileKind {
     match (name.mode & 0o170_000, name.magic) {
         (_, ANON_INODE_FS) if name.components.first().is_some_and(|c| c == "[eventfd]") => {
             FileKind::Eventfd
@@ -199,7 +199,7 @@ fn kind(name: &FileName) -> FileKind {
     }
 }
 
-fn path(name: &FileName, inode: u64) -> String {
+pub(super) fn path(name: &FileName, inode: u64) -> String {
     let leaf = name.components.first().map_or("", String::as_str);
     match name.magic {
         ANON_INODE_FS => return format!("anon_inode:{leaf}"),

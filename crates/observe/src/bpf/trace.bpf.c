@@ -4,8 +4,9 @@
  *
  * Hooks: BTF-typed raw tracepoints sys_enter, sys_exit, sched_switch,
  * sched_wakeup, sched_wakeup_new, sched_process_fork, sched_process_exec,
- * sched_process_exit, and two task iterators run by user space: `adopt`
- * begins a watch, `settle` closes the books of threads that outlive it.
+ * sched_process_exit, and iterators run by user space: `adopt` begins a
+ * watch, `settle` closes the books of threads that outlive it, those of
+ * glimpse.bpf.h show what has been counted so far.
  *
  * A thread is watched when it has a `struct thread` in task storage; an
  * unwatched one pays a failed look-up. Rows are kept a thread, not a process,
@@ -257,5 +258,6 @@ static __always_inline bool is_error(long ret)
 #include "files.bpf.h"
 #include "calls.bpf.h"
 #include "sched.bpf.h"
+#include "glimpse.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

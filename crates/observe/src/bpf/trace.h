@@ -168,6 +168,50 @@ struct file_name {
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };
 
+/* What a look at the running counts reads: of the rows of calls, waits and errors, and of hot rows. */
+struct live_call {
+	__u32 image;
+	__u32 call;
+	__u64 calls;
+	__u64 errors;
+	__u64 bytes;
+	__u64 wall_ns;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u64 max_ns;
+};
+
+#define LIVE_IN_CALL 1
+#define LIVE_SLEPT   2
+
+/* A thread as struct thread has it; two live_side follow, and as many live_call as `hot` says. */
+struct live_thread {
+	__u64 now_ns;
+	__u64 last_ns;
+	__u64 user_ns;
+	__u64 calls_on_cpu_ns;
+	__u64 off_ns;
+	__u64 blocked_ns;
+	__u64 off_at_last_ns;
+	__u64 blocked_at_last_ns;
+	__u64 out_ns;
+	__u64 woken_ns;
+	__u64 start_ns;
+	__u64 off_before_ns;
+	__u64 blocked_before_ns;
+	__u32 image;
+	__u32 call;
+	__u32 state;
+	__u32 hot;
+};
+
+/* What of a file's use is in no row yet: read from, then written to. */
+struct live_side {
+	struct file_key key; /* an inode of 0 is none */
+	__u64 calls;
+	__u64 bytes;
+};
+
 /* Announces that a thread's rows are complete. */
 struct death {
 	__u32 thread;

@@ -10,11 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use super::books::Books;
+use super::glimpse::Lookout;
 use super::layout::Image;
 use super::object::{Fate, Session};
-use crate::ObserveError;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
+use crate::{ObserveError, Onlooker, Wish};
 
 /// Whose end ends the watch.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,9 @@ pub(super) struct Vigil<'a> {
     interrupts: &'a Interrupts,
     duration: Option<Duration>,
     wait_for_all: bool,
+    request: &'a Request,
+    audience: Onlooker<'a>,
+    lookout: Lookout,
 }
 
 /// Rows of ended threads are collected when this many have ended.
@@ -45,7 +49,8 @@ impl<'a> Vigil<'a> {
     pub(super) fn begin(
         subject: Subject,
         interrupts: &'a Interrupts,
-        request: &Request,
+        request: &'a Request,
+        audience: Onlooker<'a>,
     ) -> Result<Self, ObserveError> {
         let pidfd = match subject {
             Subject::Child(pid) | Subject::Other(pid) => Some(open(pid)?),
@@ -57,6 +62,9 @@ impl<'a> Vigil<'a> {
             interrupts,
             duration: request.duration,
             wait_for_all: request.wait,
+            request,
+            audience,
+            lookout: Lookout::default(),
         })
     }
 
@@ -66,17 +74,18 @@ impl<'a> Vigil<'a> {
     /// # Errors
     /// When waiting itself fails.
     pub(super) fn keep(
-        &self,
+        &mut self,
         session: &Session,
         books: &mut Books,
     ) -> Result<Option<Exit>, ObserveError> {
         // A moment beyond the clock's end is never reached.
+        let began = Instant::now();
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         let mut exit = None;
         let mut dead = HashSet::new();
         loop {
             let woken = self.sleep(exit.is_none(), Some(session), deadline)?;
-            while let Some(interrupt) = self.interrupts.next() {
+            while let Some(interrupt) = self.next_interrupt() {
                 match self.subject {
                     Subject::Child(pid) if exit.is_none() => interrupt.pass_on(pid),
                     _ if interrupt.ends_a_watch() => return Ok(exit),
@@ -95,6 +104,9 @@ impl<'a> Vigil<'a> {
                     return Ok(exit);
                 }
             }
+            if self.attend(session, books, began) == Wish::End {
+                return Ok(exit);
+            }
             if woken.late || (exit.is_some() && session.counters().live_threads == 0) {
                 return Ok(exit);
             }
@@ -105,10 +117,18 @@ impl<'a> Vigil<'a> {
     ///
     /// # Errors
     /// When waiting itself fails.
-    pub(super) fn wait_unwatched(&self, pid: u32) -> Result<Exit, ObserveError> {
-        while !self.sleep(true, None, None)?.ended {
-            while let Some(interrupt) = self.interrupts.next() {
+    pub(super) fn wait_unwatched(&mut self, pid: u32) -> Result<Exit, ObserveError> {
+        loop {
+            // First, so that the audience learns of the watch's end.
+            if let Some(audience) = &mut self.audience {
+                audience.attend(None);
+            }
+            let woken = self.sleep(true, None, None)?;
+            while let Some(interrupt) = self.next_interrupt() {
                 interrupt.pass_on(pid);
+            }
+            if woken.ended {
+                break;
             }
         }
         Ok(reap(pid))
@@ -131,6 +151,20 @@ impl<'a> Vigil<'a> {
         }
     }
 
+    fn next_interrupt(&mut self) -> Option<Interrupt> {
+        let interrupt = self.interrupts.next()?;
+        if let Some(audience) = &mut self.audience {
+            audience.hear(interrupt.number());
+        }
+        Some(interrupt)
+    }
+
+    fn attend(&mut self, session: &Session, books: &mut Books, began: Instant) -> Wish {
+        let Some(audience) = &mut self.audience else { return Wish::GoOn };
+        let (lookout, request) = (&mut self.lookout, self.request);
+        audience.attend(Some(&mut || lookout.look(session, books, request, began)))
+    }
+
     fn sleep(
         &self,
         for_end: bool,
@@ -142,11 +176,15 @@ impl<'a> Vigil<'a> {
         if let Some(doorbell) = &doorbell {
             waited.push(PollFd::new(doorbell, PollFlags::IN));
         }
+        let wakers = self.audience.as_ref().map(|audience| audience.wakers()).unwrap_or_default();
+        waited.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
+        let due = self.audience.as_ref().and_then(|audience| audience.due());
         let end: Option<BorrowedFd<'_>> = self.pidfd.as_ref().filter(|_| for_end).map(AsFd::as_fd);
         if let Some(end) = &end {
             waited.push(PollFd::new(end, PollFlags::IN));
         }
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let until = [deadline, due].into_iter().flatten().min();
+        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),

@@ -52,7 +52,8 @@ fn trial(wake: &ThreadWake, calls: u32) -> io::Result<Trial> {
     let child = Caller::hold(calls)?;
     let pid = child.pid();
     // Signals that come meanwhile are left to the watch this is for.
-    let guide = Guide { wake, interrupts: None, command: None, duration: Some(LIMIT) };
+    let guide =
+        Guide { wake, interrupts: None, command: None, duration: Some(LIMIT), audience: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
         let session = Session::running(pid, false, false)?;
         child.start();

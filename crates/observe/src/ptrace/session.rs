@@ -9,16 +9,19 @@
 //! `waitpid` only, so that a tracee that stops hands it the CPU. Signals and deadlines are watched
 //! by the thread that asked for the watch: see [`super::tracer`].
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, Running};
+use iotomy_record::{Exit, Glimpse, Running};
 use iotomy_sys::ptrace::{self, Waited};
 
 use super::procfs;
 use super::stops::ExecCalls;
-use super::tracees::Tracees;
+use super::tracees::{Tracees, nanoseconds};
+use crate::naming::plain_name;
 use crate::tally::Tally;
 
 /// A watch on a tracer thread.
@@ -33,6 +36,10 @@ pub(super) struct Session {
     pub(super) tracees: Tracees,
     pub(super) tally: Tally,
     pub(super) exec_calls: ExecCalls,
+    /// The calls a look shows; `None` for all.
+    calls: Option<BTreeSet<String>>,
+    /// When the watch of them began.
+    began: Instant,
     /// How and when the root ended.
     pub(super) end: Option<(Exit, Instant)>,
 }
@@ -44,6 +51,41 @@ pub(super) struct Flags {
     pub(super) stop: AtomicBool,
     /// The root has ended, and its id may be another's.
     pub(super) root_ended: AtomicBool,
+    /// The counts so far are asked for. Whoever sets it also has to wake the tracer thread.
+    asked: AtomicBool,
+    glimpse: Mutex<Option<Glimpse>>,
+    answered: Condvar,
+}
+
+impl Flags {
+    /// The counts so far, from the tracer thread, which `wake` wakes; it says whether that goes on.
+    pub(super) fn glimpse(&self, mut wake: impl FnMut() -> bool) -> Result<Glimpse, String> {
+        /// Between two attempts at waking a thread that was just about to sleep.
+        const AGAIN: Duration = Duration::from_millis(2);
+        let mut answer = self.glimpse.lock().unwrap_or_else(PoisonError::into_inner);
+        *answer = None;
+        self.asked.store(true, Ordering::Relaxed);
+        loop {
+            if let Some(glimpse) = answer.take() {
+                return Ok(glimpse);
+            }
+            if !wake() {
+                return Err(String::from("the watch is over"));
+            }
+            let waited = self.answered.wait_timeout(answer, AGAIN);
+            answer = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The tracer thread's side.
+    fn answer(&self, glimpse: impl FnOnce() -> Glimpse) {
+        if !self.asked.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let glimpse = glimpse();
+        *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = Some(glimpse);
+        self.answered.notify_one();
+    }
 }
 
 /// What a watch came to.
@@ -66,6 +108,8 @@ impl Session {
             tracees: Tracees::default(),
             tally: Tally::default(),
             exec_calls: ExecCalls::new(),
+            calls: None,
+            began: Instant::now(),
             end: None,
         }
     }
@@ -99,6 +143,12 @@ impl Session {
         }
     }
 
+    /// Restricts what a look shows.
+    pub(super) fn of_calls(mut self, calls: Option<&BTreeSet<String>>) -> Self {
+        self.calls = calls.cloned();
+        self
+    }
+
     fn seize_thread(&mut self, tid: u32) -> io::Result<()> {
         ptrace::seize(tid)?;
         self.tracees.add_running(self.root, tid, &mut self.tally);
@@ -118,11 +168,22 @@ impl Session {
                 Waited::Nothing => {}
                 Waited::Nobody => break,
             }
+            flags.answer(|| self.glimpse());
             if self.end.is_some() {
                 flags.root_ended.store(true, Ordering::Relaxed);
             }
         }
         self.finish()
+    }
+
+    fn glimpse(&self) -> Glimpse {
+        let wanted = |name: &str| {
+            self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
+        };
+        let mut glimpse = self.tally.glimpse(&wanted);
+        self.tracees.show(&mut glimpse, &self.tally, &wanted);
+        glimpse.elapsed_ns = nanoseconds(self.began, Instant::now());
+        glimpse
     }
 
     fn next(&mut self) -> io::Result<Waited> {

@@ -9,11 +9,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Process, Running};
+use iotomy_record::{Call, Glimpse, Process, Running};
 use iotomy_sys::ptrace::Stop;
 use iotomy_sys::syscalls;
 
 use super::procfs;
+use crate::naming::call_name;
 use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
 
 /// A call a thread is in.
@@ -75,6 +76,42 @@ const PATIENCE: Duration = Duration::from_millis(100);
 impl Tracees {
     pub(super) fn get(&mut self, tid: u32) -> Option<&mut Tracee> {
         self.threads.get_mut(&tid)
+    }
+
+    /// Adds to a look at the counts what the threads are in the middle of, and leaves out the images
+    /// that nobody runs any more.
+    pub(super) fn show(
+        &self,
+        glimpse: &mut Glimpse,
+        tally: &Tally,
+        wanted: &dyn Fn(&str) -> bool,
+    ) {
+        let now = Instant::now();
+        for tracee in self.threads.values().filter(|tracee| !tracee.ending) {
+            let image = self.processes.get(&tracee.process).copied().flatten();
+            let Some(image) = image else { continue };
+            let doing = &mut glimpse.processes[tally.place(image)];
+            doing.threads += 1;
+            glimpse.threads += 1;
+            let Some(entered) = &tracee.entered else { continue };
+            let (abi, number) = entered.call;
+            let name = call_name(abi, number);
+            if !wanted(&name) {
+                continue;
+            }
+            let wall_ns = nanoseconds(entered.at, now);
+            doing.calls_ns = doing.calls_ns.saturating_add(wall_ns);
+            let row = glimpse.calls.iter_mut().find(|row| row.syscall == name);
+            if let Some(row) = row {
+                row.in_flight += 1;
+                row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+            } else {
+                let syscall = name.clone();
+                glimpse.calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
+            }
+            doing.inside = Some(name);
+        }
+        glimpse.processes.retain(|doing| doing.threads > 0);
     }
 
     /// How many tasks there are.

@@ -14,9 +14,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::session::Flags;
 use crate::interrupts::Interrupts;
+use crate::{Audience, Onlooker, Wish};
 
 /// How a watch treats signals, and when it ends.
-#[derive(Clone, Copy)]
 pub(super) struct Guide<'a> {
     pub(super) wake: &'a ThreadWake,
     /// Signals to heed; `None` to leave them for later.
@@ -24,12 +24,14 @@ pub(super) struct Guide<'a> {
     /// The command signals are passed on to while it runs. Without one, they end the watch.
     pub(super) command: Option<u32>,
     pub(super) duration: Option<Duration>,
+    /// Who looks on.
+    pub(super) audience: Onlooker<'a>,
 }
 
 /// Runs `body` on a thread of its own, whose end lets go of all it traces; tells it to stop when it
 /// is time.
 pub(super) fn on_tracer_thread<T: Send>(
-    guide: Guide<'_>,
+    mut guide: Guide<'_>,
     body: impl FnOnce(&Flags) -> T + Send,
 ) -> io::Result<T> {
     let flags = Flags::default();
@@ -43,7 +45,7 @@ pub(super) fn on_tracer_thread<T: Send>(
             body(&flags)
         };
         let thread = std::thread::Builder::new().name("tracer".into()).spawn_scoped(scope, work)?;
-        guide.until_stop(&flags, ended.as_fd());
+        guide.until_stop(&flags, &tid, ended.as_fd());
         flags.stop.store(true, Ordering::Relaxed);
         while !is_ready(ended.as_fd(), Duration::from_millis(1)) {
             guide.wake.wake(tid.load(Ordering::Relaxed));
@@ -54,20 +56,37 @@ pub(super) fn on_tracer_thread<T: Send>(
 
 impl Guide<'_> {
     /// Returns when the watch is to end or has ended.
-    fn until_stop(&self, flags: &Flags, ended: BorrowedFd<'_>) {
+    fn until_stop(&mut self, flags: &Flags, tid: &AtomicU32, ended: BorrowedFd<'_>) {
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         // When not even waiting works, the watch ends: the command does not.
-        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline) {
+        while let Ok(has_ended) =
+            sleep(ended, self.interrupts, deadline, self.audience.as_deref())
+        {
             let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if has_ended || is_past || self.ends_it(flags) {
+                return;
+            }
+            let wake = self.wake;
+            let mut look = || {
+                flags.glimpse(|| {
+                    wake.wake(tid.load(Ordering::Relaxed));
+                    !is_ready(ended, Duration::ZERO)
+                })
+            };
+            if let Some(audience) = &mut self.audience
+                && audience.attend(Some(&mut look)) == Wish::End
+            {
                 return;
             }
         }
     }
 
     /// Passes signals on to the command; returns whether one ends the watch.
-    fn ends_it(&self, flags: &Flags) -> bool {
+    fn ends_it(&mut self, flags: &Flags) -> bool {
         while let Some(interrupt) = self.interrupts.and_then(Interrupts::next) {
+            if let Some(audience) = &mut self.audience {
+                audience.hear(interrupt.number());
+            }
             match self.command {
                 Some(pid) if !flags.root_ended.load(Ordering::Relaxed) => interrupt.pass_on(pid),
                 _ if interrupt.ends_a_watch() => return true,
@@ -79,12 +98,23 @@ impl Guide<'_> {
 }
 
 /// Waits for a command that is not watched any more, passing signals on to it.
-pub(super) fn outlive(pid: u32, interrupts: &Interrupts) -> Option<Exit> {
+pub(super) fn outlive(
+    pid: u32,
+    interrupts: &Interrupts,
+    mut audience: Onlooker<'_>,
+) -> Option<Exit> {
     let process = Pid::from_raw(pid.cast_signed())?;
     let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
     loop {
-        let ended = sleep(process.as_fd(), Some(interrupts), None).ok()?;
+        if let Some(audience) = &mut audience {
+            audience.attend(None);
+        }
+        let ended =
+            sleep(process.as_fd(), Some(interrupts), None, audience.as_deref()).ok()?;
         while let Some(interrupt) = interrupts.next() {
+            if let Some(audience) = &mut audience {
+                audience.hear(interrupt.number());
+            }
             interrupt.pass_on(pid);
         }
         match news_of(pid).ok()? {
@@ -100,17 +130,23 @@ pub(super) fn outlive(pid: u32, interrupts: &Interrupts) -> Option<Exit> {
     }
 }
 
-/// Sleeps until there is something on `fd`, a signal, or `until`; returns whether it was `fd`.
+/// Sleeps until there is something on `fd`, a signal, `until`, or something for the audience;
+/// returns whether it was `fd`.
 fn sleep(
     fd: BorrowedFd<'_>,
     interrupts: Option<&Interrupts>,
     until: Option<Instant>,
+    audience: Option<&dyn Audience>,
 ) -> io::Result<bool> {
+    let due = audience.and_then(Audience::due);
+    let until = [until, due].into_iter().flatten().min();
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     // A length of centuries, which the kernel's clock cannot hold, is for ever.
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     let mut waits = vec![PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     waits.extend(interrupts.map(|held| PollFd::from_borrowed_fd(held.as_fd(), PollFlags::IN)));
+    let wakers = audience.map(Audience::wakers).unwrap_or_default();
+    waits.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
     match rustix::event::poll(&mut waits, left.as_ref()) {
         Ok(_) => Ok(!waits[0].revents().is_empty()),
         Err(rustix::io::Errno::INTR) => Ok(false),
@@ -120,5 +156,5 @@ fn sleep(
 
 fn is_ready(fd: BorrowedFd<'_>, within: Duration) -> bool {
     // A failure to wait is no reason to go on for ever: joining waits, too.
-    sleep(fd, None, Some(Instant::now() + within)).unwrap_or(true)
+    sleep(fd, None, Some(Instant::now() + within), None).unwrap_or(true)
 }

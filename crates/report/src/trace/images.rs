@@ -11,23 +11,23 @@ use crate::page::Page;
 
 /// One program image of one process.
 #[derive(Debug, Default)]
-pub(super) struct Image<'r> {
-    pub(super) pid: u32,
-    pub(super) exec: &'r str,
+pub(crate) struct Image<'r> {
+    pub(crate) pid: u32,
+    pub(crate) exec: &'r str,
     /// The first entry the record has for it.
-    pub(super) process: Option<&'r Process>,
-    pub(super) calls: Vec<&'r Call>,
-    pub(super) ledger: Option<Ledger>,
+    pub(crate) process: Option<&'r Process>,
+    pub(crate) calls: Vec<&'r Call>,
+    pub(crate) ledger: Option<Ledger>,
 }
 
 impl Image<'_> {
     /// `dd (29838)`.
-    pub(super) fn label(&self, page: &Page<'_>) -> String {
+    pub(crate) fn label(&self, page: &Page<'_>) -> String {
         label(page, self.exec, self.pid)
     }
 
     /// Time of its threads, or of its calls where that is all that is known.
-    pub(super) fn time(&self) -> u128 {
+    pub(crate) fn time(&self) -> u128 {
         self.ledger.map_or_else(
             || self.calls.iter().map(|c| u128::from(c.wall_ns)).sum(),
             |ledger| ledger.thread.max(0).unsigned_abs(),
@@ -36,12 +36,12 @@ impl Image<'_> {
 }
 
 /// `dd (29838)`.
-pub(super) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
+pub(crate) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
     format!("{} ({pid})", page.name(exec, 24))
 }
 
 /// Every image of the record, most time first.
-pub(super) fn of(record: &Trace) -> Vec<Image<'_>> {
+pub(crate) fn of(record: &Trace) -> Vec<Image<'_>> {
     let mut by_key: BTreeMap<(u32, &str), Image<'_>> = BTreeMap::new();
     for process in &record.processes {
         let image = by_key.entry((process.pid, &process.exec)).or_default();
@@ -62,16 +62,28 @@ pub(super) fn of(record: &Trace) -> Vec<Image<'_>> {
 
 /// A ledger row, or the sum of several, wide enough for any.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Ledger {
-    pub(super) thread: i128,
-    pub(super) user: i128,
-    pub(super) calls: i128,
-    pub(super) blocked: i128,
-    pub(super) runnable: i128,
+pub(crate) struct Ledger {
+    pub(crate) thread: i128,
+    pub(crate) user: i128,
+    pub(crate) calls: i128,
+    pub(crate) blocked: i128,
+    pub(crate) runnable: i128,
 }
 
 impl Ledger {
-    fn add(&mut self, row: &LedgerRow) {
+    /// What came on top of `earlier`; what seems to have become less is 0.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let more = |now: i128, before: i128| (now - before).max(0);
+        Self {
+            thread: more(self.thread, earlier.thread),
+            user: more(self.user, earlier.user),
+            calls: more(self.calls, earlier.calls),
+            blocked: more(self.blocked, earlier.blocked),
+            runnable: more(self.runnable, earlier.runnable),
+        }
+    }
+
+    pub(crate) fn add(&mut self, row: &LedgerRow) {
         self.thread += i128::from(row.thread_ns);
         self.user += i128::from(row.user_ns);
         self.calls += i128::from(row.calls_on_cpu_ns);
@@ -80,7 +92,7 @@ impl Ledger {
     }
 
     /// The sum over images; nothing when none has one.
-    pub(super) fn sum<'a, 'r: 'a>(images: impl IntoIterator<Item = &'a Image<'r>>) -> Option<Self> {
+    pub(crate) fn sum<'a, 'r: 'a>(images: impl IntoIterator<Item = &'a Image<'r>>) -> Option<Self> {
         images.into_iter().filter_map(|image| image.ledger).reduce(|a, b| Self {
             thread: a.thread + b.thread,
             user: a.user + b.user,
@@ -92,29 +104,48 @@ impl Ledger {
 
     /// What the parts leave of the whole; taken from the parts, so that what is printed adds up
     /// whatever the record says.
-    pub(super) fn residual(&self) -> i128 {
+    pub(crate) fn residual(&self) -> i128 {
         self.thread - self.user - self.calls - self.blocked - self.runnable
     }
 }
 
 /// The same call summed, of one image or of several.
 #[derive(Debug, Default, Clone)]
-pub(super) struct CallSum<'r> {
-    pub(super) name: &'r str,
-    pub(super) calls: u128,
-    pub(super) errors: u128,
-    pub(super) error_kinds: BTreeMap<&'r str, u128>,
-    pub(super) bytes: u128,
-    pub(super) wall: u128,
+pub(crate) struct CallSum<'r> {
+    pub(crate) name: &'r str,
+    pub(crate) calls: u128,
+    pub(crate) errors: u128,
+    pub(crate) error_kinds: BTreeMap<&'r str, u128>,
+    pub(crate) bytes: u128,
+    pub(crate) wall: u128,
     /// The three parts of `wall`; nothing when the observer could not tell.
-    pub(super) on_cpu: Option<u128>,
-    pub(super) blocked: Option<u128>,
-    pub(super) runnable: Option<u128>,
-    pub(super) max: u64,
-    pub(super) in_flight: u128,
+    pub(crate) on_cpu: Option<u128>,
+    pub(crate) blocked: Option<u128>,
+    pub(crate) runnable: Option<u128>,
+    pub(crate) max: u64,
+    pub(crate) in_flight: u128,
 }
 
 impl<'r> CallSum<'r> {
+    /// What came on top of `earlier`; what seems to have become less is 0. Which calls are in flight
+    /// and how long the longest took is of now.
+    pub(crate) fn since(&self, earlier: Option<&Self>) -> Self {
+        let Some(earlier) = earlier else { return self.clone() };
+        let known = |now: Option<u128>, before: Option<u128>| {
+            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+        };
+        Self {
+            calls: self.calls.saturating_sub(earlier.calls),
+            errors: self.errors.saturating_sub(earlier.errors),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            wall: self.wall.saturating_sub(earlier.wall),
+            on_cpu: known(self.on_cpu, earlier.on_cpu),
+            blocked: known(self.blocked, earlier.blocked),
+            runnable: known(self.runnable, earlier.runnable),
+            ..self.clone()
+        }
+    }
+
     fn add(&mut self, call: &'r Call) {
         self.calls += u128::from(call.calls);
         self.errors += u128::from(call.errors);
@@ -131,14 +162,14 @@ impl<'r> CallSum<'r> {
     }
 
     /// The sum over every call of `calls`, under one name.
-    pub(super) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
+    pub(crate) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
         let mut total = Self { name, ..Self::default() };
         calls.into_iter().for_each(|call| total.add(call));
         total
     }
 
     /// Sums by name, sorted by `key`, the largest first; equals by name.
-    pub(super) fn by_name(calls: impl IntoIterator<Item = &'r Call>, key: SortKey) -> Vec<Self> {
+    pub(crate) fn by_name(calls: impl IntoIterator<Item = &'r Call>, key: SortKey) -> Vec<Self> {
         let mut by_name: BTreeMap<&str, Self> = BTreeMap::new();
         for call in calls {
             by_name.entry(&call.syscall).or_default().add(call);

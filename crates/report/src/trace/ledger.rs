@@ -17,9 +17,9 @@ const CALLS: usize = 5;
 const BAR: usize = 20;
 
 /// A part of the time.
-struct Part {
+pub(crate) struct Part {
     label: String,
-    ns: i128,
+    pub(crate) ns: i128,
     remarks: Vec<String>,
 }
 
@@ -39,14 +39,30 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 fn print_ledger(page: &mut Page<'_>, record: &Trace, ledger: &Ledger) {
     let thread = ledger.thread.max(0).unsigned_abs();
     let calls = CallSum::by_name(&record.calls, SortKey::OnCpu);
-    let shown = worth_a_row(&calls, thread, |call| call.on_cpu.unwrap_or(0));
+    let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
+    let parts = parts(page, &calls, ledger, blockers);
+    page.blank();
+    print_parts(page, "where the time went", "ms", &parts, "thread time", thread);
+    print_notes(page, record);
+}
+
+/// The parts of the time of all threads, the largest first, and what is left of it; `calls` are
+/// sorted by their time on a CPU.
+pub(crate) fn parts(
+    page: &Page<'_>,
+    calls: &[CallSum<'_>],
+    ledger: &Ledger,
+    blockers: Vec<String>,
+) -> Vec<Part> {
+    let thread = ledger.thread.max(0).unsigned_abs();
+    let shown = worth_a_row(calls, thread, |call| call.on_cpu.unwrap_or(0));
     let mut parts: Vec<_> = calls[..shown]
         .iter()
         .map(|call| Part::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0))))
         .collect();
     let named: i128 = parts.iter().map(|part| part.ns).sum();
     let mut blocked = Part::new("blocked", ledger.blocked);
-    blocked.remarks = blockers(page, record, decimals_for(thread as f64 / 1e6));
+    blocked.remarks = blockers;
     parts.push(blocked);
     parts.push(Part::new("user (page faults included)", ledger.user));
     parts.push(Part::new("waiting for a CPU", ledger.runnable));
@@ -58,8 +74,10 @@ fn print_ledger(page: &mut Page<'_>, record: &Trace, ledger: &Ledger) {
     }
     let printed: i128 = parts.iter().map(|part| part.ns).sum();
     parts.push(Part::new("residual", ledger.thread - printed));
-    page.blank();
-    print_parts(page, "where the time went", &parts, "thread time", thread);
+    parts
+}
+
+fn print_notes(page: &mut Page<'_>, record: &Trace) {
     let faults: u128 = record
         .processes
         .iter()
@@ -95,19 +113,26 @@ fn print_wall(page: &mut Page<'_>, record: &Trace) {
         parts.push(Part::new(other_calls(calls.len() - shown), signed(rest)));
     }
     page.blank();
-    print_parts(page, "where calls spent wall time", &parts, "all calls", total);
+    print_parts(page, "where calls spent wall time", "ms", &parts, "all calls", total);
     let note = "from entry to return, waiting included; this observer cannot tell time on a CPU \
                 from time asleep, nor see the time outside calls";
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
 }
 
-fn print_parts(page: &mut Page<'_>, title: &'static str, parts: &[Part], sum: &str, whole: u128) {
+pub(crate) fn print_parts(
+    page: &mut Page<'_>,
+    title: &str,
+    unit: &str,
+    parts: &[Part],
+    sum: &str,
+    whole: u128,
+) {
     let ms = |ns: i128| ns as f64 / 1e6;
     let largest = parts.iter().map(|part| ms(part.ns).abs()).fold(ms(signed(whole)), f64::max);
     let decimals = decimals_for(largest);
     let mut table = Table::new(&[
         Column::text(title, 9),
-        Column::number("ms", "", 8),
+        Column::number(unit, "", 8),
         Column::number("share", "", 7),
         Column::text("", 1),
     ]);

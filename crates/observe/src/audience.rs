@@ -1,0 +1,61 @@
+//! Who looks on while a watch goes on: shown its beginning, its signals and its counts so far, and
+//! able to end it.
+//!
+//! The one invariant: a watch with an audience counts what it would count without. The audience is
+//! called from the watch's own loop, on its thread, and never between two counts.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use iotomy_record::Glimpse;
+
+/// How a watch begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Outset {
+    /// The observer's name.
+    pub observer: &'static str,
+    /// Whether it slows calls so much that their times cannot be taken at face value.
+    pub times_inflated: bool,
+    /// What watching adds to a call.
+    pub cost_ns_per_call: f64,
+    /// The process the watch is about, if it is about one.
+    pub pid: Option<u32>,
+}
+
+/// What an audience wants of the watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// That it goes on.
+    GoOn,
+    /// That it ends.
+    End,
+}
+
+/// The counts so far, or why they cannot be had.
+pub type Look<'a> = dyn FnMut() -> Result<Glimpse, String> + 'a;
+
+/// Somebody who looks on, or nobody.
+pub type Onlooker<'a> = Option<&'a mut (dyn Audience + 'static)>;
+
+/// Somebody who looks on.
+pub trait Audience {
+    /// The watch is about to begin: nothing runs yet that is watched by request.
+    ///
+    /// # Errors
+    /// What keeps it from looking on, upon which the watch does not begin.
+    fn begin(&mut self, outset: &Outset) -> io::Result<()>;
+
+    /// Descriptors that are readable when it wants to be called.
+    fn wakers(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// When it wants to be called at the latest.
+    fn due(&self) -> Option<Instant>;
+
+    /// Called when a waker is readable, when it is due, and now and then. `look` is `None` when the
+    /// watch is over and only the command is still waited for.
+    fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish;
+
+    /// A signal came to this process, and is passed on to the command or ends the watch.
+    fn hear(&mut self, signal: i32);
+}

@@ -1,0 +1,396 @@
+//! A look at the running counts: what has been taken over, what is in the kernel's tables, and what
+//! threads have at hand, summed up.
+//!
+//! The tables are read before the threads. A thread that ends in between is missed once, and the
+//! next look has it all: the other way round it would be counted twice.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, LedgerRow};
+use iotomy_sys::syscalls::{self, Abi};
+
+use super::books::{Books, FileBook};
+use super::layout::{
+    CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
+    Image, Wire,
+};
+use super::live::{LiveCall, LiveSide, LiveThread};
+use super::object::{Fate, Session};
+use super::outcome;
+use crate::naming::{call_name, plain_name};
+use crate::request::Request;
+
+/// What looks remember of one another: names, which do not change.
+#[derive(Default)]
+pub(super) struct Lookout {
+    calls: HashMap<u16, CallName>,
+    files: HashMap<FileKey, (FileKind, String)>,
+}
+
+struct CallName {
+    name: String,
+    returns_bytes: bool,
+    wanted: bool,
+}
+
+impl Lookout {
+    /// The counts as they stand.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub(super) fn look(
+        &mut self,
+        session: &Session,
+        books: &mut Books,
+        request: &Request,
+        began: Instant,
+    ) -> Result<Glimpse, String> {
+        books.take_programs(session);
+        let mut sight = Sight::new(session, books);
+        self.add_calls(&mut sight, books, request);
+        self.add_rows(&mut sight, session, request)?;
+        if request.files {
+            sight.add_files(session)?;
+        }
+        self.add_threads(&mut sight, session, request)?;
+        let counters = session.counters();
+        Ok(Glimpse {
+            elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            files: self.files(&sight, session),
+            processes: self.processes(&sight),
+            ledger: Some(sight.ledger()),
+            threads: sight.images.values().map(|image| u64::from(image.doing.threads)).sum(),
+            lost: counters.lost_events + counters.lost_files,
+            calls: self.calls(sight.calls),
+        })
+    }
+
+    /// What was taken over from threads that ended.
+    fn add_calls(&mut self, sight: &mut Sight<'_>, books: &Books, request: &Request) {
+        for (image, calls) in &books.calls {
+            for (call, book) in calls {
+                let row = LiveCall {
+                    image: *image,
+                    call: *call,
+                    calls: book.wall.total(),
+                    errors: book.errors.values().sum(),
+                    bytes: book.bytes,
+                    wall_ns: book.wall_ns,
+                    blocked_ns: book.blocked_ns,
+                    runnable_ns: book.runnable_ns,
+                    max_ns: book.max_ns,
+                };
+                self.add_call(sight, &row, request);
+            }
+        }
+        for (image, files) in &books.files {
+            for (file, book) in files {
+                sight.file(*image, *file, |sum| sum.merge(book));
+            }
+        }
+    }
+
+    /// The kernel's tables.
+    fn add_rows(
+        &mut self,
+        sight: &mut Sight<'_>,
+        session: &Session,
+        request: &Request,
+    ) -> Result<(), String> {
+        for (program, table) in
+            [("glimpse_calls", "calls"), ("glimpse_waits", "waits"), ("glimpse_errors", "errors")]
+        {
+            let rows = session.written(program, Some(table))?;
+            for row in rows.chunks_exact(LiveCall::SIZE) {
+                self.add_call(sight, &LiveCall::read(&mut Fields(row)), request);
+            }
+        }
+        // Counters that overflowed are few; of them, those of the distributions of wall time.
+        session.visit("carries", |key: CallKey, row: ErrorCount| {
+            let calls = if matches!(key.error / CARRY_STEP, 1 | 2) { row.count } else { 0 };
+            let row =
+                LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
+            self.add_call(sight, &row, request);
+            Fate::Kept
+        });
+        Ok(())
+    }
+
+    fn add_threads(
+        &mut self,
+        sight: &mut Sight<'_>,
+        session: &Session,
+        request: &Request,
+    ) -> Result<(), String> {
+        let written = session.written("glimpse_threads", None)?;
+        let mut left = Fields(&written);
+        while !left.0.is_empty() {
+            let thread = LiveThread::read(&mut left);
+            let sides = [LiveSide::read(&mut left), LiveSide::read(&mut left)];
+            sight.add_thread(&thread);
+            for (side, reads) in sides.iter().zip([true, false]) {
+                if side.key.inode != 0 && side.calls > 0 {
+                    sight.file(thread.image, side.key, |sum| sum.add_side(side, reads));
+                }
+            }
+            for _ in 0..thread.hot {
+                self.add_call(sight, &LiveCall::read(&mut left), request);
+            }
+            let (Some(open), true) = (thread.open(), self.name(thread.call, request).wanted) else {
+                continue;
+            };
+            let row = LiveCall {
+                image: thread.image,
+                call: thread.call,
+                wall_ns: open.wall_ns,
+                blocked_ns: open.blocked_ns,
+                runnable_ns: open.runnable_ns,
+                max_ns: open.wall_ns,
+                ..LiveCall::default()
+            };
+            self.add_call(sight, &row, request);
+            sight.enter(&thread);
+        }
+        Ok(())
+    }
+
+    fn add_call(&mut self, sight: &mut Sight<'_>, row: &LiveCall, request: &Request) {
+        let name = self.name(row.call, request);
+        if name.wanted {
+            sight.add_call(row, name.returns_bytes);
+        }
+    }
+
+    fn name(&mut self, call: u16, request: &Request) -> &CallName {
+        self.calls.entry(call).or_insert_with(|| {
+            let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
+            let name = call_name(abi, u32::from(call & CALL_NUMBER));
+            CallName {
+                returns_bytes: syscalls::returns_bytes(plain_name(&name)),
+                wanted: request.wants(&name),
+                name,
+            }
+        })
+    }
+
+    fn calls(&self, sums: HashMap<u16, Call>) -> Vec<Call> {
+        let named = |(call, row): (u16, Call)| {
+            let syscall = self.calls.get(&call).map(|known| known.name.clone());
+            Call { syscall: syscall.unwrap_or_default(), ..row }
+        };
+        let used = sums.into_iter().filter(|(_, row)| row.calls > 0 || row.in_flight > 0);
+        used.map(named).collect()
+    }
+
+    fn processes(&self, sight: &Sight<'_>) -> Vec<Doing> {
+        let alive = sight.images.iter().filter(|(_, image)| image.doing.threads > 0);
+        let named = alive.map(|(id, image)| {
+            let most = image.inside.iter().max_by_key(|(_, threads)| **threads);
+            let inside = most.and_then(|(call, _)| self.calls.get(call));
+            let ledger = Some(image.ledger.clone());
+            let inside = inside.map(|call| call.name.clone());
+            Doing { exec: sight.exec(*id), ledger, inside, ..image.doing.clone() }
+        });
+        named.collect()
+    }
+
+    /// Files by path: one inode can have had two directory entries in the kernel's cache.
+    fn files(&mut self, sight: &Sight<'_>, session: &Session) -> Vec<FileUse> {
+        let mut by_path: BTreeMap<(String, FileKind), FileSum> = BTreeMap::new();
+        for (key, sum) in &sight.files {
+            let (kind, path) = self.files.get(key).cloned().unwrap_or_else(|| {
+                let Some(name) = session.row::<FileName>("file_names", &key.wire()) else {
+                    return (FileKind::Other, String::from("?"));
+                };
+                let found = (outcome::kind(&name), outcome::path(&name, key.inode));
+                self.files.entry(*key).or_insert(found).clone()
+            });
+            by_path.entry((path, kind)).or_default().join(sum);
+        }
+        let used = by_path.into_iter().map(|((path, kind), sum)| {
+            let user = sum.user.and_then(|id| Some((sight.images.get(&id)?.doing.pid, id)));
+            let (pid, exec) = user.map_or((0, String::new()), |(pid, id)| (pid, sight.exec(id)));
+            FileUse {
+                pid,
+                exec,
+                kind,
+                path,
+                read_calls: sum.book.read_calls,
+                read_bytes: sum.book.read_bytes,
+                write_calls: sum.book.write_calls,
+                write_bytes: sum.book.write_bytes,
+                map_calls: sum.book.map_calls,
+                mapped_bytes: sum.book.mapped_bytes,
+                ..FileUse::default()
+            }
+        });
+        used.collect()
+    }
+}
+
+/// What one look adds up.
+struct Sight<'a> {
+    books: &'a Books,
+    images: HashMap<u32, Seen>,
+    calls: HashMap<u16, Call>,
+    files: HashMap<FileKey, FileSum>,
+}
+
+/// An image as it is seen.
+struct Seen {
+    origin: u32,
+    doing: Doing,
+    ledger: LedgerRow,
+    /// Threads by the call they are in.
+    inside: BTreeMap<u16, u32>,
+}
+
+impl<'a> Sight<'a> {
+    /// The images there are and were; the calibration's own is left out.
+    fn new(session: &Session, books: &'a Books) -> Self {
+        let own = std::process::id();
+        let mut images: HashMap<u32, Seen> =
+            books.images.iter().map(|(id, image)| (*id, Seen::of(image))).collect();
+        session.visit("images", |id: u32, image: Image| {
+            images.insert(id, Seen::of(&image));
+            Fate::Kept
+        });
+        images.retain(|_, image| image.doing.pid != own);
+        Self { books, images, calls: HashMap::new(), files: HashMap::new() }
+    }
+
+    fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
+        let Some(image) = self.images.get_mut(&row.image) else { return };
+        let bytes = if returns_bytes { row.bytes } else { 0 };
+        image.doing.calls += row.calls;
+        image.doing.errors += row.errors;
+        image.doing.bytes = image.doing.bytes.saturating_add(bytes);
+        image.doing.calls_ns += row.wall_ns;
+        let sum = self.calls.entry(row.call).or_default();
+        sum.calls += row.calls;
+        sum.errors += row.errors;
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        sum.wall_ns += row.wall_ns;
+        let off = row.blocked_ns + row.runnable_ns;
+        *sum.on_cpu_ns.get_or_insert_default() += row.wall_ns.saturating_sub(off);
+        *sum.blocked_ns.get_or_insert_default() += row.blocked_ns;
+        *sum.runnable_ns.get_or_insert_default() += row.runnable_ns;
+        sum.max_ns = sum.max_ns.max(row.max_ns);
+    }
+
+    fn add_thread(&mut self, thread: &LiveThread) {
+        let Some(image) = self.images.get_mut(&thread.image) else { return };
+        image.doing.threads += 1;
+        add(&mut image.ledger, &thread.ledger());
+    }
+
+    fn enter(&mut self, thread: &LiveThread) {
+        let Some(image) = self.images.get_mut(&thread.image) else { return };
+        *image.inside.entry(thread.call).or_default() += 1;
+        self.calls.entry(thread.call).or_default().in_flight += 1;
+    }
+
+    fn add_files(&mut self, session: &Session) -> Result<(), String> {
+        let rows = session.written("glimpse_files", Some("files"))?;
+        for row in rows.chunks_exact(FileKey::SIZE + FileStats::SIZE) {
+            let mut fields = Fields(row);
+            let key = FileKey::read(&mut fields);
+            let stats = FileStats::read(&mut fields);
+            self.file(stats.image, key, |sum| sum.book.add(&stats));
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, image: u32, key: FileKey, count: impl FnOnce(&mut FileSum)) {
+        if !self.images.contains_key(&image) {
+            return;
+        }
+        let sum = self.files.entry(FileKey { thread: 0, ..key }).or_default();
+        sum.used_by(Some(image));
+        count(sum);
+    }
+
+    fn ledger(&self) -> LedgerRow {
+        let mut sum = LedgerRow::default();
+        self.images.values().for_each(|image| add(&mut sum, &image.ledger));
+        sum
+    }
+
+    /// The program an image runs: its own, or that of the image it was forked from.
+    fn exec(&self, image: u32) -> String {
+        let mut at = image;
+        // An origin is always older, so the walk ends.
+        loop {
+            if let Some(program) = self.books.programs.get(&at) {
+                return program.exec.clone();
+            }
+            match self.images.get(&at) {
+                Some(image) if image.origin != 0 && image.origin < at => at = image.origin,
+                _ => return String::from("?"),
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn of(image: &Image) -> Self {
+        let ledger = LedgerRow {
+            thread_ns: image.thread_ns,
+            user_ns: image.user_ns,
+            calls_on_cpu_ns: image.calls_on_cpu_ns,
+            blocked_ns: image.blocked_ns,
+            runnable_ns: image.runnable_ns,
+            ..LedgerRow::default()
+        };
+        let doing = Doing { pid: image.pid, ..Doing::default() };
+        Self { origin: image.origin, doing, ledger, inside: BTreeMap::new() }
+    }
+}
+
+fn add(to: &mut LedgerRow, from: &LedgerRow) {
+    to.thread_ns += from.thread_ns;
+    to.user_ns += from.user_ns;
+    to.calls_on_cpu_ns += from.calls_on_cpu_ns;
+    to.blocked_ns += from.blocked_ns;
+    to.runnable_ns += from.runnable_ns;
+}
+
+/// The use of a file, and the only image that used it.
+#[derive(Default)]
+struct FileSum {
+    book: FileBook,
+    user: Option<u32>,
+    is_shared: bool,
+}
+
+impl FileSum {
+    fn used_by(&mut self, image: Option<u32>) {
+        self.is_shared |= self.user.is_some() && self.user != image || image.is_none();
+        self.user = if self.is_shared { None } else { image };
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.used_by(other.user);
+        self.merge(&other.book);
+    }
+
+    fn merge(&mut self, book: &FileBook) {
+        self.book.read_calls += book.read_calls;
+        self.book.read_bytes += book.read_bytes;
+        self.book.write_calls += book.write_calls;
+        self.book.write_bytes += book.write_bytes;
+        self.book.map_calls += book.map_calls;
+        self.book.mapped_bytes += book.mapped_bytes;
+    }
+
+    fn add_side(&mut self, side: &LiveSide, reads: bool) {
+        let (calls, bytes) = if reads {
+            (&mut self.book.read_calls, &mut self.book.read_bytes)
+        } else {
+            (&mut self.book.write_calls, &mut self.book.write_bytes)
+        };
+        *calls += side.calls;
+        *bytes += side.bytes;
+    }
+}

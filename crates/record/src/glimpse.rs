@@ -1,0 +1,50 @@
+//! What a watch has counted so far, summed up for a look at it. It is never saved: a record is of a
+//! watch that is over.
+
+use crate::{Call, FileUse, LedgerRow};
+
+/// The counts of a watch under way, at one moment.
+///
+/// Counts only grow from one glimpse to the next, but for what a thread in the middle of a call adds
+/// while it is read: who takes differences treats a negative one as 0.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Glimpse {
+    /// Since the watch began.
+    pub elapsed_ns: u64,
+    /// One row a call, over all processes, without distributions and kinds of errors. Calls that
+    /// have not returned yet are `in_flight`, and their time until now is in the row.
+    pub calls: Vec<Call>,
+    /// One row a file; `pid` and `exec` are its only user's, or 0 and empty where there are several.
+    pub files: Vec<FileUse>,
+    /// One row a program image with a thread alive.
+    pub processes: Vec<Doing>,
+    /// The ledger of all threads there are and were, until now; `None` when the observer has none.
+    pub ledger: Option<LedgerRow>,
+    /// Threads alive.
+    pub threads: u64,
+    /// Calls and files that found no room in a table.
+    pub lost: u64,
+}
+
+/// What a process has done so far in the program it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Doing {
+    /// Its id.
+    pub pid: u32,
+    /// The program it runs.
+    pub exec: String,
+    /// Threads alive.
+    pub threads: u32,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of those, the ones that returned an error.
+    pub errors: u64,
+    /// Bytes that calls returned.
+    pub bytes: u64,
+    /// Wall time of its calls.
+    pub calls_ns: u64,
+    /// Where its threads' time went; `None` when the observer cannot tell.
+    pub ledger: Option<LedgerRow>,
+    /// The call most of its threads are in.
+    pub inside: Option<String>,
+}
