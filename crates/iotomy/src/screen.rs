@@ -52,6 +52,16 @@ impl Looks {
         Style { color, unicode: !self.ascii, width }
     }
 
+    /// How a view of a whole terminal is to look, with nothing in it yet.
+    pub(crate) fn of_a_screen(self) -> iotomy_report::live::Setting {
+        let color = match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => set("NO_COLOR").is_none(),
+        };
+        iotomy_report::live::Setting { color, unicode: !self.ascii, ..Default::default() }
+    }
+
     /// How a report in a file is to look: the same everywhere.
     pub(crate) fn in_a_file(self) -> Style {
         Style { color: self.color == Color::Always, unicode: !self.ascii, width: WIDEST }
@@ -94,6 +104,6 @@ fn set(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     set("TERM").is_some_and(|term| term == "dumb")
 }

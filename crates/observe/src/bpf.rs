@@ -80,7 +80,8 @@ impl Observer for Bpf {
             Target::Process(pid) => Some(attach::process(pid)?),
             _ => None,
         };
-        let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
+        let mut session =
+            Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
         let cost_ns_per_call =
             calibrate::price(&mut session, request.files).map_err(unsupported)?;
         let watch = Watch {
@@ -216,11 +217,7 @@ impl Watch<'_> {
     }
 
     /// Tells the audience that the watch begins.
-    fn show(
-        &self,
-        audience: &mut Onlooker<'_>,
-        pid: Option<u32>,
-    ) -> Result<(), ObserveError> {
+    fn show(&self, audience: &mut Onlooker<'_>, pid: Option<u32>) -> Result<(), ObserveError> {
         let Some(audience) = audience else { return Ok(()) };
         let outset = Outset {
             observer: DECLARATION.name,

@@ -225,11 +225,7 @@ fn watch_process(
 }
 
 /// Tells the audience that the watch begins.
-fn show(
-    audience: &mut Onlooker<'_>,
-    cost_ns_per_call: f64,
-    pid: u32,
-) -> Result<(), ObserveError> {
+fn show(audience: &mut Onlooker<'_>, cost_ns_per_call: f64, pid: u32) -> Result<(), ObserveError> {
     let Some(audience) = audience else { return Ok(()) };
     let outset = Outset {
         observer: DECLARATION.name,

@@ -211,10 +211,9 @@ impl Tally {
                 doing.errors += row.errors;
                 doing.bytes = doing.bytes.saturating_add(row.bytes);
                 doing.calls_ns = doing.calls_ns.saturating_add(row.wall_ns);
-                let sum = calls.entry(&row.syscall).or_insert_with(|| Call {
-                    syscall: row.syscall.clone(),
-                    ..Call::default()
-                });
+                let sum = calls
+                    .entry(&row.syscall)
+                    .or_insert_with(|| Call { syscall: row.syscall.clone(), ..Call::default() });
                 sum.calls += row.calls;
                 sum.errors += row.errors;
                 sum.bytes = sum.bytes.saturating_add(row.bytes);

@@ -8,6 +8,7 @@
 mod copy;
 mod findings;
 mod limits;
+pub mod live;
 #[cfg(test)]
 mod looks;
 mod page;

@@ -149,7 +149,7 @@ pub(crate) fn columns(text: &str) -> usize {
 }
 
 /// Our own signs in ASCII; what comes from a record has been put into ASCII before.
-fn ascii(text: &str) -> String {
+pub(crate) fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

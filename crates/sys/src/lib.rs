@@ -27,6 +27,7 @@ pub mod orphans;
 pub mod poll;
 pub mod probe;
 pub mod ptrace;
+pub mod screen_guard;
 pub mod seccomp;
 pub mod select;
 pub mod signals;

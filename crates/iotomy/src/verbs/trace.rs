@@ -5,6 +5,7 @@
 //! the record is said, and the command's own exit status stands, unless it was 0.
 
 mod calls;
+mod live;
 mod user;
 pub(super) mod watching;
 
@@ -18,8 +19,10 @@ use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::{Exit, Trace, View, store};
+use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
+use self::live::LiveView;
 use super::judging;
 use super::view::ViewArgs;
 use crate::screen::Looks;
@@ -40,6 +43,7 @@ use crate::{COULD_NOT_RUN, complain};
                   iotomy trace -- dd if=file of=copy bs=8192\n  \
                   iotomy trace --files --call %io -- make\n  \
                   iotomy trace --quantize wall --call read -p 1234 -d 10\n  \
+                  iotomy trace --live -- make\n  \
                   iotomy trace --json run.json -- ls -lR /usr; iotomy show --top 3 run.json"
 )]
 #[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid", "all"]))]
@@ -60,6 +64,14 @@ pub(crate) struct TraceArgs {
     /// Watch no longer than this; a command goes on and is waited for
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
+
+    /// Show the counts while they grow, on the whole terminal; the report follows as without
+    ///
+    /// Calls, files, processes and where the time goes, of each second; `?` lists the keys. What the
+    /// command writes to the terminal goes to one of its own: its last lines are shown, and all of it
+    /// follows when the view is left. From the terminal it reads nothing.
+    #[arg(long)]
+    live: bool,
 
     /// Wait for every process the command leaves behind
     #[arg(long, conflicts_with_all = ["pid", "all"])]
@@ -139,9 +151,14 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         }
         Err(Refusal::Other(error)) => return Err(error),
     };
+    let mut request = request;
+    let mut view = args.live.then(|| live_view(&args, &mut request)).transpose()?;
     say_how_to_end(&args);
     let started = rfc3339(SystemTime::now());
-    let observation = match watching::watch(&args.observer, &request) {
+    let watched = watching::watch(&args.observer, &request, view.as_mut().map(|view| view as _));
+    // The terminal is the report's from here on, and an error's.
+    drop(view);
+    let observation = match watched {
         Ok(observation) => observation,
         Err(error) => {
             let status = launch_status(&error);
@@ -166,10 +183,33 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     })
 }
 
+/// The live view, and the command's streams as it leaves them.
+fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
+    let subject = match &request.target {
+        Target::Command(command) => {
+            let words = command.argv.iter().map(|word| word.to_string_lossy());
+            words.collect::<Vec<_>>().join(" ")
+        }
+        Target::Process(_) => String::from("process"),
+        Target::Machine => String::from("the whole machine"),
+    };
+    let setting = Setting {
+        subject,
+        files: request.files,
+        is_command: matches!(request.target, Target::Command(_)),
+        ..args.looks.of_a_screen()
+    };
+    let mut view = LiveView::open(setting)?;
+    if let Target::Command(command) = &mut request.target {
+        command.setup.streams = Some(view.streams()?);
+    }
+    Ok(view)
+}
+
 /// A watch without a command ends by the user, who sits at a terminal and sees nothing until then.
 fn say_how_to_end(args: &TraceArgs) {
     let stderr = std::io::stderr();
-    if !stderr.is_terminal() || args.quiet || !args.command.is_empty() {
+    if !stderr.is_terminal() || args.quiet || args.live || !args.command.is_empty() {
         return;
     }
     let whom = args.pid.map_or_else(|| String::from("the machine"), |pid| format!("process {pid}"));

@@ -109,8 +109,7 @@ impl Lookout {
         // Counters that overflowed are few; of them, those of the distributions of wall time.
         session.visit("carries", |key: CallKey, row: ErrorCount| {
             let calls = if matches!(key.error / CARRY_STEP, 1 | 2) { row.count } else { 0 };
-            let row =
-                LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
+            let row = LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
             self.add_call(sight, &row, request);
             Fate::Kept
         });

@@ -177,9 +177,8 @@ impl Session {
     }
 
     fn glimpse(&self) -> Glimpse {
-        let wanted = |name: &str| {
-            self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
-        };
+        let wanted =
+            |name: &str| self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)));
         let mut glimpse = self.tally.glimpse(&wanted);
         self.tracees.show(&mut glimpse, &self.tally, &wanted);
         glimpse.elapsed_ns = nanoseconds(self.began, Instant::now());

@@ -80,12 +80,7 @@ impl Tracees {
 
     /// Adds to a look at the counts what the threads are in the middle of, and leaves out the images
     /// that nobody runs any more.
-    pub(super) fn show(
-        &self,
-        glimpse: &mut Glimpse,
-        tally: &Tally,
-        wanted: &dyn Fn(&str) -> bool,
-    ) {
+    pub(super) fn show(&self, glimpse: &mut Glimpse, tally: &Tally, wanted: &dyn Fn(&str) -> bool) {
         let now = Instant::now();
         for tracee in self.threads.values().filter(|tracee| !tracee.ending) {
             let image = self.processes.get(&tracee.process).copied().flatten();

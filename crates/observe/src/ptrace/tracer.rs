@@ -59,8 +59,7 @@ impl Guide<'_> {
     fn until_stop(&mut self, flags: &Flags, tid: &AtomicU32, ended: BorrowedFd<'_>) {
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         // When not even waiting works, the watch ends: the command does not.
-        while let Ok(has_ended) =
-            sleep(ended, self.interrupts, deadline, self.audience.as_deref())
+        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline, self.audience.as_deref())
         {
             let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if has_ended || is_past || self.ends_it(flags) {
@@ -109,8 +108,7 @@ pub(super) fn outlive(
         if let Some(audience) = &mut audience {
             audience.attend(None);
         }
-        let ended =
-            sleep(process.as_fd(), Some(interrupts), None, audience.as_deref()).ok()?;
+        let ended = sleep(process.as_fd(), Some(interrupts), None, audience.as_deref()).ok()?;
         while let Some(interrupt) = interrupts.next() {
             if let Some(audience) = &mut audience {
                 audience.hear(interrupt.number());

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, Request, Target, machine, observer,
+    OBSERVERS, Observation, ObserveError, Observer, Onlooker, Request, Target, machine, observer,
 };
 use iotomy_record::{Trace, View};
 use iotomy_sys::launch::Command;
@@ -21,18 +21,22 @@ pub(in crate::verbs) fn command(
         calls: None,
         rows: Request::ROWS,
     };
-    watch(name, &request)
+    watch(name, &request, None)
 }
 
 /// Watches by the observer called `name`, or by the first that works.
-pub(super) fn watch(name: &str, request: &Request) -> Result<Observation, ObserveError> {
+pub(super) fn watch(
+    name: &str,
+    request: &Request,
+    mut audience: Onlooker<'_>,
+) -> Result<Observation, ObserveError> {
     if let Some(observer) = observer(name) {
-        return observer.watch(request);
+        return observer.watch_before(request, audience);
     }
     let mut refused: Vec<ObserveError> = Vec::new();
     for observer in OBSERVERS {
         say_fall_back(*observer, refused.last());
-        match observer.watch(request) {
+        match observer.watch_before(request, audience.as_deref_mut()) {
             Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
             // A fall-back that cannot do it either: the best one's reason is what helps.
             Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),

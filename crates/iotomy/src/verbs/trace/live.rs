@@ -1,0 +1,317 @@
+//! `--live`: the audience of a watch that shows it on the terminal.
+//!
+//! It owns the terminal and the command's output while the watch goes on, and nothing of what is
+//! shown: that is [`iotomy_report::live`]'s. It runs in the watch's own loop, so what it takes is
+//! bounded: a look is due after twenty times what the last one took, and a second at least.
+
+mod capture;
+mod keys;
+mod terminal;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use iotomy_observe::{Audience, Look, Outset, Wish};
+use iotomy_report::bytes;
+use iotomy_report::live::{Event, Screen, Setting, Want};
+use iotomy_sys::launch::Streams;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::time::{ClockId, clock_gettime};
+
+use self::capture::Capture;
+use self::terminal::Terminal;
+use crate::screen::is_dumb;
+
+/// Between two looks, unless they take long.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A look waits for this many times what the last one took of a CPU: one in twenty, 5 %.
+const SPARING: u32 = 20;
+
+/// What there is so early that it is shown before the first second is over.
+const FIRST: Duration = Duration::from_millis(250);
+
+/// Between two drawings of what the command writes.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// The view of a watch. Dropped, it gives the terminal back, with what the command wrote.
+pub(super) struct LiveView {
+    terminal: Terminal,
+    screen: Screen,
+    capture: Option<Capture>,
+    signals: Option<Signals>,
+    is_command: bool,
+    is_up: bool,
+    /// When the next look is due.
+    next: Instant,
+    /// When the screen is to be drawn again.
+    redraw: Option<Instant>,
+    /// Interrupts so far.
+    interrupts: u32,
+}
+
+/// The signals of a terminal, held back.
+struct Signals {
+    held: SigSet,
+    descriptor: SignalFd,
+}
+
+impl LiveView {
+    /// Finds the terminal; nothing is shown before the watch begins.
+    ///
+    /// # Errors
+    /// There is none, or none that can show a view.
+    pub(super) fn open(setting: Setting) -> Result<Self> {
+        if is_dumb() {
+            bail!(
+                "cannot show a live view: TERM is dumb; set it to what the terminal is, or leave --live out"
+            );
+        }
+        let terminal = Terminal::open().context(
+            "cannot show a live view without a terminal (/dev/tty); leave --live out, or run it under `script` or `ssh -t`",
+        )?;
+        let is_command = setting.is_command;
+        Ok(Self {
+            terminal,
+            screen: Screen::new(setting),
+            capture: None,
+            signals: None,
+            is_command,
+            is_up: false,
+            next: Instant::now(),
+            redraw: None,
+            interrupts: 0,
+        })
+    }
+
+    /// The streams of the command: what is a terminal is kept for the view.
+    ///
+    /// # Errors
+    /// When there is no terminal to be had for it.
+    pub(super) fn streams(&mut self) -> Result<Streams> {
+        let made = capture::streams(self.terminal.size());
+        let (streams, capture) = made.context("cannot make a terminal for the command's output")?;
+        self.capture = capture;
+        Ok(streams)
+    }
+
+    fn take_screen(&mut self) -> io::Result<()> {
+        self.terminal.take()?;
+        self.is_up = true;
+        self.draw();
+        Ok(())
+    }
+
+    fn draw(&mut self) {
+        self.redraw = None;
+        let (width, height) = self.terminal.size();
+        let buffer = self.screen.draw(width, height);
+        if self.terminal.show(buffer).is_err() {
+            self.leave(None);
+        }
+    }
+
+    /// Gives the terminal back: the command's output goes there from now on.
+    fn leave(&mut self, word: Option<&str>) {
+        if !std::mem::take(&mut self.is_up) {
+            return;
+        }
+        self.redraw = None;
+        self.terminal.give_back();
+        if let Some(capture) = &mut self.capture {
+            let (kept, dropped) = capture.take_kept();
+            if dropped > 0 {
+                let dropped = bytes(dropped.into());
+                let line = format!(
+                    "iotomy: {dropped} of output before this are not kept; send it to a file to have it all\n"
+                );
+                self.terminal.write(line.as_bytes());
+            }
+            self.terminal.write(&kept);
+        }
+        if let Some(word) = word {
+            self.terminal.write(format!("iotomy: {word}\n").as_bytes());
+        }
+    }
+
+    fn take_output(&mut self) {
+        let Some(capture) = &mut self.capture else { return };
+        let written = capture.written();
+        if written.is_empty() {
+            return;
+        }
+        if self.is_up {
+            capture.keep(&written);
+            self.screen.on(Event::Output(&written));
+            self.redraw.get_or_insert_with(|| Instant::now() + FRAME);
+        } else {
+            self.terminal.write(&written);
+        }
+    }
+
+    /// Takes keys and the terminal's signals; whether the user wants to leave.
+    fn take_input(&mut self) -> bool {
+        while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
+            if signal == Signal::SIGTSTP {
+                self.stop();
+            } else if let Some(capture) = &self.capture {
+                capture.resize(self.terminal.size());
+            }
+            self.redraw = Some(Instant::now());
+        }
+        let Some(typed) = self.terminal.typed() else { return true };
+        for key in keys::keys(&typed) {
+            match self.screen.on(Event::Key(key)) {
+                Want::Leave => return true,
+                Want::Repaint => self.terminal.forget(),
+                Want::Redraw => {}
+            }
+            self.redraw = Some(Instant::now());
+        }
+        false
+    }
+
+    /// Stops as a job does; the command was stopped by the terminal itself. Goes on where it was.
+    fn stop(&mut self) {
+        self.terminal.give_back();
+        let _ = raise(Signal::SIGSTOP);
+        if self.terminal.take().is_err() {
+            self.leave(None);
+        }
+    }
+
+    fn look(&mut self, look: &mut Look<'_>) {
+        let began = cpu_time();
+        match look() {
+            Ok(glimpse) => {
+                // What the drawing takes is the smaller part, and is that of the last time.
+                let wait = (cpu_time().saturating_sub(began) * SPARING).max(SECOND);
+                self.screen.on(Event::Look(glimpse, wait));
+                self.next = Instant::now() + wait;
+            }
+            Err(reason) => {
+                self.screen.on(Event::Notice(&reason));
+                self.next = Instant::now() + SECOND;
+            }
+        }
+        self.draw();
+        let took = cpu_time().saturating_sub(began) * SPARING;
+        self.next = self.next.max(Instant::now() + took);
+    }
+}
+
+impl Audience for LiveView {
+    fn begin(&mut self, outset: &Outset) -> io::Result<()> {
+        let setting = self.screen.setting_mut();
+        setting.pid = outset.pid;
+        setting.observer = outset.observer.to_owned();
+        setting.cost_ns_per_call = outset.cost_ns_per_call;
+        setting.times_inflated = outset.times_inflated;
+        self.signals = Some(Signals::hold()?);
+        self.next = Instant::now() + FIRST;
+        self.take_screen()
+    }
+
+    fn wakers(&self) -> Vec<BorrowedFd<'_>> {
+        let mut wakers: Vec<BorrowedFd<'_>> = self.capture.iter().map(AsFd::as_fd).collect();
+        if self.is_up {
+            wakers.push(self.terminal.as_fd());
+            wakers.extend(self.signals.iter().map(|signals| signals.descriptor.as_fd()));
+        }
+        wakers
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let next = Some(self.next).filter(|_| self.is_up && !self.screen.is_paused());
+        [next, self.redraw].into_iter().flatten().min()
+    }
+
+    fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish {
+        self.take_output();
+        if !self.is_up {
+            return Wish::GoOn;
+        }
+        if self.take_input() {
+            let word = "the view is left, the command is still watched; Ctrl-C interrupts it";
+            self.leave(Some(word).filter(|_| self.is_command));
+            return if self.is_command { Wish::GoOn } else { Wish::End };
+        }
+        let Some(look) = look else {
+            self.leave(Some("the watch is over, the command is waited for; Ctrl-C interrupts it"));
+            return Wish::GoOn;
+        };
+        let now = Instant::now();
+        if now >= self.next && !self.screen.is_paused() {
+            self.look(look);
+        } else if self.redraw.is_some_and(|at| now >= at) {
+            self.draw();
+        }
+        Wish::GoOn
+    }
+
+    fn hear(&mut self, signal: i32) {
+        let Ok(signal) = Signal::try_from(signal) else { return };
+        if !self.is_command || !self.is_up || matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
+            return;
+        }
+        self.interrupts += 1;
+        // The command has its first chance to end; with the terminal gone nothing is to be seen.
+        if self.interrupts > 1 || signal == Signal::SIGHUP {
+            self.leave(Some("the view is left, the command goes on and is still watched"));
+            return;
+        }
+        let notice = format!("the command got {signal}; once more, and the view is left");
+        self.screen.on(Event::Notice(&notice));
+        self.redraw = Some(Instant::now() + FRAME);
+    }
+}
+
+impl Drop for LiveView {
+    fn drop(&mut self) {
+        // What the command wrote last.
+        loop {
+            let Some(capture) = &mut self.capture else { break };
+            let written = capture.written();
+            if written.is_empty() {
+                break;
+            }
+            if self.is_up {
+                capture.keep(&written);
+            } else {
+                self.terminal.write(&written);
+            }
+        }
+        self.leave(None);
+    }
+}
+
+impl Signals {
+    fn hold() -> io::Result<Self> {
+        let held: SigSet = [Signal::SIGTSTP, Signal::SIGWINCH].into_iter().collect();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), None)?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self { held, descriptor: SignalFd::with_flags(&held, flags)? })
+    }
+
+    fn next(&self) -> Option<Signal> {
+        let info = self.descriptor.read_signal().ok()??;
+        Signal::try_from(info.ssi_signo.cast_signed()).ok()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What came too late is not delivered a second time.
+        while self.next().is_some() {}
+        let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&self.held), None);
+    }
+}
+
+/// What this thread has taken of a CPU.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}

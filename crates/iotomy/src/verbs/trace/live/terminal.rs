@@ -1,0 +1,149 @@
+//! The terminal while it is a live view's: its whole screen, its keys one by one, and its way back.
+//!
+//! The one invariant: whatever ends this process, the terminal is as it was. An end in order, a panic
+//! too, calls [`restore`], which acts once; after a SIGKILL it is the guard who does.
+//!
+//! Keys that send signals keep doing so, to the whole foreground group, as without a view.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, Once, PoisonError};
+
+use iotomy_sys::screen_guard::ScreenGuard;
+use ratatui_core::backend::Backend;
+use ratatui_core::buffer::Buffer;
+use ratatui_crossterm::CrosstermBackend;
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
+    tcgetattr, tcgetwinsize, tcsetattr,
+};
+
+/// The alternate screen, cleared, without a cursor; and the way back.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// What a terminal without a known size is taken for.
+const USUAL: (u16, u16) = (80, 24);
+
+/// The terminal that is to be restored, and its attributes.
+static TAKEN: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+static HOOK: Once = Once::new();
+
+/// Gives the terminal back, if it was taken.
+fn restore() {
+    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((mut tty, attributes)) = taken {
+        // A terminal that is gone needs nothing.
+        let _ = tty.write_all(LEAVE);
+        // Keys meant for the view are not for the shell.
+        let _ = tcflush(&tty, QueueSelector::IFlush);
+        let _ = tcsetattr(&tty, OptionalActions::Now, &attributes);
+    }
+}
+
+/// The terminal of this session.
+pub(super) struct Terminal {
+    tty: File,
+    backend: CrosstermBackend<File>,
+    shown: Buffer,
+    guard: Option<ScreenGuard>,
+}
+
+impl Terminal {
+    /// Finds it, and changes nothing yet.
+    pub(super) fn open() -> io::Result<Self> {
+        let tty = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+        tcgetattr(&tty)?;
+        let backend = CrosstermBackend::new(tty.try_clone()?);
+        Ok(Self { tty, backend, shown: Buffer::default(), guard: None })
+    }
+
+    /// Takes the screen.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                restore();
+                before(panic);
+            }));
+        });
+        let as_it_was = tcgetattr(&self.tty)?;
+        self.guard = Some(ScreenGuard::new(self.tty.as_fd(), LEAVE)?);
+        let taken = (self.tty.try_clone()?, as_it_was.clone());
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
+        let mut keyed = as_it_was;
+        keyed.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+        keyed.input_modes -= InputModes::IXON;
+        // A read returns what there is, which may be nothing.
+        keyed.special_codes[SpecialCodeIndex::VMIN] = 0;
+        keyed.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(&self.tty, OptionalActions::Now, &keyed)?;
+        self.shown = Buffer::default();
+        self.tty.write_all(ENTER)
+    }
+
+    /// Gives it back; nothing happens if it was not taken.
+    pub(super) fn give_back(&mut self) {
+        restore();
+        self.guard = None;
+    }
+
+    /// Columns and rows.
+    pub(super) fn size(&self) -> (u16, u16) {
+        match tcgetwinsize(&self.tty) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            _ => USUAL,
+        }
+    }
+
+    /// What was typed since last asked; `None` when the terminal is gone.
+    pub(super) fn typed(&mut self) -> Option<Vec<u8>> {
+        let mut typed = Vec::new();
+        let mut bytes = [0; 256];
+        loop {
+            match self.tty.read(&mut bytes) {
+                Ok(0) => return Some(typed),
+                Ok(n) => typed.extend_from_slice(&bytes[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Forgets what is shown, so that all of it is drawn the next time.
+    pub(super) fn forget(&mut self) {
+        self.shown = Buffer::default();
+    }
+
+    /// Draws what differs from what is shown.
+    pub(super) fn show(&mut self, next: Buffer) -> io::Result<()> {
+        if next.area != self.shown.area {
+            self.backend.clear()?;
+            self.shown = Buffer::empty(next.area);
+        }
+        self.backend.draw(self.shown.diff(&next).into_iter())?;
+        Backend::flush(&mut self.backend)?;
+        self.shown = next;
+        Ok(())
+    }
+
+    /// Writes what a command wrote.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        // With the terminal gone there is nobody left to tell.
+        let _ = self.tty.write_all(bytes);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tty.as_fd()
+    }
+}

@@ -1,0 +1,273 @@
+//! `trace --live` on a terminal of its own: how it ends, and that the terminal is as it was.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::signal::Signal;
+use support::{Bystander, IOTOMY, bare, each_observer, has, send, state, until};
+use tempfile::TempDir;
+
+const ENTERED: &str = "\x1b[?1049h";
+const LEFT: &str = "\x1b[?1049l";
+
+/// A shell on a terminal by script(1), which writes the terminal's attributes down before and after it
+/// has run a line.
+struct Session {
+    child: Child,
+    keys: ChildStdin,
+    seen: Arc<Mutex<Vec<u8>>>,
+    folder: TempDir,
+}
+
+impl Session {
+    fn of(line: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // The shell goes on after keys that the line under test is to see.
+        let script = format!(
+            "trap : INT QUIT TERM HUP\ncd {0}\nstty -g > before\n{line}\n\
+             echo \"status $?\"\nstty -g > after\nread end\n",
+            folder.path().display()
+        );
+        fs::write(folder.path().join("session.sh"), script).unwrap();
+        let shell = format!("exec sh {}/session.sh", folder.path().display());
+        let mut script = bare("script", &["-qec", &shell, "/dev/null"]);
+        script.env("TERM", "xterm").env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let keys = child.stdin.take().unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let collected = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = output.read(&mut bytes) {
+                collected.lock().unwrap().extend_from_slice(&bytes[..n]);
+            }
+        });
+        Self { child, keys, seen, folder }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    fn seen(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+    }
+
+    fn until_shown(&self, what: &str) {
+        until(&format!("{what:?} is shown"), || self.seen().contains(what).then_some(()));
+    }
+
+    /// What is shown when the line has ended with `status`; the terminal is as it was.
+    fn end(mut self, status: i32) -> String {
+        let attributes =
+            |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        until("the line has ended", || attributes("after").ends_with('\n').then_some(()));
+        assert_eq!(attributes("before"), attributes("after"));
+        assert!(!attributes("before").is_empty());
+        let seen = self.seen();
+        assert!(seen.contains(&format!("status {status}\r")), "{seen}");
+        assert!(seen.rfind(LEFT) > seen.rfind(ENTERED), "{seen}");
+        assert!(seen.rfind("\x1b[?25h") > seen.rfind("\x1b[?25l"), "the cursor is back: {seen}");
+        self.press("\n");
+        self.child.wait().unwrap();
+        seen
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Calls without end, and no handler of a signal.
+const BUSY: &str = r#"perl -e 'getppid while 1'"#;
+
+fn tools() -> bool {
+    has("script") && has("perl") && has("stty")
+}
+
+#[test]
+fn a_command_that_ends_ends_the_view_and_its_output_and_report_follow() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let command =
+            r#"perl -e '$| = 1; print "-t STDOUT\n" if -t STDOUT; print "a line\n"; exit 7'"#;
+        let session =
+            Session::of(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
+        let seen = session.end(7);
+        let after = seen.rsplit_once(LEFT).unwrap().1;
+        assert!(after.contains("-t STDOUT\r\na line\r\n"), "{observer}: {after}");
+        assert!(after.contains("exit 7"), "{after}");
+        assert!(after.contains("write"), "{after}");
+    });
+}
+
+#[test]
+fn q_ends_the_watch_of_a_process() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let (subject, _) =
+            Bystander::ready(&["perl", "-e", "$| = 1; print qq(on\n); getppid while 1"]);
+        let mut session = Session::of(&format!(
+            "{IOTOMY} trace --live --observer {observer} --json record.json -p {}",
+            subject.pid()
+        ));
+        session.until_shown("getppid");
+        session.press("q");
+        until("the record is there", || session.file("record.json").exists().then_some(()));
+        let record = iotomy_record::store::load_trace(session.file("record.json")).unwrap();
+        assert!(support::count(&record, "getppid") > 0, "{observer}");
+        let seen = session.end(0);
+        assert!(seen.rsplit_once(LEFT).unwrap().1.contains("watched for"), "{observer}: {seen}");
+    });
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_does_not_handle_it() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let mut session =
+            Session::of(&format!("{IOTOMY} trace --live --observer {observer} {BUSY}"));
+        session.until_shown("getppid");
+        session.press("\x03");
+        let seen = session.end(130);
+        assert!(seen.contains("killed by SIGINT"), "{observer}: {seen}");
+    });
+}
+
+#[test]
+fn sigterm_reaches_the_command_and_ends_the_view_with_it() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let line = format!(
+            "sh -c 'echo $$ > pid; exec {IOTOMY} trace --live --observer {observer} sleep 1000'"
+        );
+        let session = Session::of(&line);
+        session.until_shown("[calls]");
+        let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
+        send(pid, Signal::SIGTERM);
+        assert!(session.end(143).contains("killed by SIGTERM"), "{observer}");
+    });
+}
+
+#[test]
+fn the_terminal_is_restored_when_iotomy_is_killed() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let line = format!(
+            "sh -c 'echo $$ > pid; exec {IOTOMY} trace --live --observer {observer} \
+             sh -c \"echo \\$\\$ > command; exec sleep 1000\"'; until test -e go; do sleep 0.01; done"
+        );
+        let session = Session::of(&line);
+        session.until_shown("[calls]");
+        let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
+        send(pid, Signal::SIGKILL);
+        session.until_shown(LEFT);
+        let command = until("the command is there", || {
+            fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
+        });
+        assert!(!matches!(state(command), None | Some('Z')), "it goes on");
+        send(command, Signal::SIGKILL);
+        fs::write(session.file("go"), "").unwrap();
+        session.end(0);
+    });
+}
+
+#[test]
+fn q_leaves_a_command_running_and_watched() {
+    if !tools() {
+        return;
+    }
+    each_observer(|observer| {
+        let command =
+            r#"perl -e '$| = 1; print "first\n"; getppid until -e "go"; print "last\n"; exit 3'"#;
+        let mut session =
+            Session::of(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
+        session.until_shown("getppid");
+        session.press("q");
+        session.until_shown("the view is left");
+        fs::write(session.file("go"), "").unwrap();
+        let seen = session.end(3);
+        let after = seen.rsplit_once(LEFT).unwrap().1;
+        let places: Vec<_> = ["first", "the view is left", "last", "exit 3"]
+            .map(|word| after.find(word).unwrap_or_else(|| panic!("no {word}: {after}")))
+            .into();
+        assert!(places.is_sorted(), "{observer}: {after}");
+    });
+}
+
+#[test]
+fn a_shell_stops_and_continues_the_view_with_its_command() {
+    if !tools() || !has("bash") {
+        return;
+    }
+    each_observer(|observer| {
+        let mut session = Session::of("exec bash --norc --noprofile -i");
+        session.press(&format!(
+            "stty -g > first; {IOTOMY} trace --live --observer {observer} {BUSY}\n"
+        ));
+        session.until_shown("getppid ");
+        session.press("\x1a");
+        session.until_shown("Stopped");
+        session.press("stty -g > stopped\n");
+        until("it is written", || session.file("stopped").exists().then_some(()));
+        let views = session.seen().matches(ENTERED).count();
+        session.press("fg\n");
+        until("the view is back", || {
+            (session.seen().matches(ENTERED).count() > views).then_some(())
+        });
+        session.press("\x03");
+        session.until_shown("killed by SIGINT");
+        session.press("echo end $?\n");
+        session.until_shown("end 130");
+    });
+}
+
+#[test]
+fn without_a_terminal_it_says_so_and_runs_nothing() {
+    if !has("setsid") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let made = made.to_str().unwrap();
+    let run = |term: &str| {
+        let mut setsid = bare("setsid", &["-w", IOTOMY, "trace", "--live", "touch", made]);
+        setsid.env("TERM", term).output().unwrap()
+    };
+    for (term, reason) in [("xterm", "without a terminal"), ("dumb", "TERM is dumb")] {
+        let refused = run(term);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("iotomy: cannot show a live view"), "{said}");
+        assert!(said.contains(reason), "{said}");
+    }
+    if fs::exists(made).unwrap() {
+        panic!("the command ran");
+    }
+}

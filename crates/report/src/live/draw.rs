@@ -1,0 +1,370 @@
+//! The screen as cells, from 40 by 10 on: the headline, where the time goes, a table, the command's last
+//! lines, the keys.
+
+use iotomy_record::SortKey;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style as Look};
+
+use super::rows::{Between, CALLS, Column, FILES, PROCESSES, Row, rate};
+use super::screen::{Screen, Setting, Tab};
+use crate::Style;
+use crate::numbers::{bytes, counted, duration, thousands};
+use crate::page::{Page, ascii, columns, elide};
+use crate::table::{self, Table};
+use crate::trace::images::{CallSum, Ledger};
+use crate::trace::ledger::{Part, parts, print_parts};
+
+/// The smallest screen there is room on.
+const LEAST: (u16, u16) = (40, 10);
+
+/// Lines below which there is no ledger, and no output.
+const LEDGER_FROM: u16 = 16;
+const OUTPUT_FROM: u16 = 20;
+
+const HELP: [(&str, &str); 11] = [
+    ("q", "leave the view; a command goes on and is watched, else the watch ends"),
+    ("Ctrl-C", "interrupt the command, or end the watch"),
+    ("p, space", "pause: the figures stand still, the counting goes on"),
+    ("1 2 3, Tab", "calls, files, processes"),
+    ("s S, ← →", "sort by the next column, the one before"),
+    ("r", "turn the order round"),
+    ("↑ ↓, PgUp PgDn", "scroll; Home and End"),
+    ("/", "show only names that hold a text; Esc shows all"),
+    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-Z", "stop, with the command, until `fg`"),
+    ("?, Esc", "leave this help"),
+];
+
+const KEYS: [&str; 7] =
+    ["q quit", "p pause", "? help", "s sort", "Tab table", "/ filter", "r turn round"];
+
+/// Lines from top to bottom.
+struct Canvas {
+    buffer: Buffer,
+    y: u16,
+    color: bool,
+    unicode: bool,
+}
+
+impl Canvas {
+    fn line(&mut self, text: &str, look: Look) {
+        self.at(0, text, look);
+        self.y += 1;
+    }
+
+    fn at(&mut self, x: usize, text: &str, look: Look) {
+        let area = self.buffer.area;
+        let Ok(x) = u16::try_from(x) else { return };
+        if x >= area.width || self.y >= area.height {
+            return;
+        }
+        let text = if self.unicode { text.to_owned() } else { ascii(text) };
+        self.buffer.set_stringn(x, self.y, text, usize::from(area.width - x), look);
+    }
+
+    fn ink(&self, color: Color) -> Look {
+        if self.color { Look::new().fg(color) } else { Look::new() }
+    }
+}
+
+const PLAIN: Look = Look::new();
+const BOLD: Look = Look::new().add_modifier(Modifier::BOLD);
+const DIM: Look = Look::new().add_modifier(Modifier::DIM);
+const BAR: Look = Look::new().add_modifier(Modifier::REVERSED);
+
+impl Screen {
+    /// The screen as it is to look, `width` by `height` cells; scrolling is brought within bounds.
+    pub fn draw(&mut self, width: u16, height: u16) -> Buffer {
+        let area = Rect::new(0, 0, width, height);
+        let (color, unicode) = (self.setting.color, self.setting.unicode);
+        let mut canvas = Canvas { buffer: Buffer::empty(area), y: 0, color, unicode };
+        if width < LEAST.0 || height < LEAST.1 {
+            canvas.line("too small: 40 by 10 is the least", PLAIN);
+            return canvas.buffer;
+        }
+        let style = Style { color: false, unicode, width: width.into() };
+        self.title(&mut canvas, &Page::new(&style));
+        if self.shows_help {
+            self.help(&mut canvas);
+        } else {
+            let between = Between::of(self);
+            self.sums(&mut canvas, &between);
+            if height >= LEDGER_FROM {
+                self.ledger(&mut canvas, &style, &between);
+            }
+            let rows = self.table_rows(&between, &Page::new(&style));
+            self.table(&mut canvas, &Page::new(&style), rows);
+            if height >= OUTPUT_FROM && !self.output.is_empty() {
+                self.last_lines(&mut canvas, &Page::new(&style));
+            }
+        }
+        canvas.y = height - 1;
+        self.keys(&mut canvas, &Page::new(&style));
+        canvas.buffer
+    }
+
+    /// What is watched, since when, by what.
+    fn title(&self, canvas: &mut Canvas, page: &Page<'_>) {
+        let Setting { pid, observer, .. } = &self.setting;
+        let mut right = clock(self.now.elapsed_ns);
+        let cost = duration(self.setting.cost_ns_per_call);
+        if page.width() >= 70 {
+            right = format!("{} {cost} a call · {right}", page.name(observer, 12));
+        }
+        if self.is_paused {
+            right = format!("PAUSED · {right}");
+        }
+        let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
+        let width = page.width();
+        let room = width.saturating_sub(columns(&right) + columns(&pid) + 4);
+        let subject = page.name(&self.setting.subject, room);
+        canvas.line(&" ".repeat(width), BAR);
+        canvas.y -= 1;
+        canvas.at(1, &format!("{subject}{pid}"), BAR.add_modifier(Modifier::BOLD));
+        canvas.at(width.saturating_sub(columns(&right) + 1), &right, BAR);
+        canvas.y += 1;
+    }
+
+    /// Rates and sums of all there is; what makes them doubtful comes first.
+    fn sums(&self, canvas: &mut Canvas, between: &Between<'_>) {
+        if self.now.elapsed_ns == 0 {
+            canvas.line(" counting…", DIM);
+            return;
+        }
+        let total = CallSum::total("", &self.now.calls);
+        let new = total.since(Some(&CallSum::total("", &self.before.calls)));
+        let mut parts = Vec::new();
+        if self.now.lost > 0 {
+            parts.push(format!("{} could not be counted", thousands(self.now.lost.into())));
+        }
+        parts.push(format!("{} calls/s", rate(between.a_second(new.calls))));
+        parts.push(format!("{}/s", bytes(between.a_second(new.bytes).round() as u128)));
+        if new.errors > 0 {
+            let errors = rate(between.a_second(new.errors));
+            parts.push(format!("{errors} errors/s"));
+        }
+        parts.push(counted(self.now.threads.into(), "thread", "threads"));
+        parts.push(format!("in all {} calls, {}", thousands(total.calls), bytes(total.bytes)));
+        if self.setting.times_inflated {
+            parts.push("times inflated".into());
+        }
+        if self.pause.as_secs() > 1 {
+            parts.push(format!("every {} s", self.pause.as_secs()));
+        }
+        let look = if self.now.lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
+        canvas.line(&format!(" {}", parts.join(" · ")), look);
+    }
+
+    /// The time of all threads since the last look.
+    fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &Between<'_>) {
+        let (Some(now), height) = (&self.now.ledger, canvas.buffer.area.height) else { return };
+        let (mut all, mut old) = (Ledger::default(), Ledger::default());
+        all.add(now);
+        self.before.ledger.iter().for_each(|row| old.add(row));
+        let new = all.since(&old);
+        let mut page = Page::new(style);
+        let mut calls: Vec<CallSum<'_>> =
+            between.calls(SortKey::OnCpu).into_iter().map(|(new, _)| new).collect();
+        calls.sort_by_key(|call| std::cmp::Reverse(call.on_cpu));
+        let mut parts = parts(&page, &calls, &new, Vec::new());
+        for part in &mut parts {
+            part.ns = between.a_second(part.ns.max(0).unsigned_abs()) as i128;
+        }
+        parts.retain(|part: &Part| part.ns > 0);
+        parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+        let room = usize::from((4 + height.saturating_sub(20) / 4).min(11));
+        parts.truncate(room);
+        let whole = between.a_second(new.thread.max(0).unsigned_abs()) as u128;
+        let title = "where the time goes";
+        print_parts(&mut page, title, "ms/s", &parts, "thread time", whole);
+        canvas.y += 1;
+        let text = page.finish();
+        let last = text.lines().count().saturating_sub(1);
+        for (i, line) in text.lines().enumerate() {
+            let look = if i == 0 || i == last { BOLD } else { PLAIN };
+            canvas.line(line, look);
+        }
+        canvas.y += 1;
+    }
+
+    fn table_rows(&self, between: &Between<'_>, page: &Page<'_>) -> Vec<Row> {
+        let mut rows = match self.tab {
+            Tab::Calls => between.call_rows(page),
+            Tab::Files => between.file_rows(page),
+            Tab::Processes => between.process_rows(page),
+        };
+        let wanted = self.filter.to_lowercase();
+        rows.retain(|row| row.cells[0].to_lowercase().contains(&wanted));
+        let column = self.sort().column;
+        let is_text = is_text(self.tab, column);
+        rows.sort_by(|a, b| {
+            let by_name = a.cells[0].cmp(&b.cells[0]);
+            if is_text {
+                a.cells[column].cmp(&b.cells[column]).then(by_name)
+            } else {
+                b.keys[column].total_cmp(&a.keys[column]).then(by_name)
+            }
+        });
+        if self.sort().is_reversed {
+            rows.reverse();
+        }
+        rows
+    }
+
+    fn table(&mut self, canvas: &mut Canvas, page: &Page<'_>, rows: Vec<Row>) {
+        let height = canvas.buffer.area.height;
+        let below = 1 + self.output_lines(height);
+        let room = usize::from(height.saturating_sub(canvas.y + 3 + below));
+        self.skipped = self.skipped.min(rows.len().saturating_sub(room));
+        self.tabs(canvas, page, rows.len(), room);
+        let specs = specs(self.tab);
+        let mark = if self.sort().is_reversed { "▴" } else { "▾" };
+        let mark = if page.unicode() { mark } else { "*" };
+        let heads: Vec<String> = specs
+            .iter()
+            .enumerate()
+            .map(|(i, (head, ..))| match i == self.sort().column {
+                true => format!("{mark}{head}"),
+                false => (*head).to_owned(),
+            })
+            .collect();
+        let layout =
+            specs.iter().zip(&heads).enumerate().map(|(i, ((_, unit, worth, _), head))| {
+                match is_text(self.tab, i) {
+                    true => table::Column::text(head, *worth),
+                    false => table::Column::number(head, unit, *worth),
+                }
+            });
+        let mut table = Table::new(&layout.collect::<Vec<_>>());
+        let is_empty = rows.is_empty();
+        for row in rows.into_iter().skip(self.skipped).take(room) {
+            table.push(table::Row { cells: self.padded(row, page), ..table::Row::default() });
+        }
+        let (heads, lines) = table.lines(page);
+        for head in heads {
+            canvas.line(&head, DIM);
+        }
+        lines.iter().for_each(|line| canvas.line(line, PLAIN));
+        if is_empty {
+            canvas.line(&format!("  {}", self.nothing()), DIM);
+        }
+    }
+
+    /// Cells that keep their column where it is whatever they hold; what the observer cannot tell has
+    /// no column.
+    fn padded(&self, row: Row, page: &Page<'_>) -> Vec<String> {
+        let specs = specs(self.tab);
+        let pad = |(i, cell): (usize, String)| {
+            let (head, _, _, width) = specs[i];
+            let split = ["on-CPU", "blocked", "CPU", "user", "waiting"].contains(&head);
+            if split && self.now.ledger.is_none() {
+                return String::new();
+            }
+            let cell = if is_text(self.tab, i) && i > 0 {
+                elide(&cell, width, page.ellipsis())
+            } else {
+                cell
+            };
+            let space = " ".repeat(width.saturating_sub(columns(&cell)));
+            if is_text(self.tab, i) { cell + &space } else { space + &cell }
+        };
+        row.cells.into_iter().enumerate().map(pad).collect()
+    }
+
+    fn nothing(&self) -> &'static str {
+        match self.tab {
+            _ if !self.filter.is_empty() => "nothing with that name (Esc shows all)",
+            Tab::Files if !self.setting.files => "files of the whole machine take --files",
+            _ => "nothing yet",
+        }
+    }
+
+    /// The tables there are, which is shown, and what of it.
+    fn tabs(&self, canvas: &mut Canvas, page: &Page<'_>, rows: usize, room: usize) {
+        let mut x = 1;
+        for tab in Tab::ALL {
+            let is_shown = tab == self.tab;
+            let name =
+                if is_shown { format!("[{}]", tab.name()) } else { format!(" {} ", tab.name()) };
+            canvas.at(x, &name, if is_shown { BOLD } else { PLAIN });
+            x += columns(&name);
+        }
+        let mut right = String::new();
+        if self.is_typing || !self.filter.is_empty() {
+            let cursor = if self.is_typing { "_" } else { "" };
+            right = format!("/{}{cursor}  ", page.name(&self.filter, 20));
+        }
+        if rows > room {
+            let last = (self.skipped + room).min(rows);
+            right += &format!("{} to {last} of {rows}", self.skipped + 1);
+        }
+        canvas.at(page.width().saturating_sub(columns(&right) + 1).max(x + 1), &right, DIM);
+        canvas.y += 1;
+    }
+
+    /// Lines the output takes, its head included.
+    fn output_lines(&self, height: u16) -> u16 {
+        if height < OUTPUT_FROM || self.output.is_empty() { 0 } else { 1 + height / 8 }
+    }
+
+    fn last_lines(&self, canvas: &mut Canvas, page: &Page<'_>) {
+        let height = canvas.buffer.area.height;
+        let lines = self.output_lines(height);
+        canvas.y = height - 1 - lines;
+        let rule = if page.unicode() { "─" } else { "-" };
+        let title = format!("{0}{0} output ", rule);
+        canvas.line(&format!("{title}{}", rule.repeat(page.width() - columns(&title))), DIM);
+        for line in self.output.lines(usize::from(lines - 1)) {
+            canvas.line(&page.name(&line, page.width()), PLAIN);
+        }
+    }
+
+    fn help(&self, canvas: &mut Canvas) {
+        for (keys, what) in HELP {
+            canvas.at(2, keys, BOLD);
+            canvas.at(18, what, PLAIN);
+            canvas.y += 1;
+        }
+    }
+
+    fn keys(&self, canvas: &mut Canvas, page: &Page<'_>) {
+        if let Some(notice) = &self.notice {
+            let look = canvas.ink(Color::Yellow).add_modifier(Modifier::BOLD);
+            canvas.line(&format!(" {}", page.name(notice, page.width() - 1)), look);
+            return;
+        }
+        let mut line = String::new();
+        for key in KEYS {
+            let key = if self.is_paused && key == "p pause" { "p go on" } else { key };
+            if columns(&line) + columns(key) + 3 <= page.width() {
+                line += &format!("  {key}");
+            }
+        }
+        canvas.line(&line, DIM);
+    }
+}
+
+fn specs(tab: Tab) -> &'static [Column] {
+    match tab {
+        Tab::Calls => &CALLS,
+        Tab::Files => &FILES,
+        Tab::Processes => &PROCESSES,
+    }
+}
+
+fn is_text(tab: Tab, column: usize) -> bool {
+    column == 0 || matches!((tab, column), (Tab::Files, 1) | (Tab::Processes, 9))
+}
+
+/// Hours, minutes and seconds.
+fn clock(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let seconds = seconds % 60;
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes:02}:{seconds:02}")
+    }
+}

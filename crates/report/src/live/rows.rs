@@ -1,0 +1,194 @@
+//! The rows of the tables: what happened between two looks, a second.
+
+use std::collections::HashMap;
+
+use iotomy_record::{Doing, FileUse, Glimpse, LedgerRow, SortKey};
+
+use super::screen::Screen;
+use crate::numbers::{bytes, figure, thousands};
+use crate::page::Page;
+use crate::trace::images::{CallSum, label};
+
+/// A column: its head, its unit, how early it gives way, and the width it keeps.
+pub(super) type Column = (&'static str, &'static str, u8, usize);
+
+pub(super) const CALLS: [Column; 11] = [
+    ("call", "", 11, 16),
+    ("calls", "/s", 10, 9),
+    ("errors", "/s", 6, 6),
+    ("bytes", "/s", 8, 8),
+    ("wall", "ms/s", 9, 6),
+    ("on-CPU", "ms/s", 5, 6),
+    ("blocked", "ms/s", 7, 7),
+    ("mean", "µs", 4, 5),
+    ("inside", "now", 3, 6),
+    ("calls", "in all", 2, 9),
+    ("bytes", "in all", 1, 8),
+];
+
+pub(super) const FILES: [Column; 9] = [
+    ("file", "", 11, 24),
+    ("kind", "", 1, 4),
+    ("reads", "/s", 6, 7),
+    ("read", "/s", 10, 8),
+    ("writes", "/s", 5, 7),
+    ("written", "/s", 9, 8),
+    ("read", "in all", 8, 8),
+    ("written", "in all", 7, 8),
+    ("mapped", "in all", 2, 8),
+];
+
+pub(super) const PROCESSES: [Column; 10] = [
+    ("process", "", 11, 20),
+    ("threads", "", 2, 7),
+    ("calls", "/s", 10, 9),
+    ("errors", "/s", 3, 6),
+    ("bytes", "/s", 8, 8),
+    ("CPU", "%", 9, 5),
+    ("user", "ms/s", 4, 6),
+    ("blocked", "ms/s", 6, 7),
+    ("waiting", "ms/s", 5, 7),
+    ("inside", "now", 7, 12),
+];
+
+/// A row: its cells, and what each is sorted by.
+pub(super) struct Row {
+    pub(super) cells: Vec<String>,
+    pub(super) keys: Vec<f64>,
+}
+
+impl Row {
+    fn new(name: String) -> Self {
+        Self { cells: vec![name], keys: vec![0.0] }
+    }
+
+    /// A cell that is empty where there is nothing to tell.
+    fn cell(&mut self, key: f64, text: impl FnOnce(f64) -> String) {
+        self.cells.push(if key > 0.0 { text(key) } else { String::new() });
+        self.keys.push(key);
+    }
+
+    fn text(&mut self, text: String) {
+        self.cells.push(text);
+        self.keys.push(0.0);
+    }
+}
+
+/// A rate: whole from 100 on.
+pub(super) fn rate(x: f64) -> String {
+    if x >= 99.5 { thousands(x.round() as u128) } else { figure(x) }
+}
+
+fn size(x: f64) -> String {
+    bytes(x.round() as u128)
+}
+
+fn per_cent(x: f64) -> String {
+    format!("{x:.1}")
+}
+
+fn count(x: f64) -> String {
+    thousands(x as u128)
+}
+
+/// What the two glimpses of a screen differ by.
+pub(super) struct Between<'a> {
+    before: &'a Glimpse,
+    now: &'a Glimpse,
+    seconds: f64,
+}
+
+impl<'a> Between<'a> {
+    pub(super) fn of(screen: &'a Screen) -> Self {
+        let (before, now) = (&screen.before, &screen.now);
+        let ns = now.elapsed_ns.saturating_sub(before.elapsed_ns);
+        // Before the first look there is nothing to divide either.
+        Self { before, now, seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 } }
+    }
+
+    /// As a rate.
+    pub(super) fn a_second(&self, n: u128) -> f64 {
+        n as f64 / self.seconds
+    }
+
+    fn ms_a_second(&self, ns: u128) -> f64 {
+        self.a_second(ns) / 1e6
+    }
+
+    fn more(&self, now: u64, before: u64) -> f64 {
+        self.a_second(now.saturating_sub(before).into())
+    }
+
+    /// What came of each call, with what there is in all.
+    pub(super) fn calls(&self, key: SortKey) -> Vec<(CallSum<'a>, CallSum<'a>)> {
+        let before = CallSum::by_name(&self.before.calls, key);
+        let before: HashMap<&str, &CallSum<'_>> =
+            before.iter().map(|sum| (sum.name, sum)).collect();
+        let now = CallSum::by_name(&self.now.calls, key).into_iter();
+        now.map(|sum| (sum.since(before.get(sum.name).copied()), sum)).collect()
+    }
+
+    pub(super) fn call_rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let row = |(new, all): (CallSum<'_>, CallSum<'_>)| {
+            let mut row = Row::new(page.name(new.name, 28));
+            let ms = |ns: Option<u128>| self.ms_a_second(ns.unwrap_or(0));
+            row.cell(self.a_second(new.calls), rate);
+            row.cell(self.a_second(new.errors), rate);
+            row.cell(self.a_second(new.bytes), size);
+            row.cell(ms(Some(new.wall)), rate);
+            row.cell(ms(new.on_cpu), rate);
+            row.cell(ms(new.blocked), rate);
+            row.cell(new.wall as f64 / new.calls.max(1) as f64 / 1e3, figure);
+            row.cell(new.in_flight as f64, count);
+            row.cell(all.calls as f64, count);
+            row.cell(all.bytes as f64, size);
+            row
+        };
+        self.calls(SortKey::Wall).into_iter().map(row).collect()
+    }
+
+    pub(super) fn file_rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let none = FileUse::default();
+        let before: HashMap<_, _> =
+            self.before.files.iter().map(|file| ((&file.path, file.kind), file)).collect();
+        let row = |file: &FileUse| {
+            let old = before.get(&(&file.path, file.kind)).copied().unwrap_or(&none);
+            let mut row = Row::new(page.name(&file.path, page.width()));
+            row.text(file.kind.name().to_owned());
+            row.cell(self.more(file.read_calls, old.read_calls), rate);
+            row.cell(self.more(file.read_bytes, old.read_bytes), size);
+            row.cell(self.more(file.write_calls, old.write_calls), rate);
+            row.cell(self.more(file.write_bytes, old.write_bytes), size);
+            row.cell(file.read_bytes as f64, size);
+            row.cell(file.write_bytes as f64, size);
+            row.cell(file.mapped_bytes as f64, size);
+            row
+        };
+        self.now.files.iter().map(row).collect()
+    }
+
+    pub(super) fn process_rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let none = Doing::default();
+        let nothing = LedgerRow::default();
+        let before: HashMap<_, _> =
+            self.before.processes.iter().map(|one| ((one.pid, &one.exec), one)).collect();
+        let row = |one: &Doing| {
+            let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
+            let mut row = Row::new(label(page, &one.exec, one.pid));
+            let now = one.ledger.as_ref().unwrap_or(&nothing);
+            let then = old.ledger.as_ref().unwrap_or(&nothing);
+            let ms = |part: fn(&LedgerRow) -> u64| self.more(part(now), part(then)) / 1e6;
+            row.cell(one.threads.into(), count);
+            row.cell(self.more(one.calls, old.calls), rate);
+            row.cell(self.more(one.errors, old.errors), rate);
+            row.cell(self.more(one.bytes, old.bytes), size);
+            row.cell(ms(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns)) / 10.0, per_cent);
+            row.cell(ms(|row| row.user_ns), rate);
+            row.cell(ms(|row| row.blocked_ns), rate);
+            row.cell(ms(|row| row.runnable_ns), rate);
+            row.text(one.inside.as_ref().map_or_else(String::new, |call| page.name(call, 16)));
+            row
+        };
+        self.now.processes.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! Screens of fixed looks, and what keys make of them.
+
+use std::time::Duration;
+
+use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, LedgerRow};
+use proptest::prelude::*;
+
+use super::{Event, Key, Screen, Setting, Want};
+
+fn call(syscall: &str, calls: u64, wall_ns: u64, bytes: u64) -> Call {
+    let blocked_ns = wall_ns / 4;
+    Call {
+        syscall: syscall.into(),
+        calls,
+        wall_ns,
+        bytes,
+        on_cpu_ns: Some(wall_ns - blocked_ns),
+        blocked_ns: Some(blocked_ns),
+        runnable_ns: Some(0),
+        ..Call::default()
+    }
+}
+
+fn file(path: &str, read_bytes: u64, write_bytes: u64) -> FileUse {
+    FileUse {
+        kind: FileKind::File,
+        path: path.into(),
+        read_calls: read_bytes / 4096,
+        read_bytes,
+        write_calls: write_bytes / 4096,
+        write_bytes,
+        ..FileUse::default()
+    }
+}
+
+/// `n` seconds of a copy.
+fn look(n: u64) -> Glimpse {
+    let second = 1_000_000_000;
+    let ledger = LedgerRow {
+        thread_ns: n * second,
+        user_ns: n * 150_000_000,
+        calls_on_cpu_ns: n * 600_000_000,
+        blocked_ns: n * 200_000_000,
+        runnable_ns: n * 40_000_000,
+        ..LedgerRow::default()
+    };
+    let mut openat = call("openat", 4 * n, 300_000 * n, 0);
+    openat.errors = n;
+    let futex = Call { in_flight: 2, ..call("futex", 0, n * second, 0) };
+    Glimpse {
+        elapsed_ns: n * second,
+        calls: vec![
+            call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n),
+            call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n),
+            openat,
+            futex,
+        ],
+        files: vec![
+            file("/srv/data/source.img", 65_536_000 * n, 0),
+            file("/srv/data/copy.img", 0, 65_536_000 * n),
+        ],
+        processes: vec![Doing {
+            pid: 27050,
+            exec: "dd".into(),
+            threads: 3,
+            calls: 2004 * n,
+            errors: n,
+            bytes: 131_072_000 * n,
+            calls_ns: 790_300_000 * n,
+            ledger: Some(ledger.clone()),
+            inside: Some("futex".into()),
+        }],
+        ledger: Some(ledger),
+        threads: 3,
+        lost: 0,
+    }
+}
+
+fn setting() -> Setting {
+    Setting {
+        subject: "dd if=source.img of=copy.img bs=64k".into(),
+        pid: Some(27050),
+        observer: "bpf".into(),
+        cost_ns_per_call: 105.0,
+        files: true,
+        is_command: true,
+        unicode: true,
+        ..Setting::default()
+    }
+}
+
+/// After two looks, a second apart.
+fn screen(setting: Setting) -> Screen {
+    let mut screen = Screen::new(setting);
+    screen.on(Event::Look(look(4), Duration::from_secs(1)));
+    screen.on(Event::Look(look(5), Duration::from_secs(1)));
+    screen
+}
+
+fn text(screen: &mut Screen, width: u16, height: u16) -> String {
+    let buffer = screen.draw(width, height);
+    let rows = buffer.content().chunks(usize::from(width));
+    let lines = rows.map(|row| {
+        let line: String = row.iter().map(|cell| cell.symbol()).collect();
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn press(screen: &mut Screen, keys: &str) {
+    keys.chars().for_each(|key| drop(screen.on(Event::Key(Key::Char(key)))));
+}
+
+#[test]
+fn the_calls_of_the_last_second() {
+    let mut screen = screen(setting());
+    screen.on(Event::Output(b"\x1b[32mcopying\x1b[0m\n10 %\r20 %"));
+    insta::assert_snapshot!(text(&mut screen, 100, 30));
+}
+
+#[test]
+fn the_files_and_the_processes() {
+    let mut screen = screen(setting());
+    press(&mut screen, "2");
+    let files = text(&mut screen, 80, 24);
+    press(&mut screen, "3");
+    insta::assert_snapshot!(files + "\n=====\n" + &text(&mut screen, 80, 24));
+}
+
+#[test]
+fn the_smallest_screen_there_is_room_on_in_ascii() {
+    let mut small = screen(Setting { unicode: false, ..setting() });
+    let shown = text(&mut small, 40, 10);
+    assert!(shown.is_ascii());
+    insta::assert_snapshot!(shown);
+    assert!(text(&mut small, 39, 10).starts_with("too small"));
+    assert_eq!(small.draw(0, 0).content().len(), 0);
+}
+
+#[test]
+fn help_and_no_figures_yet() {
+    let mut screen = Screen::new(setting());
+    let none = text(&mut screen, 80, 12);
+    press(&mut screen, "?");
+    insta::assert_snapshot!(none + "\n=====\n" + &text(&mut screen, 80, 16));
+}
+
+#[test]
+fn an_observer_that_cannot_split_time_has_no_columns_for_it() {
+    let plain = |n| {
+        let mut glimpse = look(n);
+        glimpse.ledger = None;
+        glimpse.processes[0].ledger = None;
+        for call in &mut glimpse.calls {
+            (call.on_cpu_ns, call.blocked_ns, call.runnable_ns) = (None, None, None);
+        }
+        glimpse
+    };
+    let mut screen = Screen::new(Setting { times_inflated: true, ..setting() });
+    screen.on(Event::Look(plain(1), Duration::from_secs(3)));
+    let shown = text(&mut screen, 100, 20);
+    assert!(!shown.contains("blocked") && !shown.contains("where the time goes"), "{shown}");
+    assert!(shown.contains("times inflated") && shown.contains("every 3 s"), "{shown}");
+}
+
+/// The names in the first column, from top to bottom.
+fn order(screen: &mut Screen) -> Vec<String> {
+    let text = text(screen, 120, 20);
+    let names = text.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let calls = ["read", "write", "openat", "futex"];
+    // The table is below the ledger.
+    let below = text.lines().position(|line| line.contains("[calls]")).unwrap();
+    let above = text.lines().take(below).filter(|line| line.starts_with("  ")).count();
+    names.skip(above).filter(|name| calls.contains(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn rows_are_sorted_by_the_column_chosen() {
+    let mut screen = screen(setting());
+    assert_eq!(order(&mut screen), ["futex", "read", "write", "openat"]);
+    press(&mut screen, "r");
+    assert_eq!(order(&mut screen), ["openat", "write", "read", "futex"]);
+    press(&mut screen, "SS");
+    assert_eq!(order(&mut screen)[0], "openat", "the only one with errors");
+    press(&mut screen, "SS");
+    assert_eq!(order(&mut screen), ["futex", "openat", "read", "write"], "by name");
+    screen.on(Event::Key(Key::Left));
+    screen.on(Event::Key(Key::Right));
+    assert_eq!(order(&mut screen), ["futex", "openat", "read", "write"]);
+}
+
+#[test]
+fn a_filter_keeps_what_holds_its_text_until_it_is_taken_off() {
+    let mut screen = screen(setting());
+    press(&mut screen, "/EA");
+    assert_eq!(order(&mut screen), ["read"]);
+    assert!(matches!(screen.on(Event::Key(Key::Char('q'))), Want::Redraw), "a letter of it");
+    screen.on(Event::Key(Key::Backspace));
+    screen.on(Event::Key(Key::Enter));
+    assert_eq!(order(&mut screen), ["read"]);
+    assert!(matches!(screen.on(Event::Key(Key::Char('q'))), Want::Leave));
+    screen.on(Event::Key(Key::Escape));
+    assert_eq!(order(&mut screen).len(), 4);
+    press(&mut screen, "/none");
+    assert!(text(&mut screen, 80, 24).contains("nothing with that name"));
+}
+
+#[test]
+fn the_figures_stand_still_while_it_is_paused() {
+    let mut screen = screen(setting());
+    press(&mut screen, "p");
+    assert!(screen.is_paused());
+    assert!(text(&mut screen, 80, 24).contains("PAUSED"));
+    press(&mut screen, " ");
+    assert!(!screen.is_paused());
+}
+
+#[test]
+fn scrolling_ends_at_the_ends() {
+    let many = |n: u64| Glimpse {
+        calls: (0..50).map(|i| call(&format!("call_{i:02}"), n, n * (100 - i), 0)).collect(),
+        ..look(n)
+    };
+    let mut screen = Screen::new(setting());
+    screen.on(Event::Look(many(1), Duration::from_secs(1)));
+    assert!(text(&mut screen, 80, 24).contains("1 to "));
+    screen.on(Event::Key(Key::End));
+    screen.on(Event::Key(Key::PageDown));
+    assert!(text(&mut screen, 80, 24).contains("to 50 of 50"));
+    screen.on(Event::Key(Key::Up));
+    assert!(text(&mut screen, 80, 24).contains("to 49 of 50"));
+    screen.on(Event::Key(Key::Home));
+    assert!(text(&mut screen, 80, 24).contains("  call_00"));
+}
+
+#[test]
+fn counts_that_seem_to_fall_are_no_rates() {
+    let mut screen = Screen::new(setting());
+    screen.on(Event::Look(look(5), Duration::from_secs(1)));
+    screen
+        .on(Event::Look(Glimpse { elapsed_ns: 6_000_000_000, ..look(4) }, Duration::from_secs(1)));
+    assert!(text(&mut screen, 100, 30).contains(" 0 calls/s"));
+}
+
+proptest! {
+    /// Whatever names there are, cells hold glyphs, and every size is drawn.
+    #[test]
+    fn hostile_names_are_inert_at_any_size(
+        name in any::<String>(),
+        output in proptest::collection::vec(any::<u8>(), 0..300),
+        keys in "[123srp/?]{0,6}",
+        (width, height) in (0u16..160, 0u16..60),
+        unicode: bool,
+    ) {
+        let hostile = format!("\x1b[31m{name}\x1b]0;t\x07\u{202e}");
+        let mut glimpse = look(2);
+        glimpse.calls[0].syscall.clone_from(&hostile);
+        glimpse.files[0].path.clone_from(&hostile);
+        glimpse.processes[0].exec.clone_from(&hostile);
+        let mut screen = Screen::new(Setting { subject: hostile.clone(), unicode, ..setting() });
+        screen.on(Event::Look(glimpse, Duration::from_secs(1)));
+        screen.on(Event::Output(&output));
+        press(&mut screen, &keys);
+        screen.on(Event::Notice(&hostile));
+        let buffer = screen.draw(width, height);
+        for cell in buffer.content() {
+            prop_assert!(!cell.symbol().chars().any(char::is_control), "{:?}", cell.symbol());
+            prop_assert!(!cell.symbol().contains('\u{202e}'));
+            prop_assert!(unicode || cell.symbol().is_ascii(), "{:?}", cell.symbol());
+        }
+    }
+}
