@@ -28,6 +28,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
         "-p, --pid",
         "-a, --all",
         "-d, --duration",
+        "--live",
         "--wait",
         "--user",
         "--observer",

@@ -73,8 +73,10 @@ impl Session {
         until("the line has ended", || attributes("after").ends_with('\n').then_some(()));
         assert_eq!(attributes("before"), attributes("after"));
         assert!(!attributes("before").is_empty());
+        // What was written may still be on its way.
+        self.until_shown("status ");
         let seen = self.seen();
-        assert!(seen.contains(&format!("status {status}\r")), "{seen}");
+        assert!(seen.contains(&format!("status {status}")), "{seen}");
         assert!(seen.rfind(LEFT) > seen.rfind(ENTERED), "{seen}");
         assert!(seen.rfind("\x1b[?25h") > seen.rfind("\x1b[?25l"), "the cursor is back: {seen}");
         self.press("\n");
@@ -107,10 +109,11 @@ fn a_command_that_ends_ends_the_view_and_its_output_and_report_follow() {
         return;
     }
     each_observer(|observer| {
-        let command =
-            r#"perl -e '$| = 1; print "-t STDOUT\n" if -t STDOUT; print "a line\n"; exit 7'"#;
+        let command = r#"perl -e '$| = 1; print "-t STDOUT\n" if -t STDOUT; print "a line\n"; 1 until -e "go"; exit 7'"#;
         let session =
             Session::of(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
+        session.until_shown("[calls]");
+        fs::write(session.file("go"), "").unwrap();
         let seen = session.end(7);
         let after = seen.rsplit_once(LEFT).unwrap().1;
         assert!(after.contains("-t STDOUT\r\na line\r\n"), "{observer}: {after}");
@@ -185,12 +188,12 @@ fn the_terminal_is_restored_when_iotomy_is_killed() {
         );
         let session = Session::of(&line);
         session.until_shown("[calls]");
-        let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
-        send(pid, Signal::SIGKILL);
-        session.until_shown(LEFT);
         let command = until("the command is there", || {
             fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
         });
+        let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
+        send(pid, Signal::SIGKILL);
+        session.until_shown(LEFT);
         assert!(!matches!(state(command), None | Some('Z')), "it goes on");
         send(command, Signal::SIGKILL);
         fs::write(session.file("go"), "").unwrap();
@@ -231,7 +234,11 @@ fn a_shell_stops_and_continues_the_view_with_its_command() {
         session.press(&format!(
             "stty -g > first; {IOTOMY} trace --live --observer {observer} {BUSY}\n"
         ));
-        session.until_shown("getppid ");
+        // What was typed is shown, too: in the view it comes behind its beginning.
+        until("the command is watched", || {
+            let seen = session.seen();
+            seen.split_once(ENTERED).is_some_and(|(_, view)| view.contains("getppid")).then_some(())
+        });
         session.press("\x1a");
         session.until_shown("Stopped");
         session.press("stty -g > stopped\n");

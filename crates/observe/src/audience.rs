@@ -4,7 +4,6 @@
 //! The one invariant: a watch with an audience counts what it would count without. The audience is
 //! called from the watch's own loop, on its thread, and never between two counts.
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
@@ -41,10 +40,7 @@ pub type Onlooker<'a> = Option<&'a mut (dyn Audience + 'static)>;
 /// Somebody who looks on.
 pub trait Audience {
     /// The watch is about to begin: nothing runs yet that is watched by request.
-    ///
-    /// # Errors
-    /// What keeps it from looking on, upon which the watch does not begin.
-    fn begin(&mut self, outset: &Outset) -> io::Result<()>;
+    fn begin(&mut self, outset: &Outset);
 
     /// Descriptors that are readable when it wants to be called.
     fn wakers(&self) -> Vec<BorrowedFd<'_>>;

@@ -171,11 +171,7 @@ impl Watch<'_> {
             vigil::reap(pid);
             return Err(unsupported(reason));
         }
-        if let Err(error) = self.show(&mut audience, Some(pid)) {
-            drop(held);
-            vigil::reap(pid);
-            return Err(error);
-        }
+        self.show(&mut audience, Some(pid));
         self.startup_ns = nanos(self.startup.elapsed());
         let released = Instant::now();
         if let Err(error) = held.release() {
@@ -203,7 +199,7 @@ impl Watch<'_> {
     ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
-        self.show(&mut audience, pid)?;
+        self.show(&mut audience, pid);
         let mut vigil = Vigil::begin(subject, &interrupts, self.request, audience)?;
         let whom = pid.map_or(Adoption::Machine, Adoption::Process);
         self.session.adopt(whom).map_err(unsupported)?;
@@ -217,15 +213,15 @@ impl Watch<'_> {
     }
 
     /// Tells the audience that the watch begins.
-    fn show(&self, audience: &mut Onlooker<'_>, pid: Option<u32>) -> Result<(), ObserveError> {
-        let Some(audience) = audience else { return Ok(()) };
-        let outset = Outset {
-            observer: DECLARATION.name,
-            times_inflated: DECLARATION.times_inflated,
-            cost_ns_per_call: self.cost_ns_per_call,
-            pid,
-        };
-        audience.begin(&outset).map_err(ObserveError::system("begin the live view"))
+    fn show(&self, audience: &mut Onlooker<'_>, pid: Option<u32>) {
+        if let Some(audience) = audience {
+            audience.begin(&Outset {
+                observer: DECLARATION.name,
+                times_inflated: DECLARATION.times_inflated,
+                cost_ns_per_call: self.cost_ns_per_call,
+                pid,
+            });
+        }
     }
 
     /// Programs that ran before the watch: their exec was not seen, /proc knows them.

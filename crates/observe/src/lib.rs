@@ -82,7 +82,7 @@ pub trait Observer: Sync {
     /// The same, before an audience.
     ///
     /// # Errors
-    /// As [`Observer::watch`], and what keeps the audience from looking on.
+    /// As [`Observer::watch`].
     fn watch_before(
         &self,
         request: &Request,

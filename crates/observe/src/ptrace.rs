@@ -140,7 +140,7 @@ fn watch_command(
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost_ns_per_call = cost(&wake)?;
-    show(&mut audience, cost_ns_per_call, command.pid)?;
+    show(&mut audience, cost_ns_per_call, command.pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
@@ -203,7 +203,7 @@ fn watch_process(
     let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost_ns_per_call = cost(&wake)?;
-    show(&mut audience, cost_ns_per_call, pid)?;
+    show(&mut audience, cost_ns_per_call, pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
@@ -225,15 +225,15 @@ fn watch_process(
 }
 
 /// Tells the audience that the watch begins.
-fn show(audience: &mut Onlooker<'_>, cost_ns_per_call: f64, pid: u32) -> Result<(), ObserveError> {
-    let Some(audience) = audience else { return Ok(()) };
-    let outset = Outset {
-        observer: DECLARATION.name,
-        times_inflated: DECLARATION.times_inflated,
-        cost_ns_per_call,
-        pid: Some(pid),
-    };
-    audience.begin(&outset).map_err(ObserveError::system("begin the live view"))
+fn show(audience: &mut Onlooker<'_>, cost_ns_per_call: f64, pid: u32) {
+    if let Some(audience) = audience {
+        audience.begin(&Outset {
+            observer: DECLARATION.name,
+            times_inflated: DECLARATION.times_inflated,
+            cost_ns_per_call,
+            pid: Some(pid),
+        });
+    }
 }
 
 /// What watching costs.

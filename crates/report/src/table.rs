@@ -27,17 +27,25 @@ pub(crate) struct Column<'a> {
     left: bool,
     /// The lowest gives way first; the first column never does.
     worth: u8,
+    /// The width it keeps, and is shown with, whatever it holds.
+    kept: usize,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(head: &'a str, worth: u8) -> Self {
-        Self { head, unit: "", left: true, worth }
+        Self { head, unit: "", left: true, worth, kept: 0 }
     }
 
     /// A column of numbers in one unit, which stands under the head.
     pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
-        Self { head, unit, left: false, worth }
+        Self { head, unit, left: false, worth, kept: 0 }
+    }
+
+    /// The same, shown this wide also where its rows have little or nothing, so that a table drawn
+    /// again and again stays where it is.
+    pub(crate) const fn at_least(self, kept: usize) -> Self {
+        Self { kept, ..self }
     }
 }
 
@@ -151,9 +159,9 @@ impl<'a> Table<'a> {
 
     /// What each column would take, and which have anything to show.
     fn natural(&self) -> (Vec<usize>, Vec<bool>) {
-        let heads = self.columns.iter().map(|c| columns(c.head).max(columns(c.unit)));
+        let heads = self.columns.iter().map(|c| columns(c.head).max(columns(c.unit)).max(c.kept));
         let mut widths: Vec<usize> = heads.collect();
-        let mut shown = vec![false; widths.len()];
+        let mut shown: Vec<bool> = self.columns.iter().map(|c| c.kept > 0).collect();
         shown[0] = true;
         for row in &self.rows {
             for (i, cell) in row.cells.iter().enumerate() {

@@ -168,7 +168,7 @@ struct file_name {
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };
 
-/* What a look at the running counts reads: of the rows of calls, waits and errors, and of hot rows. */
+/* What a look at the running counts reads: of rows of calls, waits and errors, and of hot rows. */
 struct live_call {
 	__u32 image;
 	__u32 call;

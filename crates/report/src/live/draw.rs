@@ -10,7 +10,7 @@ use super::rows::{Between, CALLS, Column, FILES, PROCESSES, Row, rate};
 use super::screen::{Screen, Setting, Tab};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration, thousands};
-use crate::page::{Page, ascii, columns, elide};
+use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
 use crate::trace::images::{CallSum, Ledger};
 use crate::trace::ledger::{Part, parts, print_parts};
@@ -23,7 +23,7 @@ const LEDGER_FROM: u16 = 16;
 const OUTPUT_FROM: u16 = 20;
 
 const HELP: [(&str, &str); 11] = [
-    ("q", "leave the view; a command goes on and is watched, else the watch ends"),
+    ("q", "leave the view; a command goes on, else the watch ends"),
     ("Ctrl-C", "interrupt the command, or end the watch"),
     ("p, space", "pause: the figures stand still, the counting goes on"),
     ("1 2 3, Tab", "calls, files, processes"),
@@ -35,6 +35,9 @@ const HELP: [(&str, &str); 11] = [
     ("Ctrl-Z", "stop, with the command, until `fg`"),
     ("?, Esc", "leave this help"),
 ];
+
+/// Columns of time split into on the CPU and off it.
+const SPLIT: [&str; 5] = ["on-CPU", "blocked", "CPU", "user", "waiting"];
 
 const KEYS: [&str; 7] =
     ["q quit", "p pause", "? help", "s sort", "Tab table", "/ filter", "r turn round"];
@@ -135,6 +138,12 @@ impl Screen {
         let total = CallSum::total("", &self.now.calls);
         let new = total.since(Some(&CallSum::total("", &self.before.calls)));
         let mut parts = Vec::new();
+        if self.setting.times_inflated {
+            parts.push("times inflated".into());
+        }
+        if self.pause.as_secs() > 1 {
+            parts.push(format!("every {} s", self.pause.as_secs()));
+        }
         if self.now.lost > 0 {
             parts.push(format!("{} could not be counted", thousands(self.now.lost.into())));
         }
@@ -146,14 +155,14 @@ impl Screen {
         }
         parts.push(counted(self.now.threads.into(), "thread", "threads"));
         parts.push(format!("in all {} calls, {}", thousands(total.calls), bytes(total.bytes)));
-        if self.setting.times_inflated {
-            parts.push("times inflated".into());
-        }
-        if self.pause.as_secs() > 1 {
-            parts.push(format!("every {} s", self.pause.as_secs()));
-        }
         let look = if self.now.lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
-        canvas.line(&format!(" {}", parts.join(" · ")), look);
+        let mut line = format!(" {}", parts[0]);
+        for part in &parts[1..] {
+            if columns(&line) + columns(part) + 3 <= canvas.buffer.area.width.into() {
+                line += &format!(" · {part}");
+            }
+        }
+        canvas.line(&line, look);
     }
 
     /// The time of all threads since the last look.
@@ -229,17 +238,20 @@ impl Screen {
                 false => (*head).to_owned(),
             })
             .collect();
-        let layout =
-            specs.iter().zip(&heads).enumerate().map(|(i, ((_, unit, worth, _), head))| {
-                match is_text(self.tab, i) {
-                    true => table::Column::text(head, *worth),
-                    false => table::Column::number(head, unit, *worth),
-                }
-            });
+        let layout = specs.iter().zip(&heads).enumerate().map(|(i, (spec, head))| {
+            let (name, unit, worth, width) = *spec;
+            let column = match is_text(self.tab, i) {
+                true => table::Column::text(head, worth),
+                false => table::Column::number(head, unit, worth),
+            };
+            // What the observer cannot tell has no column.
+            let is_split = SPLIT.contains(&name) && self.now.ledger.is_none();
+            if is_split { column } else { column.at_least(width) }
+        });
         let mut table = Table::new(&layout.collect::<Vec<_>>());
         let is_empty = rows.is_empty();
         for row in rows.into_iter().skip(self.skipped).take(room) {
-            table.push(table::Row { cells: self.padded(row, page), ..table::Row::default() });
+            table.push(table::Row { cells: row.cells, ..table::Row::default() });
         }
         let (heads, lines) = table.lines(page);
         for head in heads {
@@ -249,27 +261,6 @@ impl Screen {
         if is_empty {
             canvas.line(&format!("  {}", self.nothing()), DIM);
         }
-    }
-
-    /// Cells that keep their column where it is whatever they hold; what the observer cannot tell has
-    /// no column.
-    fn padded(&self, row: Row, page: &Page<'_>) -> Vec<String> {
-        let specs = specs(self.tab);
-        let pad = |(i, cell): (usize, String)| {
-            let (head, _, _, width) = specs[i];
-            let split = ["on-CPU", "blocked", "CPU", "user", "waiting"].contains(&head);
-            if split && self.now.ledger.is_none() {
-                return String::new();
-            }
-            let cell = if is_text(self.tab, i) && i > 0 {
-                elide(&cell, width, page.ellipsis())
-            } else {
-                cell
-            };
-            let space = " ".repeat(width.saturating_sub(columns(&cell)));
-            if is_text(self.tab, i) { cell + &space } else { space + &cell }
-        };
-        row.cells.into_iter().enumerate().map(pad).collect()
     }
 
     fn nothing(&self) -> &'static str {
@@ -320,8 +311,10 @@ impl Screen {
         }
     }
 
-    fn help(&self, canvas: &mut Canvas) {
-        for (keys, what) in HELP {
+    fn help(&mut self, canvas: &mut Canvas) {
+        let room = usize::from(canvas.buffer.area.height - 2);
+        self.skipped = self.skipped.min(HELP.len().saturating_sub(room));
+        for (keys, what) in HELP.iter().skip(self.skipped).take(room) {
             canvas.at(2, keys, BOLD);
             canvas.at(18, what, PLAIN);
             canvas.y += 1;

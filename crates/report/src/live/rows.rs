@@ -1,6 +1,6 @@
 //! The rows of the tables: what happened between two looks, a second.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Doing, FileUse, Glimpse, LedgerRow, SortKey};
 
@@ -20,8 +20,8 @@ pub(super) const CALLS: [Column; 11] = [
     ("wall", "ms/s", 9, 6),
     ("on-CPU", "ms/s", 5, 6),
     ("blocked", "ms/s", 7, 7),
-    ("mean", "µs", 4, 5),
-    ("inside", "now", 3, 6),
+    ("inside", "now", 4, 6),
+    ("mean", "µs", 3, 6),
     ("calls", "in all", 2, 9),
     ("bytes", "in all", 1, 8),
 ];
@@ -138,8 +138,8 @@ impl<'a> Between<'a> {
             row.cell(ms(Some(new.wall)), rate);
             row.cell(ms(new.on_cpu), rate);
             row.cell(ms(new.blocked), rate);
-            row.cell(new.wall as f64 / new.calls.max(1) as f64 / 1e3, figure);
             row.cell(new.in_flight as f64, count);
+            row.cell(all.mean_us(), figure);
             row.cell(all.calls as f64, count);
             row.cell(all.bytes as f64, size);
             row
@@ -149,7 +149,7 @@ impl<'a> Between<'a> {
 
     pub(super) fn file_rows(&self, page: &Page<'_>) -> Vec<Row> {
         let none = FileUse::default();
-        let before: HashMap<_, _> =
+        let before: BTreeMap<_, _> =
             self.before.files.iter().map(|file| ((&file.path, file.kind), file)).collect();
         let row = |file: &FileUse| {
             let old = before.get(&(&file.path, file.kind)).copied().unwrap_or(&none);

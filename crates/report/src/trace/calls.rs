@@ -115,7 +115,7 @@ fn cells(name: String, sum: &CallSum<'_>, whole: u128, decimals: usize) -> Vec<S
         known(sum.on_cpu),
         known(sum.blocked),
         known(sum.runnable),
-        figure(mean_us(sum)),
+        figure(sum.mean_us()),
         figure(sum.max as f64 / 1e3),
     ]
 }
@@ -138,12 +138,4 @@ fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
 
 fn ms(ns: u128) -> f64 {
     ns as f64 / 1e6
-}
-
-/// Of all calls that were entered, since their time is in `wall`.
-fn mean_us(sum: &CallSum<'_>) -> f64 {
-    match sum.calls + sum.in_flight {
-        0 => 0.0,
-        entered => sum.wall as f64 / entered as f64 / 1e3,
-    }
 }

@@ -161,6 +161,14 @@ impl<'r> CallSum<'r> {
         self.in_flight += u128::from(call.in_flight);
     }
 
+    /// Of all calls that were entered, since their time is in `wall`.
+    pub(crate) fn mean_us(&self) -> f64 {
+        match self.calls + self.in_flight {
+            0 => 0.0,
+            entered => self.wall as f64 / entered as f64 / 1e3,
+        }
+    }
+
     /// The sum over every call of `calls`, under one name.
     pub(crate) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
         let mut total = Self { name, ..Self::default() };

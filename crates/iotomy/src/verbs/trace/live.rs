@@ -44,6 +44,7 @@ pub(super) struct LiveView {
     capture: Option<Capture>,
     signals: Option<Signals>,
     is_command: bool,
+    has_begun: bool,
     is_up: bool,
     /// When the next look is due.
     next: Instant,
@@ -80,6 +81,7 @@ impl LiveView {
             capture: None,
             signals: None,
             is_command,
+            has_begun: false,
             is_up: false,
             next: Instant::now(),
             redraw: None,
@@ -98,11 +100,19 @@ impl LiveView {
         Ok(streams)
     }
 
-    fn take_screen(&mut self) -> io::Result<()> {
-        self.terminal.take()?;
+    /// Not before the command runs: one that is still held cannot be stopped from the terminal.
+    fn take_screen(&mut self) {
+        self.has_begun = true;
+        self.next = Instant::now() + FIRST;
+        let taken = Signals::hold().and_then(|signals| {
+            self.signals = Some(signals);
+            self.terminal.take()
+        });
         self.is_up = true;
-        self.draw();
-        Ok(())
+        match taken {
+            Ok(()) => self.draw(),
+            Err(error) => self.leave(Some(&format!("cannot show the live view: {error}"))),
+        }
     }
 
     fn draw(&mut self) {
@@ -204,15 +214,13 @@ impl LiveView {
 }
 
 impl Audience for LiveView {
-    fn begin(&mut self, outset: &Outset) -> io::Result<()> {
+    fn begin(&mut self, outset: &Outset) {
         let setting = self.screen.setting_mut();
         setting.pid = outset.pid;
         setting.observer = outset.observer.to_owned();
         setting.cost_ns_per_call = outset.cost_ns_per_call;
         setting.times_inflated = outset.times_inflated;
-        self.signals = Some(Signals::hold()?);
-        self.next = Instant::now() + FIRST;
-        self.take_screen()
+        self.next = Instant::now();
     }
 
     fn wakers(&self) -> Vec<BorrowedFd<'_>> {
@@ -225,11 +233,15 @@ impl Audience for LiveView {
     }
 
     fn due(&self) -> Option<Instant> {
-        let next = Some(self.next).filter(|_| self.is_up && !self.screen.is_paused());
+        let is_awaited = !self.has_begun || self.is_up && !self.screen.is_paused();
+        let next = Some(self.next).filter(|_| is_awaited);
         [next, self.redraw].into_iter().flatten().min()
     }
 
     fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish {
+        if !self.has_begun && look.is_some() {
+            self.take_screen();
+        }
         self.take_output();
         if !self.is_up {
             return Wish::GoOn;
