@@ -91,13 +91,16 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("shown: {:?}", self.seen());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Calls without end, and no handler of a signal.
-const BUSY: &str = r#"perl -e 'getppid while 1'"#;
+/// Calls without end, and no handler of a signal. The call's name is in the table only, not in the title.
+const BUSY: &str = r#"perl -e 'eval lc q(GETPPID WHILE 1)'"#;
 
 fn tools() -> bool {
     has("script") && has("perl") && has("stty")
@@ -118,7 +121,6 @@ fn a_command_that_ends_ends_the_view_and_its_output_and_report_follow() {
         let after = seen.rsplit_once(LEFT).unwrap().1;
         assert!(after.contains("-t STDOUT\r\na line\r\n"), "{observer}: {after}");
         assert!(after.contains("exit 7"), "{after}");
-        assert!(after.contains("write"), "{after}");
     });
 }
 

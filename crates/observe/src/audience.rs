@@ -39,7 +39,8 @@ pub type Onlooker<'a> = Option<&'a mut (dyn Audience + 'static)>;
 
 /// Somebody who looks on.
 pub trait Audience {
-    /// The watch is about to begin: nothing runs yet that is watched by request.
+    /// The watch begins. Nothing waits for a command to execute from here on, which one that is
+    /// stopped from the terminal would not; and no thread of the watch has been made yet.
     fn begin(&mut self, outset: &Outset);
 
     /// Descriptors that are readable when it wants to be called.

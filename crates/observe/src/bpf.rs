@@ -171,13 +171,13 @@ impl Watch<'_> {
             vigil::reap(pid);
             return Err(unsupported(reason));
         }
-        self.show(&mut audience, Some(pid));
         self.startup_ns = nanos(self.startup.elapsed());
         let released = Instant::now();
         if let Err(error) = held.release() {
             vigil::reap(pid);
             return Err(error.into());
         }
+        self.show(&mut audience, Some(pid));
         let mut vigil = Vigil::begin(Subject::Child(pid), &interrupts, self.request, audience)?;
         let mut exit = vigil.keep(&self.session, &mut self.books)?;
         if exit.is_some() {

@@ -44,7 +44,6 @@ pub(super) struct LiveView {
     capture: Option<Capture>,
     signals: Option<Signals>,
     is_command: bool,
-    has_begun: bool,
     is_up: bool,
     /// When the next look is due.
     next: Instant,
@@ -81,7 +80,6 @@ impl LiveView {
             capture: None,
             signals: None,
             is_command,
-            has_begun: false,
             is_up: false,
             next: Instant::now(),
             redraw: None,
@@ -100,9 +98,7 @@ impl LiveView {
         Ok(streams)
     }
 
-    /// Not before the command runs: one that is still held cannot be stopped from the terminal.
     fn take_screen(&mut self) {
-        self.has_begun = true;
         self.next = Instant::now() + FIRST;
         let taken = Signals::hold().and_then(|signals| {
             self.signals = Some(signals);
@@ -220,7 +216,7 @@ impl Audience for LiveView {
         setting.observer = outset.observer.to_owned();
         setting.cost_ns_per_call = outset.cost_ns_per_call;
         setting.times_inflated = outset.times_inflated;
-        self.next = Instant::now();
+        self.take_screen();
     }
 
     fn wakers(&self) -> Vec<BorrowedFd<'_>> {
@@ -233,15 +229,11 @@ impl Audience for LiveView {
     }
 
     fn due(&self) -> Option<Instant> {
-        let is_awaited = !self.has_begun || self.is_up && !self.screen.is_paused();
-        let next = Some(self.next).filter(|_| is_awaited);
+        let next = Some(self.next).filter(|_| self.is_up && !self.screen.is_paused());
         [next, self.redraw].into_iter().flatten().min()
     }
 
     fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish {
-        if !self.has_begun && look.is_some() {
-            self.take_screen();
-        }
         self.take_output();
         if !self.is_up {
             return Wish::GoOn;
