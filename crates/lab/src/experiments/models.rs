@@ -17,7 +17,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::bounds::SoftLimit;
 use super::claims::{digits, time};
 use super::gate::queued_ns;
-use super::wait::{BATCH, OF_A_PAIR, SPARE_DESCRIPTORS, count, open, refused};
+use super::wait::BATCH;
+use super::wait_rounds::{count, of_pairs, open, refused};
 use super::wait_threads::{probe, thread_ns};
 use super::{
     Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
@@ -155,12 +156,7 @@ impl Experiment for Models {
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let pairs = case.number("descriptors");
-        Needs {
-            descriptors: 2 * pairs + SPARE_DESCRIPTORS,
-            memory_bytes: pairs * OF_A_PAIR,
-            ..Needs::default()
-        }
+        of_pairs(case.number("descriptors"))
     }
 
     fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {

@@ -9,7 +9,7 @@ use iotomy_waiters::{Events, Probe, Waiter, waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::wait::refused;
+use super::wait_rounds::refused;
 use crate::limits::Skip;
 
 /// Threads that wait at one set.
