@@ -174,8 +174,9 @@ fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
 #[test]
 fn more_descriptors_than_a_process_may_have_are_shared_out_among_several() {
     let user = User::new();
-    let all = ["wait", "-L", "waiter=poll,epoll", "-L", "descriptors=100,500", "--max-time=6"];
-    let inner = user.command(&[&all[..], &["-L", "active=1,100", "-q", "--json", "-"]].concat());
+    let all = ["wait", "-L", "waiter=poll,epoll", "-L", "descriptors=100,500", "-L", "loop=spin"];
+    let more = ["-L", "active=100", "-q", "--json", "-", "--max-time=60"];
+    let inner = user.command(&[&all[..], &more].concat());
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 400 && exec \"$0\" \"$@\""]).arg(inner.get_program());
     let output = command.args(inner.get_args()).env("XDG_STATE_HOME", user.state.path()).output();
@@ -198,7 +199,7 @@ fn more_descriptors_than_a_process_may_have_are_shared_out_among_several() {
 fn a_comparator_that_is_not_there_is_a_reason_and_no_row() {
     let user = User::new();
     let axes = ["wait", "-L", "waiter=epoll,libevent", "-L", "descriptors=20", "-L", "active=1"];
-    let mut command = user.command(&[&axes[..], &["-q", "--json", "-", "--max-time=1"]].concat());
+    let mut command = user.command(&[&axes[..], &["-q", "--json", "-", "--max-time=30"]].concat());
     let output = command.env("PATH", user.work.path()).output().unwrap();
     let sweep = store::parse_sweep(&output.stdout).unwrap();
     let skipped: Vec<_> = sweep.cases.iter().filter_map(|case| case.skipped.as_deref()).collect();

@@ -64,7 +64,7 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
         return;
     }
     let axes = ["-L", "waiter=epoll,reuseport", "-L", "processes=32", "-L", "duplicates=0"];
-    let sweep = record(&[&["herd"], &axes[..], &["--max-time=4"]].concat());
+    let sweep = record(&[&["herd"], &axes[..], &["--max-time=60"]].concat());
     let (all, one) = (case(&sweep, "epoll", 32), case(&sweep, "reuseport", 32));
     for case in [all, one] {
         let [wakeups, in_vain] = ["wakeups", "in_vain"].map(|name| case.extra[name]);
