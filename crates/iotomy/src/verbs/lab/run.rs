@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
     #[arg(long, conflicts_with = "resume")]
     full: bool,
 
-    /// How long to measure each experiment at most [default: 14 with --quick, 150 otherwise, no end
+    /// How long to measure each experiment at most [default: 12 with --quick, 150 otherwise, no end
     /// with --full]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "resume")]
     max_time: Option<Duration>,
