@@ -1,7 +1,5 @@
 //! Wake-ups counted in the kernel. A program of its own: the children of other tests would count.
 
-#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
