@@ -73,7 +73,7 @@ mod tests {
         let work = |at: usize, mut line: UnixStream| {
             let mut byte = [0];
             while line.read_exact(&mut byte).is_ok() {
-                // The lowest number that is free: nothing but the socket was kept.
+                // The lowest number from 3 on that is free: nothing of the parent's was kept.
                 let next = std::os::fd::AsRawFd::as_raw_fd(&line.try_clone().expect("room"));
                 let answer = [byte[0] + u8::try_from(at).unwrap_or(0), next.unsigned_abs() as u8];
                 if line.write_all(&answer).is_err() {
@@ -87,7 +87,7 @@ mod tests {
             line.write_all(&[10]).unwrap();
             let mut answer = [0; 2];
             line.read_exact(&mut answer).unwrap();
-            assert_eq!(answer, [10 + at, 1]);
+            assert_eq!(answer, [10 + at, 3]);
         }
         drop(crew);
         for pid in pids {
