@@ -23,6 +23,7 @@ mod tally;
 mod timestamp;
 
 pub use audience::{Audience, Look, Onlooker, Outset, Wish};
+pub use bpf::Wakeups;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;

@@ -21,7 +21,7 @@ use super::layout::{
 
 /// Eight-byte aligned, as an ELF reader wants it.
 #[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
+pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
 
@@ -84,16 +84,7 @@ impl Session {
     /// # Errors
     /// What was refused and what the kernel said, in a line.
     pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
-        iotomy_sys::on_demand::load_elf()?;
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            if let Ok(mut log) = LOG.lock() {
-                log.push(text.trim_end().to_owned());
-            }
-        })));
-        let mut open = ObjectBuilder::default()
-            .name("iotomy")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|error| refusal("open the BPF object", &error))?;
+        let mut open = open(&OBJECT.0)?;
         prepare(&mut open, knobs).map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();
@@ -194,8 +185,7 @@ impl Session {
     }
 
     fn iterate(&self, name: &'static str) -> Result<(), String> {
-        // These write nothing: reading to the end is what runs them.
-        self.written(name, None).map(drop)
+        iterate(&self.object, name)
     }
 
     /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
@@ -207,18 +197,7 @@ impl Session {
         name: &'static str,
         table: Option<&str>,
     ) -> Result<Vec<u8>, String> {
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
-        let run = || -> Result<Vec<u8>, libbpf_rs::Error> {
-            let link = match table {
-                Some(table) => program.attach_iter(map(&self.object, table).as_fd())?,
-                None => program.attach()?,
-            };
-            let mut bytes = Vec::new();
-            Iter::new(&link)?.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        run().map_err(|error| refusal(&format!("run {name}"), &error))
+        written(&self.object, name, table)
     }
 
     /// One row of a table, if it is there.
@@ -283,6 +262,41 @@ impl Session {
     }
 }
 
+/// Opens an object that is part of this program, and hears what libbpf says of it.
+pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
+    iotomy_sys::on_demand::load_elf()?;
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+        if let Ok(mut log) = LOG.lock() {
+            log.push(text.trim_end().to_owned());
+        }
+    })));
+    ObjectBuilder::default()
+        .name("iotomy")
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(|error| refusal("open the BPF object", &error))
+}
+
+/// Runs an iterator over all tasks.
+pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String> {
+    // These write nothing: reading to the end is what runs them.
+    written(object, name, None).map(drop)
+}
+
+fn written(object: &Object, name: &'static str, table: Option<&str>) -> Result<Vec<u8>, String> {
+    let mut programs = object.progs_mut();
+    let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
+    let run = || -> Result<Vec<u8>, libbpf_rs::Error> {
+        let link = match table {
+            Some(table) => program.attach_iter(map(object, table).as_fd())?,
+            None => program.attach()?,
+        };
+        let mut bytes = Vec::new();
+        Iter::new(&link)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    run().map_err(|error| refusal(&format!("run {name}"), &error))
+}
+
 /// Programs that user space runs, over tasks or over the rows of a table.
 fn is_iterator(name: &str) -> bool {
     ["adopt", "settle"].contains(&name) || shows(name)
@@ -293,7 +307,7 @@ fn shows(name: &str) -> bool {
     name.starts_with("glimpse_")
 }
 
-fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
     object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
 }
 
@@ -357,7 +371,7 @@ impl Knobs {
 
 /// One line: what was attempted, what the kernel said, and, where a program was refused, the
 /// verifier's last word: an error number alone would not tell what it disliked.
-fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
+pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
     let lines = || log.iter().flat_map(|text| text.lines());
     let verdict = lines()
