@@ -276,8 +276,7 @@ impl Audience for LiveView {
 impl Drop for LiveView {
     fn drop(&mut self) {
         // What the command wrote last.
-        loop {
-            let Some(capture) = &mut self.capture else { break };
+        while let Some(capture) = &mut self.capture {
             let written = capture.written();
             if written.is_empty() {
                 break;
