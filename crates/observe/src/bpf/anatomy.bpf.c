@@ -72,6 +72,14 @@ struct {
 	__uint(value_size, sizeof(u64));
 } stacks SEC(".maps");
 
+/* Stacks whose place in the first table was another's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+} more_stacks SEC(".maps");
+
 struct spill {
 	struct file_name name;
 	char beyond[NAME_LEN]; /* behind name.path: see walk */
@@ -95,6 +103,11 @@ static __always_inline s32 kernel_stack(void *ctx)
 
 	if (id >= 0)
 		return id;
+	if (id == -EEXIST) {
+		id = bpf_get_stackid(ctx, &more_stacks, 0);
+		if (id >= 0)
+			return id | MORE_STACKS;
+	}
 	return id == -EEXIST ? COLLIDED : NO_STACK;
 }
 
