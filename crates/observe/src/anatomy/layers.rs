@@ -12,6 +12,9 @@ pub(crate) const UNKNOWN: &str = "unknown";
 pub(crate) const NOT_SAMPLED: &str = "not sampled";
 
 const SCHEDULER: &str = "scheduler and wake-up";
+const ENTRY: &str = "entry and exit";
+/// What the table has for the end of an enclosing function's work.
+const NO_LONGER: &str = "-";
 
 /// The rules, and what they said of functions before.
 pub(crate) struct Layers {
@@ -67,8 +70,10 @@ impl Layers {
         let mut frames = frames.into_iter().peekable();
         while let Some(frame) = frames.next() {
             let verdict = self.verdict(frame, frames.peek().copied());
-            if let Some(enclosing) = verdict.encloses {
-                return enclosing;
+            match verdict.encloses {
+                Some(NO_LONGER) => return innermost.unwrap_or(ENTRY),
+                Some(enclosing) => return enclosing,
+                None => {}
             }
             let layer = verdict.layer.filter(|layer| !asleep || *layer != SCHEDULER);
             innermost = innermost.or(layer);

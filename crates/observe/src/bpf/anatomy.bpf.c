@@ -3,17 +3,17 @@
  * Where in the kernel, and where in user space, the watched threads spend their time.
  *
  * Hooks: a perf event that interrupts every CPU so often a second (`sample`), and sched_switch
- * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call and
- * the image that the trace books the same moment for, and a sleep takes exactly as long as there.
- * `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
+ * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call
+ * and the image that the trace books the same moment for, and a sleep takes exactly as long as
+ * there. `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
  *
- * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look at
- * the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep costs
- * the unwinding. Nothing is emitted.
+ * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
+ * at the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep
+ * costs the unwinding. Nothing is emitted.
  *
- * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample to
- * where they are let through again. In user space only the innermost function is known: most programs
- * are built without frame pointers. Tables are bounded; what finds no room is counted.
+ * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample
+ * to where they are let through again. In user space only the innermost function is known: most
+ * programs are built without frame pointers. Tables are bounded; what finds no room is counted.
  */
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
