@@ -182,13 +182,8 @@ impl Lines {
             part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few).collect();
         layers.sort_by_key(|(_, share)| std::cmp::Reverse(share.ns));
         if few && part.on_cpu > 0 {
-            let samples = match part.samples {
-                0 => "no sample".to_owned(),
-                1 => "1 sample".to_owned(),
-                n => format!("{} samples", thousands(n)),
-            };
             self.plain(table, "  on a CPU", signed(part.on_cpu), Ink::Dim);
-            table.remark(format!("{samples}: too few to split"));
+            table.remark(format!("too few samples ({})", thousands(part.samples)));
         }
         let large = |share: &Share| share.ns * 100 >= part.ns();
         let shown = layers.iter().take(LAYERS).take_while(|(_, share)| large(share)).count();
