@@ -17,6 +17,7 @@ mod bounds;
 mod cases;
 mod claims;
 mod copy;
+mod device;
 mod enter_leave;
 mod files;
 mod gate;
@@ -42,7 +43,7 @@ use iotomy_record::{AxisValue, SweepAxis, Trace};
 pub use bounds::{Needs, Room};
 pub use cases::{Params, points};
 pub use claims::{Cases, Judgement};
-pub use files::ways as ways_of_files;
+pub use files::{program_of_way, ways as ways_of_files};
 pub use made::{LeftBehind, remove_left_behind};
 pub use runner::{Around, Plan, Progress, RunError, Start, run};
 pub use state::State;
@@ -60,6 +61,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &herd::TheHerd,
     &accept::Accept,
     &files::Files,
+    &device::Device,
 ];
 
 /// The experiment called `name`.

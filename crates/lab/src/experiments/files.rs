@@ -10,7 +10,7 @@ mod names;
 mod ways;
 mod worker;
 
-pub use ways::ways;
+pub use ways::{program_of_way, ways};
 
 use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
@@ -26,8 +26,9 @@ use crate::limits::storage::Folder;
 /// on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
 const OF_A_FILE: u64 = 2 << 10;
 
-/// Memory of the process that makes the rounds and of the image's tables.
+/// Memory of the process that makes the rounds, and of an image's tables and journal.
 const OF_A_CASE: u64 = 16 << 20;
+const OF_AN_IMAGE: u64 = 128 << 20;
 
 pub(super) struct Files;
 
@@ -50,7 +51,10 @@ const RAYS: &[Ray] = &[
     Ray { axes: &["sched"], only: |_| true },
     Ray { axes: &["threads"], only: |_| true },
     Ray { axes: &["fs", "name"], only: |case| case.name("op") == "round" },
-    Ray { axes: &["fs", "op", "files"], only: |case| case.name("op") != "names" },
+    Ray {
+        axes: &["fs", "op", "files"],
+        only: |case| !["names", "back"].contains(&case.name("op")),
+    },
     Ray { axes: &["fs", "op", "name"], only: |case| case.name("op") == "names" },
     Ray { axes: &["fs", "op", "cache"], only: |case| case.name("op") == "back" },
     Ray { axes: &["fs", "sync"], only: |_| true },
@@ -69,7 +73,8 @@ static DECLARATION: Declaration = Declaration {
          around many, and around each call only for the steps, which also stat and rename",
         "one C program for all ways, a fresh process a sample; calls differ by the way alone",
         "all axes but the ones named have their usual value: libc, tmpfs, names of 14, 10 other files",
-        "images of file systems lie in the folder of --path, mounted where nobody else sees them",
+        "images of file systems lie in memory, mounted where nobody else sees them; the disk is that \
+         of --path",
         "cold: the image is taken down and mounted again, so that nothing of it is cached",
         "the time ledger is of runs that are watched, less what watching them costs",
     ],
@@ -94,6 +99,7 @@ const EXTRAS: &[Extra] = &[
         summary: "rounds a second, all threads together",
         fold: Fold::Median,
     },
+    ns("cpu_ns", "of a round on a CPU, a thread; of a ring it is not known"),
     ns("create_ns", "open with O_CREAT"),
     ns("write_ns", "write of 10 bytes"),
     ns("sync_ns", "fsync or fdatasync"),
@@ -163,45 +169,27 @@ const ALL_WAYS: &[Value] = &[
 const WAY: Axis =
     names("way", "how the calls are made", ways::NAMES, [ALL_WAYS, ALL_WAYS, ALL_WAYS]);
 
-const ALL_OPS: &[Value] = &[
-    Value::S("round"),
-    Value::S("back"),
-    Value::S("list"),
-    Value::S("ls-l"),
-    Value::S("names"),
-];
+const ALL_OPS: &[Value] =
+    &[Value::S("round"), Value::S("back"), Value::S("list"), Value::S("ls-l"), Value::S("names")];
 
 const OP: Axis = names(
     "op",
     "a round of the loop; a file opened, read and closed; the directory listed; the same with each \
      file's attributes; a name looked up that is not there",
     &["round", "back", "list", "ls-l", "names"],
-    [
-        &[Value::S("round"), Value::S("back"), Value::S("ls-l"), Value::S("names")],
-        ALL_OPS,
-        ALL_OPS,
-    ],
+    [&[Value::S("round"), Value::S("back"), Value::S("ls-l"), Value::S("names")], ALL_OPS, ALL_OPS],
 );
 
 const FILE_SYSTEMS: &[&str] = &["here", "tmpfs", "ext4", "xfs", "btrfs"];
 
-const ALL_FILE_SYSTEMS: &[Value] = &[
-    Value::S("here"),
-    Value::S("tmpfs"),
-    Value::S("ext4"),
-    Value::S("xfs"),
-    Value::S("btrfs"),
-];
+const ALL_FILE_SYSTEMS: &[Value] =
+    &[Value::S("here"), Value::S("tmpfs"), Value::S("ext4"), Value::S("xfs"), Value::S("btrfs")];
 
 const FS: Axis = names(
     "fs",
-    "the file system: that of --path, memory, or an image of one's own",
+    "the file system: that of --path, memory, or an image of one's own in memory",
     FILE_SYSTEMS,
-    [
-        &[Value::S("here"), Value::S("tmpfs"), Value::S("ext4")],
-        ALL_FILE_SYSTEMS,
-        ALL_FILE_SYSTEMS,
-    ],
+    [&[Value::S("here"), Value::S("tmpfs"), Value::S("ext4")], ALL_FILE_SYSTEMS, ALL_FILE_SYSTEMS],
 );
 
 /// As the article has them: short names, the 14 of old file systems, the longest.
@@ -283,7 +271,7 @@ const LAYOUT: Axis = names(
     "layout",
     "options of mkfs: blocks of 1 KiB, inodes of 1 or 2 KiB, an inode a KiB; nodes of 4 KiB on btrfs",
     &["default", "small-blocks", "large-inodes", "many-inodes"],
-    [ALL_LAYOUTS, ALL_LAYOUTS, ALL_LAYOUTS],
+    [&[Value::S("default"), Value::S("large-inodes")], ALL_LAYOUTS, ALL_LAYOUTS],
 );
 
 const DEPTH: Axis = numbers(
@@ -402,10 +390,11 @@ impl Experiment for Files {
     }
 
     fn needs(&self, case: &Params) -> Needs {
+        let image = if bench::is_image(case.name("fs")) { OF_AN_IMAGE } else { 0 };
         Needs {
             processes: 1 + case.number("threads"),
             descriptors: 64,
-            memory_bytes: case.number("files") * OF_A_FILE + OF_A_CASE,
+            memory_bytes: case.number("files") * OF_A_FILE + OF_A_CASE + image,
         }
     }
 

@@ -131,8 +131,7 @@ fn is_ours(path: &Path) -> bool {
     let named = |name: &OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
     let is_named = path.is_absolute() && path.file_name().is_some_and(named);
     let user = rustix::process::geteuid().as_raw();
-    is_named
-        && fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user)
+    is_named && fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user)
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(super) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
     let center = Ray { axes: &[], only: |_| true };
     let found: BTreeSet<Params> = rays.iter().chain([&center]).flat_map(on_ray).collect();
     let place = |case: &Params| -> Vec<usize> {
-        let at = |axis: &SweepAxis| axis.values.iter().position(|v| Some(v) == case.0.get(&axis.name));
+        let at =
+            |axis: &SweepAxis| axis.values.iter().position(|v| Some(v) == case.0.get(&axis.name));
         axes.iter().map(|axis| at(axis).unwrap_or(usize::MAX)).collect()
     };
     let mut found: Vec<Params> = found.into_iter().collect();
@@ -68,9 +69,8 @@ pub(super) fn at<'a>(
         wanted.insert(name, value?);
     }
     wanted.extend(but.iter().map(|(name, value)| (*name, AxisValue::from(*value))));
-    let is_it = |case: &&Case| {
-        wanted.iter().all(|(name, value)| case.params.get(*name) == Some(value))
-    };
+    let is_it =
+        |case: &&Case| wanted.iter().all(|(name, value)| case.params.get(*name) == Some(value));
     cases.iter().find(is_it)
 }
 
@@ -128,7 +128,9 @@ mod tests {
     fn a_case_is_found_by_what_it_has_besides_the_base() {
         let cases: Vec<Case> = star(&axes(&[1, 2], &["y", "z"], &[0, 5]), BASE, RAYS)
             .into_iter()
-            .map(|params| super::super::runner::case_of(params.0, ("t", "ns"), vec![1.0], BTreeMap::new()))
+            .map(|params| {
+                super::super::runner::case_of(params.0, ("t", "ns"), vec![1.0], BTreeMap::new())
+            })
             .collect();
         let cases = Cases::of(&cases);
         // "x" is not among them: most have "y".

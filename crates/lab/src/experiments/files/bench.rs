@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use iotomy_record::Trace;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, mkdirat, openat, unlinkat};
@@ -42,11 +43,14 @@ const STEPS: [&str; 10] = [
 /// Files of a directory that the worker reads back at most.
 const READ_BACK: u64 = 64;
 
+/// How long runs are watched for their ledgers, after all else has been measured.
+const WATCHING: Duration = Duration::from_secs(4);
+
 /// Names looked up at once: their memory is many pages, so that whole pages are good enough.
 const NAMES: u64 = 20_000;
 
-/// An image's bytes at least: what mkfs.xfs is content with, and room.
-const IMAGE: u64 = 1 << 30;
+/// An image's bytes at least: more than the 300 MB mkfs.xfs asks for.
+const IMAGE: u64 = 384 << 20;
 
 /// Bytes of an image for each file it is to hold: mke2fs makes an inode for 16 KiB unless told
 /// otherwise.
@@ -95,12 +99,14 @@ pub(super) struct Rounds {
     most_files: u64,
     /// Names are looked up once.
     next_names: u64,
+    /// What watching took so far.
+    watching: Duration,
 }
 
 impl Rounds {
     pub(super) fn new(cases: &[Params], folder: &Folder) -> Result<Self, Skip> {
-        let folder = Folder::open(folder.volume().path.as_ref())
-            .map_err(|error| Skip(error.to_string()))?;
+        let folder =
+            Folder::open(folder.volume().path.as_ref()).map_err(|error| Skip(error.to_string()))?;
         let mut programs = BTreeMap::new();
         // The directories are filled by any of them.
         for one in WAYS.iter().filter(|one| one.program().is_ok()) {
@@ -114,6 +120,7 @@ impl Rounds {
             batches: BTreeMap::new(),
             most_files: cases.iter().map(|case| case.number("files")).max().unwrap_or(0),
             next_names: 0,
+            watching: Duration::ZERO,
         })
     }
 
@@ -154,7 +161,9 @@ impl Rounds {
             takes: TABLES + files * WRITTEN,
             past_the_cache: false,
         };
-        Volume::image(&recipe, Under::Folder(&self.folder))
+        // In memory what is measured is the file system's own work; the disk's is that of `here`.
+        Volume::image(&recipe, Under::Memory)
+            .or_else(|_| Volume::image(&recipe, Under::Folder(&self.folder)))
     }
 
     /// The directory of a case, filled with the files there are besides.
@@ -172,8 +181,12 @@ impl Rounds {
             let mut worker = Worker::start(program, as_fd(&directory), &orders)?;
             worker.ask(&format!("fill {files}"))?;
             drop(worker);
-            // What is written later would be written while others are measured.
-            self.volume(case)?.settle()?;
+            // What is written later would be written while others are measured; but a disk is shared,
+            // and what others write is not to be waited for.
+            let volume = self.volume(case)?;
+            if volume.is_image() {
+                volume.settle()?;
+            }
             self.filled.insert(key);
         }
         opened(self.volume(case)?.top()?, &called)
@@ -192,17 +205,21 @@ impl Rounds {
         let mut worker =
             Worker::start(self.program(case.name("way"))?, as_fd(&directory), &Orders::of(case))?;
         let (word, rounds) = command(case);
-        let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))? / rounds);
+        let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
         let (first, _second, third) = (single()?, single()?, single()?);
         let count = *self.batches.entry(case.clone()).or_insert_with(|| {
             let fit = (BATCH_NS / (third * rounds)).clamp(1.0, MOST_ROUNDS / rounds) as u64;
             fit.max(1)
         });
-        let value = match is_cold {
-            true => first,
-            // In units of the command, each of which is several rounds.
-            false => self.batch(case, &mut worker, word, count)? / rounds,
+        // In units of the command, each of which is several rounds.
+        let (wall, cpu) = match is_cold {
+            true => (first * rounds, None),
+            false => {
+                let (wall, cpu) = batch(case, &mut worker, word, count)?;
+                (wall, Some(cpu / rounds))
+            }
         };
+        let value = wall / rounds;
         let threads = case.number("threads") as f64;
         let mut extra = vec![
             ("start_ns", worker.start.as_nanos() as f64),
@@ -210,34 +227,23 @@ impl Rounds {
             ("third_ns", third),
             ("rate", 1e9 * threads / value),
         ];
+        // What a ring has done for it is not this process's time.
+        let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
+        extra.extend(cpu.filter(|_| !is_ring).map(|cpu| ("cpu_ns", cpu / threads)));
         if ["list", "ls-l"].contains(&case.name("op")) {
             // With `.` and `..`
             extra.push(("entry_ns", value / (case.number("files") + 2) as f64));
         }
         let is_round = case.name("op") == "round";
-        if is_round && !way(case.name("way")).is_some_and(|way| way.has_depth) {
+        if is_round && !is_ring {
             let count = (count as f64 / STEPS_PART).ceil();
             let steps = worker.ask(&format!("steps {count}"))?;
-            let is_there = |(name, _): &(&str, f64)| {
-                *name != "sync_ns" || case.name("sync") != "none"
-            };
+            let is_there =
+                |(name, _): &(&str, f64)| *name != "sync_ns" || case.name("sync") != "none";
             let steps = STEPS.into_iter().zip(steps.iter().map(|ns| *ns as f64 / count));
             extra.extend(steps.filter(is_there));
         }
         Ok(Sample { value, extra })
-    }
-
-    /// The time of one command in a batch of them.
-    fn batch(
-        &self,
-        case: &Params,
-        worker: &mut Worker,
-        word: &str,
-        count: u64,
-    ) -> Result<f64, Skip> {
-        // The worker counts rounds, of which a ring makes as many as it is deep at once.
-        let depth = if word == "round" { case.number("depth") } else { 1 };
-        Ok(worker.time(&format!("{word} {}", count * depth))? / count as f64)
     }
 
     /// Looks names up that are not there, which the kernel remembers all the same.
@@ -250,7 +256,7 @@ impl Rounds {
         let tag = self.next_names;
         self.next_names += 1;
         let before = (reclaimable(), dentries());
-        let took = worker.time(&format!("names {NAMES} n{tag}"))?;
+        let (took, cpu) = worker.time(&format!("names {NAMES} n{tag}"))?;
         let start = worker.start.as_nanos() as f64;
         // What is kept is kept without anybody who uses it.
         drop(worker);
@@ -258,7 +264,8 @@ impl Rounds {
         let grown = |before: Option<u64>, after: Option<u64>| {
             Some((after? as f64 - before? as f64) / NAMES as f64)
         };
-        let mut extra = vec![("start_ns", start), ("rate", 1e9 * NAMES as f64 / took)];
+        let rate = 1e9 * NAMES as f64 / took;
+        let mut extra = vec![("start_ns", start), ("rate", rate), ("cpu_ns", cpu / NAMES as f64)];
         extra.extend(grown(before.0, after.0).map(|bytes| ("name_bytes", bytes)));
         extra.extend(grown(before.1, after.1).map(|bytes| ("dentry_bytes", bytes)));
         if press() {
@@ -290,6 +297,10 @@ impl Bench for Rounds {
         if !is_watched(case) {
             return Ok(Vec::new());
         }
+        if self.watching > WATCHING {
+            return Err(Skip("the time for that was up".to_owned()));
+        }
+        let began = Instant::now();
         let directory = self.directory(case)?;
         let depth = case.number("depth");
         let rounds = self.batches.get(case).map_or(1, |count| count * depth);
@@ -297,9 +308,19 @@ impl Bench for Rounds {
         arguments.push(path_of(directory.as_raw_fd()).into());
         arguments.push(format!("round {rounds}").into());
         let program = self.program(case.name("way"))?.path();
-        let trace = watch.program(&program, &arguments).map_err(Skip)?;
+        let trace = watch.program(&program, &arguments).map_err(Skip);
+        self.watching += began.elapsed();
+        let trace = trace?;
         Ok(ledger(&trace, rounds as f64))
     }
+}
+
+/// The wall and CPU time of one command in a batch of them.
+fn batch(case: &Params, worker: &mut Worker, word: &str, count: u64) -> Result<(f64, f64), Skip> {
+    // The worker counts rounds, of which a ring makes as many as it is deep at once.
+    let depth = if word == "round" { case.number("depth") } else { 1 };
+    let (wall, cpu) = worker.time(&format!("{word} {}", count * depth))?;
+    Ok((wall / count as f64, cpu / count as f64))
 }
 
 /// The ledger is of ways, file systems and policies, each with all else as usual.
@@ -403,7 +424,9 @@ mod tests {
     fn a_layout_is_of_the_file_systems_that_have_the_choice() {
         assert_eq!(options("ext4", "default"), Some(&[][..]));
         assert!(options("ext4", "many-inodes").is_some());
-        assert!(options("tmpfs", "small-blocks").is_none() && options("here", "many-inodes").is_none());
+        assert!(
+            options("tmpfs", "small-blocks").is_none() && options("here", "many-inodes").is_none()
+        );
         assert!(options("xfs", "many-inodes").is_none(), "it makes inodes as it goes");
     }
 }

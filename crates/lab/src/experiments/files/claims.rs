@@ -35,6 +35,23 @@ fn times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
     ratio(at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
 
+/// The same of the time on a CPU, which does not depend on who else is at work.
+fn cpu_times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
+    let of = |but| at(cases, BASE, but)?.extra_samples.get("cpu_ns");
+    pairs(of(base)?, of(other)?)
+}
+
+/// The ratio of the second to the first, of pairs of samples.
+fn pairs(base: &[f64], other: &[f64]) -> Option<Interval> {
+    let logs: Vec<f64> = base.iter().zip(other).map(|(base, other)| (other / base).ln()).collect();
+    let is_sound = logs.iter().all(|log| log.is_finite());
+    Some(shift_interval(&logs, ALPHA).filter(|_| is_sound)?.map(f64::exp))
+}
+
+fn cpu(case: Option<&Case>) -> String {
+    time(extra(case, "cpu_ns").unwrap_or(f64::NAN))
+}
+
 fn median(case: Option<&Case>) -> f64 {
     case.and_then(|case| case.median).unwrap_or(f64::NAN)
 }
@@ -43,34 +60,35 @@ fn extra(case: Option<&Case>, name: &str) -> Option<f64> {
     case?.extra.get(name).copied()
 }
 
-/// Where no library is between, and what starts with it.
+/// The usual way, and those it is held against.
+const LIBC: But = &[("way", Value::S("libc"))];
 const RAW: But = &[("way", Value::S("raw"))];
 const STATIC: But = &[("way", Value::S("static"))];
 
 pub(super) fn libc_tax(cases: &Cases<'_>) -> Judgement {
-    let Some(found) = times(cases, RAW, &[]) else {
+    let Some(found) = cpu_times(cases, RAW, LIBC) else {
         return Judgement::inconclusive("it takes the ways libc and raw, with enough samples");
     };
     let because = format!(
-        "{} a round through the library, {} by system calls without it: {} times",
-        time(median(at(cases, BASE, &[]))),
-        time(median(at(cases, BASE, RAW))),
+        "{} of CPU time a round through the library, {} by system calls without it: {} times",
+        cpu(at(cases, BASE, LIBC)),
+        cpu(at(cases, BASE, RAW)),
         shown(found)
     );
     Judgement::above(found, MEASURABLE, because).with_interval("libc_over_raw", found)
 }
 
 pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
-    let Some(found) = times(cases, STATIC, &[]) else {
+    let Some(found) = cpu_times(cases, STATIC, LIBC) else {
         return Judgement::inconclusive("it takes the ways libc and static, with enough samples");
     };
     let start = |but| extra(at(cases, BASE, but), "start_ns").unwrap_or(f64::NAN);
     let because = format!(
-        "a round linked dynamically takes {} times one linked statically; the process is ready after \
+        "a round linked dynamically takes {} times the CPU time of one linked statically; the process is ready after \
          {} instead of {}",
         shown(found),
         time(start(STATIC)),
-        time(start(&[]))
+        time(start(LIBC))
     );
     // A program that makes few rounds gains by its start, too, which is not what is marginal.
     let judgement = if found.low > 1.0 {
@@ -82,18 +100,19 @@ pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
     };
     judgement
         .with_interval("libc_over_static", found)
-        .with("start_libc_ns", start(&[]))
+        .with("start_libc_ns", start(LIBC))
         .with("start_static_ns", start(STATIC))
 }
 
 pub(super) fn realtime(cases: &Cases<'_>) -> Judgement {
     const REALTIME: But = &[("sched", Value::S("realtime"))];
-    let Some(found) = times(cases, REALTIME, &[]) else {
+    const NORMAL: But = &[("sched", Value::S("normal"))];
+    let Some(found) = times(cases, REALTIME, NORMAL) else {
         return Judgement::inconclusive("it takes both scheduling classes, with enough samples");
     };
     let because = format!(
         "{} a round as usual, {} in real time: {} times",
-        time(median(at(cases, BASE, &[]))),
+        time(median(at(cases, BASE, NORMAL))),
         time(median(at(cases, BASE, REALTIME))),
         shown(found)
     );
@@ -106,8 +125,7 @@ pub(super) fn three_runs(cases: &Cases<'_>) -> Judgement {
     let case = if is_cold { cold.first() } else { at(cases, BASE, &[]) };
     let pairs = case.and_then(|case| {
         let of = |name: &str| case.extra_samples.get(name);
-        let logs = of("first_ns")?.iter().zip(of("third_ns")?).map(|(a, b)| (a / b).ln());
-        Some(shift_interval(&logs.collect::<Vec<_>>(), ALPHA)?.map(f64::exp))
+        pairs(of("third_ns")?, of("first_ns")?)
     });
     let (Some(found), Some(case)) = (pairs, case) else {
         return Judgement::inconclusive("too few fresh processes were started");
@@ -176,7 +194,7 @@ const KINDS: [(&str, But, But); 3] = [
 pub(super) fn name_length(cases: &Cases<'_>) -> Judgement {
     let found: Vec<_> = KINDS
         .iter()
-        .filter_map(|(name, short, long)| Some((*name, times(cases, short, long)?)))
+        .filter_map(|(name, short, long)| Some((*name, cpu_times(cases, short, long)?)))
         .collect();
     let Some((_, decides)) = found.first() else {
         return Judgement::inconclusive(
@@ -186,16 +204,18 @@ pub(super) fn name_length(cases: &Cases<'_>) -> Judgement {
     let all: Vec<String> =
         found.iter().map(|(name, times)| format!("{} on {name}", shown(*times))).collect();
     let because =
-        format!("names of 255 characters take times what 14 take: {}", all.join(", "));
+        format!("names of 255 characters take times the CPU time that 14 take: {}", all.join(", "));
     Judgement::above(*decides, 1.0, because).with_interval("long_over_short", *decides)
 }
 
 /// The cases of an operation along the size of the directory, on a file system.
 fn along<'a>(cases: &Cases<'a>, op: &str, fs: &str) -> Cases<'a> {
-    cases.named("op", op).named("fs", fs).named("cache", "warm").named("sync", "none").named(
-        "layout",
-        "default",
-    )
+    cases
+        .named("op", op)
+        .named("fs", fs)
+        .named("cache", "warm")
+        .named("sync", "none")
+        .named("layout", "default")
 }
 
 /// The exponent of x in y, by the line through the logarithms of the medians.
@@ -293,17 +313,17 @@ pub(super) fn inode_layout(cases: &Cases<'_>) -> Judgement {
         let of = of.at("name", 14).at("files", 10);
         let usual = of.named("layout", "default").first();
         let pair = |layout: &str| ratio(usual?, of.named("layout", layout).first()?);
-        found.extend(
-            LAYOUTS.iter().filter_map(|layout| Some((fs, *layout, pair(layout)?))),
-        );
+        found.extend(LAYOUTS.iter().filter_map(|layout| Some((fs, *layout, pair(layout)?))));
     }
     if found.is_empty() {
         return Judgement::inconclusive(
             "it takes a file system with its usual layout and another, with enough samples",
         );
     }
-    let all: Vec<String> =
-        found.iter().map(|(fs, layout, times)| format!("{fs} {layout} {}", shown(*times))).collect();
+    let all: Vec<String> = found
+        .iter()
+        .map(|(fs, layout, times)| format!("{fs} {layout} {}", shown(*times)))
+        .collect();
     let because = format!("times a round with the usual layout: {}", all.join(", "));
     let is_little = |times: &Interval| times.low > 1.0 / LITTLE && times.high < LITTLE;
     let is_much = |times: &Interval| times.low > LITTLE || times.high < 1.0 / LITTLE;
@@ -314,8 +334,144 @@ pub(super) fn inode_layout(cases: &Cases<'_>) -> Judgement {
     } else {
         Judgement::inconclusive(because)
     };
-    let farthest = found.iter().map(|(_, _, times)| *times).max_by(|a, b| {
-        a.point.ln().abs().total_cmp(&b.point.ln().abs())
-    });
+    let farthest = found
+        .iter()
+        .map(|(_, _, times)| *times)
+        .max_by(|a, b| a.point.ln().abs().total_cmp(&b.point.ln().abs()));
     farthest.into_iter().fold(judgement, |all, of| all.with_interval("farthest", of))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use iotomy_record::AxisValue;
+
+    use super::*;
+    use crate::experiments::runner::case_of;
+
+    /// A case that is as usual but for these values, with samples around `ns`.
+    fn case(but: &[(&str, AxisValue)], ns: f64) -> Case {
+        let usual = BASE.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        let mut params: BTreeMap<String, AxisValue> = usual.collect();
+        params.extend(but.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let samples: Vec<f64> = (0..10).map(|at| ns * (1.0 + f64::from(at % 3) / 1e3)).collect();
+        let mut case = case_of(params, ("time", "ns"), samples.clone(), BTreeMap::new());
+        case.extra_samples.insert("cpu_ns".into(), samples);
+        case
+    }
+
+    fn name(axis: &'static str, value: &str) -> (&'static str, AxisValue) {
+        (axis, AxisValue::Name(value.into()))
+    }
+
+    fn number(axis: &'static str, value: u64) -> (&'static str, AxisValue) {
+        (axis, AxisValue::Number(value))
+    }
+
+    fn verdict(judge: fn(&Cases<'_>) -> Judgement, cases: &[Case]) -> ClaimVerdict {
+        let found = judge(&Cases::of(cases));
+        println!("{:?}: {}", found.verdict, found.because);
+        found.verdict
+    }
+
+    use ClaimVerdict::{Fails, Holds, Inconclusive};
+
+    #[test]
+    fn a_library_that_costs_less_than_the_harness_may_is_no_measurable_tax() {
+        let usual = case(&[], 100.0);
+        let raw = |ns| case(&[name("way", "raw")], ns);
+        assert_eq!(verdict(libc_tax, &[usual.clone(), raw(80.0)]), Holds);
+        assert_eq!(verdict(libc_tax, &[usual.clone(), raw(99.0)]), Fails);
+        assert_eq!(verdict(libc_tax, &[usual]), Inconclusive);
+    }
+
+    #[test]
+    fn static_linking_helps_marginally_or_much_or_not_at_all() {
+        let usual = case(&[], 100.0);
+        let of = |ns| [usual.clone(), case(&[name("way", "static")], ns)];
+        assert_eq!(verdict(static_link, &of(97.0)), Holds);
+        assert_eq!(verdict(static_link, &of(70.0)), Fails);
+        assert_eq!(verdict(static_link, &of(101.0)), Fails);
+    }
+
+    #[test]
+    fn what_is_faster_in_real_time_or_in_memory_is_by_pairs() {
+        let usual = case(&[], 100.0);
+        let realtime = |ns| [usual.clone(), case(&[name("sched", "realtime")], ns)];
+        assert_eq!(verdict(super::realtime, &realtime(90.0)), Holds);
+        assert_eq!(verdict(super::realtime, &realtime(110.0)), Fails);
+        let disk = |fs: &str, ns| case(&[name("fs", fs)], ns);
+        assert_eq!(verdict(tmpfs, &[usual.clone(), disk("here", 200.0)]), Holds);
+        // --path may name a folder in memory: an image decides where there is one.
+        let both = [usual.clone(), disk("here", 99.0), disk("ext4", 200.0)];
+        assert_eq!(verdict(tmpfs, &both), Holds);
+        assert_eq!(verdict(tmpfs, &[usual, disk("xfs", 50.0)]), Fails);
+    }
+
+    #[test]
+    fn the_first_run_is_held_against_the_third_of_the_same_process() {
+        let fresh = |but: &[(&str, AxisValue)], first: f64| {
+            let mut case = case(but, 100.0);
+            case.extra_samples.insert("first_ns".into(), vec![first; 8]);
+            case.extra_samples.insert("third_ns".into(), vec![100.0; 8]);
+            case
+        };
+        let cold = [name("fs", "ext4"), name("op", "back"), name("cache", "cold")];
+        assert_eq!(verdict(three_runs, &[fresh(&[], 90.0), fresh(&cold, 900.0)]), Holds);
+        assert_eq!(verdict(three_runs, &[fresh(&[], 90.0)]), Fails);
+        assert_eq!(verdict(three_runs, &[case(&[], 100.0)]), Inconclusive);
+    }
+
+    #[test]
+    fn long_names_are_held_against_those_of_fourteen_on_the_same_file_system() {
+        let of = |fs: &str, length, ns| case(&[name("fs", fs), number("name", length)], ns);
+        let pair = [of("tmpfs", 14, 100.0), of("tmpfs", 255, 130.0)];
+        assert_eq!(verdict(name_length, &pair), Holds);
+        let ext4 = [of("ext4", 14, 100.0), of("ext4", 255, 98.0)];
+        assert_eq!(verdict(name_length, &[pair.clone(), ext4].concat()), Fails);
+        assert_eq!(verdict(name_length, &pair[..1]), Inconclusive);
+    }
+
+    #[test]
+    fn a_directory_that_grows_has_to_slow_both_rounds_and_listing() {
+        let cases = |power: f64, slower: f64| -> Vec<Case> {
+            let sizes = [10, 1_000, 100_000];
+            let one = |files: u64| {
+                let n = files as f64;
+                let list = case(&[name("op", "ls-l"), number("files", files)], n.powf(power));
+                let ns = if files == 100_000 { 100.0 * slower } else { 100.0 };
+                [list, case(&[number("files", files)], ns)]
+            };
+            sizes.into_iter().flat_map(one).collect()
+        };
+        assert_eq!(verdict(directory_size, &cases(2.0, 1.5)), Holds);
+        assert_eq!(verdict(directory_size, &cases(1.0, 1.5)), Fails);
+        assert_eq!(verdict(directory_size, &cases(2.0, 0.99)), Fails);
+        assert_eq!(verdict(directory_size, &cases(2.0, 1.5)[..3]), Inconclusive);
+    }
+
+    #[test]
+    fn names_are_kept_until_memory_is_short() {
+        let names = |bytes: f64, left: Option<f64>| {
+            let mut case = case(&[name("op", "names"), name("fs", "here")], 1_000.0);
+            case.extra.insert("dentry_bytes".into(), bytes);
+            case.extra.extend(left.map(|left| ("left_bytes".to_owned(), left)));
+            [case]
+        };
+        assert_eq!(verdict(name_cache, &names(192.0, Some(3.0))), Holds);
+        assert_eq!(verdict(name_cache, &names(4.0, Some(3.0))), Fails);
+        assert_eq!(verdict(name_cache, &names(192.0, Some(190.0))), Inconclusive);
+        assert_eq!(verdict(name_cache, &names(192.0, None)), Inconclusive);
+    }
+
+    #[test]
+    fn a_layout_has_little_effect_when_no_round_is_a_tenth_off() {
+        let of = |layout: &str, ns| case(&[name("fs", "ext4"), name("layout", layout)], ns);
+        let usual = of("default", 100.0);
+        let pair = |ns| [usual.clone(), of("large-inodes", ns)];
+        assert_eq!(verdict(inode_layout, &pair(105.0)), Holds);
+        assert_eq!(verdict(inode_layout, &pair(130.0)), Fails);
+        assert_eq!(verdict(inode_layout, &pair(110.0)), Inconclusive);
+    }
 }

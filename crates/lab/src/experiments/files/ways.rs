@@ -43,6 +43,14 @@ pub fn ways() -> impl Iterator<Item = (&'static str, &'static str)> {
     WAYS.iter().map(|one| (one.name, one.summary))
 }
 
+/// The program that makes the rounds by a way: an ELF file that tells its use.
+///
+/// # Errors
+/// Why there is none.
+pub fn program_of_way(name: &str) -> Result<&'static [u8], String> {
+    way(name).ok_or_else(|| format!("there is no way {name}"))?.program()
+}
+
 impl Way {
     /// The compiled loop.
     ///

@@ -115,11 +115,11 @@ impl Worker {
             .map_err(|_| Skip(format!("{what} was answered by {answer:?}")))
     }
 
-    /// The same for what is answered by the time it took.
-    pub(super) fn time(&mut self, what: &str) -> Result<f64, Skip> {
+    /// The same for what is answered by the time it took: by the clock, and on CPUs.
+    pub(super) fn time(&mut self, what: &str) -> Result<(f64, f64), Skip> {
         match self.ask(what)?[..] {
-            [ns] => Ok(ns as f64),
-            _ => Err(Skip(format!("{what} was not answered by a time"))),
+            [wall, cpu] => Ok((wall as f64, cpu as f64)),
+            _ => Err(Skip(format!("{what} was not answered by two times"))),
         }
     }
 

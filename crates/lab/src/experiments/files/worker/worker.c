@@ -8,12 +8,13 @@
  * Works in its current directory, or in DIR. Answers each line of standard input, or carries out
  * each COMMAND, by a line of numbers:
  *   fill N       makes the files there are besides
- *   round N      N rounds a thread: ns from the first thread's start to the last one's end
+ *   round N      N rounds a thread, from the first thread's start to the last one's end
  *   steps N      N rounds with the clock read after each call: ns of each step, see STEPS
- *   back N       opens, reads and closes files there are, N times all of them: ns
- *   list N       reads the directory N times: ns
- *   stats N      the same, and the attributes of each file, as `ls -l` does: ns
- *   names N TAG  looks N names up that are not there: ns
+ *   back N       opens, reads and closes files there are, N times all of them
+ *   list N       reads the directory N times
+ *   stats N      the same, and the attributes of each file, as `ls -l` does
+ *   names N TAG  looks N names up that are not there
+ * The numbers are ns of wall time and of CPU time of the process, but for `steps`.
  * A line that begins by "error" has the call, the error's number and the file. The clock is read
  * around a batch only, but for `steps`. It ends with its parent, or when standard input does.
  */
@@ -69,12 +70,17 @@ static pthread_barrier_t gate;
 static struct ring ring;
 #endif
 
-static uint64_t now(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static _Noreturn void fail(const char *what, long error, const char *name)
@@ -348,7 +354,7 @@ static void carry_out(const char *line)
 {
 	char what[8] = "", tag[8] = "n";
 	long count = 1;
-	uint64_t took = 0;
+	uint64_t took = 0, cpu;
 
 	if (sscanf(line, "%7s %ld %7s", what, &count, tag) < 1)
 		return;
@@ -358,6 +364,7 @@ static void carry_out(const char *line)
 		return;
 	}
 #endif
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	if (strcmp(what, "fill") == 0)
 		fill(count);
 	else if (strcmp(what, "round") == 0)
@@ -372,7 +379,8 @@ static void carry_out(const char *line)
 		took = look_up(count, tag);
 	else
 		fail("no such command", EINVAL, what);
-	printf("%llu\n", (unsigned long long)took);
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	printf("%llu %llu\n", (unsigned long long)took, (unsigned long long)cpu);
 }
 
 /* Names of one length whose first characters tell them apart. */
