@@ -6,12 +6,14 @@
 //! other. Nothing outside such a folder is ever removed.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::State;
 use crate::limits::Skip;
@@ -80,7 +82,7 @@ impl Note {
         let at = folder.join(format!("{NOTE}{unique}"));
         // An older note by this name is of a process that had the same id.
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&at)?;
-        file.lock()?;
+        flock(&file, FlockOperation::LockExclusive)?;
         file.set_len(0)?;
         file.write_all(path.as_os_str().as_bytes())?;
         file.sync_all()?;
@@ -107,11 +109,8 @@ pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
 
 fn remove_noted(note: &Path) -> Option<LeftBehind> {
     let file = OpenOptions::new().read(true).write(true).open(note).ok()?;
-    match file.try_lock() {
-        Ok(()) => {}
-        // Its run goes on.
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
-    }
+    // A note that is locked is of a run that goes on.
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let path = PathBuf::from(std::ffi::OsString::from_vec(fs::read(note).ok()?));
     let found = match is_ours(&path) {
         true => {
@@ -173,7 +172,7 @@ mod tests {
         fs::write(notes.path().join("made-4-1"), link.as_os_str().as_bytes()).unwrap();
         let removed = remove_left_behind(&State::in_folder(notes.path()));
         let paths: Vec<_> = removed.iter().map(|one| one.path.clone()).collect();
-        assert_eq!(paths, [left.clone()]);
+        assert_eq!(paths, std::slice::from_ref(&left));
         assert!(!left.exists() && foreign.exists() && link.is_symlink());
         assert_eq!(fs::read_dir(notes.path()).unwrap().count(), 0);
     }

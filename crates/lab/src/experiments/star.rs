@@ -39,8 +39,7 @@ pub(super) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
             }
         };
         let all = points(&axes.iter().map(one).collect::<Vec<_>>());
-        let only = ray.only;
-        all.into_iter().filter(move |case| only(case))
+        all.into_iter().filter(ray.only)
     };
     let center = Ray { axes: &[], only: |_| true };
     let found: BTreeSet<Params> = rays.iter().chain([&center]).flat_map(on_ray).collect();
