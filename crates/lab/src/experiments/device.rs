@@ -37,13 +37,13 @@ const BASE: Base = &[
 ];
 
 const RAYS: &[Ray] = &[
-    Ray { axes: &["fs", "pattern", "window"], only: |case| case.name("fs") != "btrfs" },
-    Ray { axes: &["way", "pattern"], only: |case| case.name("way") != "io-uring" },
-    Ray { axes: &["way", "pattern", "depth"], only: |case| case.name("way") == "io-uring" },
-    Ray { axes: &["device", "op"], only: |case| !is_pool(case.name("device")) },
+    Ray { axes: &["fs", "pattern", "window"], only: |case, _| case.name("fs") != "btrfs" },
+    Ray { axes: &["way", "pattern"], only: |case, _| case.name("way") != "io-uring" },
+    Ray { axes: &["way", "pattern", "depth"], only: |case, _| case.name("way") == "io-uring" },
+    Ray { axes: &["device", "op"], only: |case, _| !is_pool(case.name("device")) },
     Ray {
         axes: &["device", "fs", "op", "way", "block"],
-        only: |case| {
+        only: |case, _| {
             is_pool(case.name("device"))
                 && case.name("way") == "direct"
                 && case.number("block") > PAGE

@@ -4,8 +4,10 @@
 //! it. Hypothesis, controls and what would refute it are in the declaration. A process of its own
 //! makes the rounds ([`worker`]), by each [`ways`]; the file systems are [`super::volumes`]'.
 
+mod axes;
 mod bench;
 mod claims;
+mod layouts;
 mod names;
 mod ways;
 mod worker;
@@ -16,9 +18,7 @@ use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
 
 use super::star::{Base, Ray, star};
-use super::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes, Value,
-};
+use super::{Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Value};
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
 
@@ -47,19 +47,36 @@ const BASE: Base = &[
 ];
 
 const RAYS: &[Ray] = &[
-    Ray { axes: &["way", "depth"], only: |_| true },
-    Ray { axes: &["sched"], only: |_| true },
-    Ray { axes: &["threads"], only: |_| true },
-    Ray { axes: &["fs", "name"], only: |case| case.name("op") == "round" },
+    Ray { axes: &["way", "depth"], only: |_, _| true },
+    Ray { axes: &["sched"], only: |_, _| true },
+    Ray { axes: &["threads"], only: |_, _| true },
+    Ray { axes: &["fs", "name"], only: |case, _| case.name("op") == "round" },
+    // The folder that is the user's is not filled with many files where another does as well.
     Ray {
         axes: &["fs", "op", "files"],
-        only: |case| !["names", "back"].contains(&case.name("op")),
+        only: |case, usual| is_sized(case) && (case.name("fs") != "here" || is_as(case, usual)),
     },
-    Ray { axes: &["fs", "op", "name"], only: |case| case.name("op") == "names" },
-    Ray { axes: &["fs", "op", "cache"], only: |case| case.name("op") == "back" },
-    Ray { axes: &["fs", "sync"], only: |_| true },
-    Ray { axes: &["fs", "layout"], only: |_| true },
+    // The cache of names is the same for all file systems.
+    Ray {
+        axes: &["fs", "op", "name"],
+        only: |case, usual| {
+            case.name("op") == "names" && (case.name("fs") == "here" || is_as(case, usual))
+        },
+    },
+    Ray { axes: &["fs", "op", "cache"], only: |case, _| case.name("op") == "back" },
+    Ray { axes: &["fs", "sync"], only: |case, _| case.name("fs") != "tmpfs" },
+    Ray { axes: &["fs", "layout"], only: |_, _| true },
 ];
+
+/// Whether it depends on how many files there are.
+fn is_sized(case: &Params) -> bool {
+    ["round", "list", "ls-l"].contains(&case.name("op"))
+}
+
+/// Whether it is on the usual file system.
+fn is_as(case: &Params, usual: &Params) -> bool {
+    case.name("fs") == usual.name("fs")
+}
 
 static DECLARATION: Declaration = Declaration {
     name: "files",
@@ -81,7 +98,7 @@ static DECLARATION: Declaration = Declaration {
     metric: "time of a round",
     unit: "ns",
     extras: EXTRAS,
-    axes: &[WAY, OP, FS, NAME, FILES, SCHED, CACHE, THREADS, SYNC, LAYOUT, DEPTH],
+    axes: axes::AXES,
     along: "files",
     lines: "fs",
     claims: CLAIMS,
@@ -139,151 +156,6 @@ const EXTRAS: &[Extra] = &[
 const fn ns(name: &'static str, summary: &'static str) -> Extra {
     Extra { name, unit: "ns", summary, fold: Fold::Median }
 }
-
-const fn names(
-    name: &'static str,
-    summary: &'static str,
-    all: &'static [&'static str],
-    [quick, default, full]: [&'static [Value]; 3],
-) -> Axis {
-    Axis { name, unit: "", summary, takes: Takes::Names(all), quick, default, full }
-}
-
-const fn numbers(
-    name: &'static str,
-    summary: &'static str,
-    (least, most): (u64, u64),
-    [quick, default, full]: [&'static [Value]; 3],
-) -> Axis {
-    Axis { name, unit: "", summary, takes: Takes::Numbers(least, most), quick, default, full }
-}
-
-const ALL_WAYS: &[Value] = &[
-    Value::S("libc"),
-    Value::S("static"),
-    Value::S("musl"),
-    Value::S("raw"),
-    Value::S("io-uring"),
-];
-
-const WAY: Axis =
-    names("way", "how the calls are made", ways::NAMES, [ALL_WAYS, ALL_WAYS, ALL_WAYS]);
-
-const ALL_OPS: &[Value] =
-    &[Value::S("round"), Value::S("back"), Value::S("list"), Value::S("ls-l"), Value::S("names")];
-
-const OP: Axis = names(
-    "op",
-    "a round of the loop; a file opened, read and closed; the directory listed; the same with each \
-     file's attributes; a name looked up that is not there",
-    &["round", "back", "list", "ls-l", "names"],
-    [&[Value::S("round"), Value::S("back"), Value::S("ls-l"), Value::S("names")], ALL_OPS, ALL_OPS],
-);
-
-const FILE_SYSTEMS: &[&str] = &["here", "tmpfs", "ext4", "xfs", "btrfs"];
-
-const ALL_FILE_SYSTEMS: &[Value] =
-    &[Value::S("here"), Value::S("tmpfs"), Value::S("ext4"), Value::S("xfs"), Value::S("btrfs")];
-
-const FS: Axis = names(
-    "fs",
-    "the file system: that of --path, memory, or an image of one's own in memory",
-    FILE_SYSTEMS,
-    [&[Value::S("here"), Value::S("tmpfs"), Value::S("ext4")], ALL_FILE_SYSTEMS, ALL_FILE_SYSTEMS],
-);
-
-/// As the article has them: short names, the 14 of old file systems, the longest.
-const NAME: Axis = numbers(
-    "name",
-    "characters of a name",
-    (1, 255),
-    [
-        &[Value::N(14), Value::N(255)],
-        &[Value::N(1), Value::N(14), Value::N(64), Value::N(255)],
-        &[Value::N(1), Value::N(14), Value::N(64), Value::N(255)],
-    ],
-);
-
-const FILES: Axis = numbers(
-    "files",
-    "other files in the directory",
-    (10, 1_000_000),
-    [
-        &[Value::N(10), Value::N(1_000), Value::N(10_000)],
-        &[Value::N(10), Value::N(100), Value::N(1_000), Value::N(10_000), Value::N(100_000)],
-        &[
-            Value::N(10),
-            Value::N(100),
-            Value::N(1_000),
-            Value::N(10_000),
-            Value::N(100_000),
-            Value::N(1_000_000),
-        ],
-    ],
-);
-
-const BOTH_SCHEDS: &[Value] = &[Value::S("normal"), Value::S("realtime")];
-
-const SCHED: Axis = names(
-    "sched",
-    "the scheduling class; realtime is SCHED_FIFO at priority 1",
-    &["normal", "realtime"],
-    [BOTH_SCHEDS, BOTH_SCHEDS, BOTH_SCHEDS],
-);
-
-const BOTH_CACHES: &[Value] = &[Value::S("warm"), Value::S("cold")];
-
-const CACHE: Axis = names(
-    "cache",
-    "whether what is read back is cached",
-    &["warm", "cold"],
-    [BOTH_CACHES, BOTH_CACHES, BOTH_CACHES],
-);
-
-const THREADS: Axis = numbers(
-    "threads",
-    "threads that make rounds, in one directory",
-    (1, 64),
-    [
-        &[Value::N(1), Value::N(2)],
-        &[Value::N(1), Value::N(2), Value::N(4)],
-        &[Value::N(1), Value::N(2), Value::N(4), Value::N(16)],
-    ],
-);
-
-const ALL_SYNCS: &[Value] = &[Value::S("none"), Value::S("fdatasync"), Value::S("fsync")];
-
-const SYNC: Axis = names(
-    "sync",
-    "what a write is followed by",
-    &["none", "fdatasync", "fsync"],
-    [&[Value::S("none"), Value::S("fsync")], ALL_SYNCS, ALL_SYNCS],
-);
-
-const ALL_LAYOUTS: &[Value] = &[
-    Value::S("default"),
-    Value::S("small-blocks"),
-    Value::S("large-inodes"),
-    Value::S("many-inodes"),
-];
-
-const LAYOUT: Axis = names(
-    "layout",
-    "options of mkfs: blocks of 1 KiB, inodes of 1 or 2 KiB, an inode a KiB; nodes of 4 KiB on btrfs",
-    &["default", "small-blocks", "large-inodes", "many-inodes"],
-    [&[Value::S("default"), Value::S("large-inodes")], ALL_LAYOUTS, ALL_LAYOUTS],
-);
-
-const DEPTH: Axis = numbers(
-    "depth",
-    "files under way at once, for ways that can",
-    (1, 64),
-    [
-        &[Value::N(1), Value::N(8)],
-        &[Value::N(1), Value::N(8), Value::N(32)],
-        &[Value::N(1), Value::N(2), Value::N(4), Value::N(8), Value::N(16), Value::N(32)],
-    ],
-);
 
 const CLAIMS: &[Claim] = &[
     Claim {
@@ -358,7 +230,7 @@ impl Experiment for Files {
         let (op, fs) = (case.name("op"), case.name("fs"));
         let is_ring = ways::way(case.name("way")).is_some_and(|way| way.has_depth);
         let (threads, depth) = (case.number("threads"), case.number("depth"));
-        let is_image = bench::is_image(fs);
+        let is_image = layouts::is_image(fs);
         let ring = match is_ring {
             true => threads == 1 && ["round", "back"].contains(&op),
             false => depth == 1,
@@ -368,7 +240,7 @@ impl Experiment for Files {
         let sync = case.name("sync") == "none" || op == "round";
         let cold = case.name("cache") == "warm" || (is_image && op == "back");
         let layout = case.name("layout") == "default"
-            || (op == "round" && bench::options(fs, case.name("layout")).is_some());
+            || (op == "round" && layouts::options(fs, case.name("layout")).is_some());
         // Memory file systems keep no names that are not there; short names are too few.
         let names = op != "names" || (fs != "tmpfs" && case.number("name") >= 14);
         ring && threads && sync && cold && layout && names
@@ -383,14 +255,14 @@ impl Experiment for Files {
                 Skip(format!("{said}; ulimit -r 1, or run as root"))
             })?;
         }
-        if bench::is_image(case.name("fs")) && !rustix::process::geteuid().is_root() {
+        if layouts::is_image(case.name("fs")) && !rustix::process::geteuid().is_root() {
             return Err(Skip("images of file systems are mounted by root only".to_owned()));
         }
         Ok(())
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let image = if bench::is_image(case.name("fs")) { OF_AN_IMAGE } else { 0 };
+        let image = if layouts::is_image(case.name("fs")) { OF_AN_IMAGE } else { 0 };
         Needs {
             processes: 1 + case.number("threads"),
             descriptors: 64,

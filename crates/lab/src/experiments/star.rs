@@ -18,8 +18,8 @@ pub(super) type Base = &'static [(&'static str, Value)];
 pub(super) struct Ray {
     /// Their names.
     pub(super) axes: &'static [&'static str],
-    /// Whether a combination is one.
-    pub(super) only: fn(&Params) -> bool,
+    /// Whether a combination is one, beside the base.
+    pub(super) only: fn(&Params, &Params) -> bool,
 }
 
 /// The base and what lies on the rays, each once, in the order of the axes' values.
@@ -29,6 +29,12 @@ pub(super) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
         let declared = declared.map(|(_, value)| AxisValue::from(*value));
         declared.filter(|value| axis.values.contains(value)).or(axis.values.first().cloned())
     };
+    let mut center = Params(BTreeMap::new());
+    for axis in axes {
+        // An axis without values makes no case at all.
+        let Some(value) = usual(axis) else { return Vec::new() };
+        center.0.insert(axis.name.clone(), value);
+    }
     let on_ray = |ray: &Ray| {
         let one = |axis: &SweepAxis| {
             let is_varied = ray.axes.contains(&axis.name.as_str());
@@ -39,10 +45,9 @@ pub(super) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
             }
         };
         let all = points(&axes.iter().map(one).collect::<Vec<_>>());
-        all.into_iter().filter(ray.only)
+        all.into_iter().filter(|case| (ray.only)(case, &center)).collect::<Vec<_>>()
     };
-    let center = Ray { axes: &[], only: |_| true };
-    let found: BTreeSet<Params> = rays.iter().chain([&center]).flat_map(on_ray).collect();
+    let found: BTreeSet<Params> = rays.iter().flat_map(on_ray).chain([center.clone()]).collect();
     let place = |case: &Params| -> Vec<usize> {
         let at =
             |axis: &SweepAxis| axis.values.iter().position(|v| Some(v) == case.0.get(&axis.name));
@@ -87,8 +92,8 @@ mod tests {
 
     const BASE: Base = &[("a", Value::N(2)), ("b", Value::S("x")), ("c", Value::N(0))];
     const RAYS: &[Ray] = &[
-        Ray { axes: &["a"], only: |_| true },
-        Ray { axes: &["b", "c"], only: |case| case.number("c") != 9 },
+        Ray { axes: &["a"], only: |_, _| true },
+        Ray { axes: &["b", "c"], only: |case, _| case.number("c") != 9 },
     ];
 
     fn axes(a: &[u64], b: &[&str], c: &[u64]) -> Vec<SweepAxis> {

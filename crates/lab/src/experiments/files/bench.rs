@@ -6,12 +6,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use iotomy_record::Trace;
-use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 
+use super::layouts::{self, check_room};
 use super::names::{dentries, fallen, press, reclaimable};
 use super::ways::{WAYS, way};
 use super::worker::{Orders, Program, Worker, path_of};
-use crate::experiments::volumes::{Recipe, Under, Volume};
+use crate::experiments::volumes::{Under, Volume};
 use crate::experiments::{Bench, Go, Params, Sample, Watch};
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
@@ -46,42 +47,13 @@ const READ_BACK: u64 = 64;
 /// How long runs are watched for their ledgers, after all else has been measured.
 const WATCHING: Duration = Duration::from_secs(4);
 
+/// How often the machine is asked to give names back at most: others lose theirs, too.
+const PRESSES: u32 = 4;
+
 /// Names looked up at once: their memory is many pages, so that whole pages are good enough.
 const NAMES: u64 = 20_000;
 
-/// An image's bytes at least: more than the 300 MB mkfs.xfs asks for.
-const IMAGE: u64 = 384 << 20;
-
-/// Bytes of an image for each file it is to hold: mke2fs makes an inode for 16 KiB unless told
-/// otherwise.
-const OF_A_FILE: u64 = 20 << 10;
-
-/// Of which are really written: an inode, an entry and its share of tables.
-const WRITTEN: u64 = 2 << 10;
-
-/// Bytes of tables and journals that mkfs writes.
-const TABLES: u64 = 96 << 20;
-
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// Whether it is a file system in an image.
-pub(super) fn is_image(fs: &str) -> bool {
-    ["ext4", "xfs", "btrfs"].contains(&fs)
-}
-
-/// The options of mkfs that a layout stands for; `None` where the file system has no such choice.
-pub(super) fn options(fs: &str, layout: &str) -> Option<&'static [&'static str]> {
-    Some(match (fs, layout) {
-        (_, "default") => &[],
-        ("ext4", "small-blocks") => &["-b", "1024"],
-        ("ext4", "large-inodes") => &["-I", "1024"],
-        ("ext4", "many-inodes") => &["-i", "1024"],
-        ("xfs", "small-blocks") => &["-b", "size=1024"],
-        ("xfs", "large-inodes") => &["-i", "size=2048"],
-        ("btrfs", "small-blocks") => &["-n", "4096"],
-        _ => return None,
-    })
-}
 
 type Place = (String, String);
 
@@ -99,6 +71,8 @@ pub(super) struct Rounds {
     most_files: u64,
     /// Names are looked up once.
     next_names: u64,
+    /// How often the machine was asked to give names back.
+    presses: u32,
     /// What watching took so far.
     watching: Duration,
 }
@@ -120,6 +94,7 @@ impl Rounds {
             batches: BTreeMap::new(),
             most_files: cases.iter().map(|case| case.number("files")).max().unwrap_or(0),
             next_names: 0,
+            presses: 0,
             watching: Duration::ZERO,
         })
     }
@@ -151,16 +126,7 @@ impl Rounds {
             "xfs" => "xfs",
             _ => "btrfs",
         };
-        // Layouts are varied with few files.
-        let files = if case.name("layout") == "default" { self.most_files } else { 0 };
-        let recipe = Recipe {
-            kind,
-            options: options(kind, case.name("layout")).unwrap_or_default(),
-            bytes: IMAGE.max(files * OF_A_FILE),
-            devices: 1,
-            takes: TABLES + files * WRITTEN,
-            past_the_cache: false,
-        };
+        let recipe = layouts::recipe(kind, case.name("layout"), self.most_files);
         // In memory what is measured is the file system's own work; the disk's is that of `here`.
         Volume::image(&recipe, Under::Memory)
             .or_else(|_| Volume::image(&recipe, Under::Folder(&self.folder)))
@@ -206,9 +172,13 @@ impl Rounds {
             Worker::start(self.program(case.name("way"))?, as_fd(&directory), &Orders::of(case))?;
         let (word, rounds) = command(case);
         let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
-        let (first, _second, third) = (single()?, single()?, single()?);
+        let first = single()?;
+        // A list is long, and its third time tells nothing new.
+        let is_list = ["list", "ls-l"].contains(&case.name("op"));
+        let third = if is_list { None } else { single().and_then(|_| single()).map(Some)? };
         let count = *self.batches.entry(case.clone()).or_insert_with(|| {
-            let fit = (BATCH_NS / (third * rounds)).clamp(1.0, MOST_ROUNDS / rounds) as u64;
+            let fit = (BATCH_NS / (third.unwrap_or(first) * rounds))
+                .clamp(1.0, MOST_ROUNDS / rounds) as u64;
             fit.max(1)
         });
         // In units of the command, each of which is several rounds.
@@ -224,13 +194,13 @@ impl Rounds {
         let mut extra = vec![
             ("start_ns", worker.start.as_nanos() as f64),
             ("first_ns", first),
-            ("third_ns", third),
             ("rate", 1e9 * threads / value),
         ];
+        extra.extend(third.map(|third| ("third_ns", third)));
         // What a ring has done for it is not this process's time.
         let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
         extra.extend(cpu.filter(|_| !is_ring).map(|cpu| ("cpu_ns", cpu / threads)));
-        if ["list", "ls-l"].contains(&case.name("op")) {
+        if is_list {
             // With `.` and `..`
             extra.push(("entry_ns", value / (case.number("files") + 2) as f64));
         }
@@ -268,7 +238,8 @@ impl Rounds {
         let mut extra = vec![("start_ns", start), ("rate", rate), ("cpu_ns", cpu / NAMES as f64)];
         extra.extend(grown(before.0, after.0).map(|bytes| ("name_bytes", bytes)));
         extra.extend(grown(before.1, after.1).map(|bytes| ("dentry_bytes", bytes)));
-        if press() {
+        if self.presses < PRESSES && press() {
+            self.presses += 1;
             let left = match before.1 {
                 Some(bytes) => grown(Some(bytes), fallen(dentries, bytes)),
                 None => grown(before.0, fallen(reclaimable, before.0.unwrap_or(0))),
@@ -381,24 +352,6 @@ fn opened(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Skip> {
     openat(parent, name, FOLDER, Mode::empty()).map_err(|e| Skip::refused("open", e))
 }
 
-/// Refuses to fill what has not twice the room.
-fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Result<(), Skip> {
-    let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
-    let fs = case.name("fs");
-    let advice = if fs == "here" { "; name another folder with --path" } else { "" };
-    // btrfs and others that make inodes as they go say 0 of 0.
-    if told.f_files > 0 && told.f_favail / 2 < files {
-        let free = told.f_favail;
-        return Err(Skip(format!("{fs}: needs {files} inodes, and {free} are free{advice}")));
-    }
-    let free = told.f_bavail.saturating_mul(told.f_frsize);
-    if told.f_blocks > 0 && free / 2 < files * WRITTEN {
-        let (needed, free) = ((files * WRITTEN).div_ceil(1 << 20), free >> 20);
-        return Err(Skip(format!("{fs}: needs {needed} MiB, and {free} MiB are free{advice}")));
-    }
-    Ok(())
-}
-
 impl Orders {
     /// Nothing but one thread that makes short names.
     fn plain() -> Self {
@@ -413,20 +366,5 @@ impl Orders {
             sync: case.name("sync").to_owned(),
             sched: case.name("sched").to_owned(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_layout_is_of_the_file_systems_that_have_the_choice() {
-        assert_eq!(options("ext4", "default"), Some(&[][..]));
-        assert!(options("ext4", "many-inodes").is_some());
-        assert!(
-            options("tmpfs", "small-blocks").is_none() && options("here", "many-inodes").is_none()
-        );
-        assert!(options("xfs", "many-inodes").is_none(), "it makes inodes as it goes");
     }
 }
