@@ -33,7 +33,7 @@ build:
 	$(CARGO) build --release --locked --package iotomy
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
-# ARGS="--quick" is over in a minute and keeps nothing.
+# A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
 bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
