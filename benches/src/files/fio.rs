@@ -78,7 +78,8 @@ fn by_iotomy(iotomy: &Path, folder: &Path, axes: [&str; 2]) -> Result<f64> {
     let sweep = store::parse_sweep(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let case = sweep.cases.first().context("iotomy measured nothing")?;
-    case.median.with_context(|| case.skipped.clone().unwrap_or_default())
+    // fio tells the mean.
+    case.mean.with_context(|| case.skipped.clone().unwrap_or_default())
 }
 
 fn by_fio(folder: &Path, options: [&str; 2]) -> Result<f64> {

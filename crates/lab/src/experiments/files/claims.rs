@@ -5,7 +5,7 @@ use iotomy_stats::{Interval, line, shift_interval};
 
 use super::BASE;
 use crate::experiments::Value;
-use crate::experiments::claims::{Cases, Judgement, digits, ratio, shown, time};
+use crate::experiments::claims::{Cases, Judgement, digits, number, ratio, shown, time};
 use crate::experiments::star::at;
 
 /// What the harness itself may add to a round (`make bench-files` holds it to that): a difference
@@ -218,32 +218,37 @@ fn along<'a>(cases: &Cases<'a>, op: &str, fs: &str) -> Cases<'a> {
         .named("layout", "default")
 }
 
-/// The exponent of x in y, by the line through the logarithms of the medians.
-fn exponent(cases: &Cases<'_>) -> Option<(f64, [f64; 2])> {
-    let points: Vec<(f64, f64)> = cases
-        .medians("files")
-        .into_iter()
-        // `.` and `..` are listed, too.
-        .map(|(files, ns)| ((files + 2.0).ln(), ns.ln()))
-        .collect();
+/// The exponent of the number of files in the time, by the lines through the logarithms of the samples
+/// of one round each.
+fn exponent(cases: &Cases<'_>) -> Option<Interval> {
     let sizes = cases.numbers("files");
     let is_far = sizes.last()? / sizes.first()?.max(&1) >= FAR;
-    let found = line(&points).filter(|_| points.len() >= 3 && is_far)?;
-    Some((found.slope, found.slope_ci95?))
+    let all: Vec<(f64, &[f64])> = cases
+        .iter()
+        // `.` and `..` are listed, too.
+        .filter_map(|case| Some(((number(case, "files")? as f64 + 2.0).ln(), &case.samples[..])))
+        .collect();
+    let rounds = all.iter().map(|(_, samples)| samples.len()).min()?;
+    let slope = |round: usize| {
+        let points: Vec<_> = all.iter().map(|(x, samples)| (*x, samples[round].ln())).collect();
+        line(&points).map(|line| line.slope)
+    };
+    let slopes: Vec<f64> = (0..rounds).map(slope).collect::<Option<_>>()?;
+    shift_interval(&slopes, ALPHA).filter(|_| all.len() >= 3 && is_far)
 }
 
 pub(super) fn directory_size(cases: &Cases<'_>) -> Judgement {
     let found = ["ext4", "here", "tmpfs"].into_iter().find_map(|fs| {
-        let (slope, ci95) = exponent(&along(cases, "ls-l", fs))?;
+        let power = exponent(&along(cases, "ls-l", fs))?;
         let rounds = along(cases, "round", fs).named("way", "libc").named("sched", "normal");
         let rounds = rounds.at("name", 14).at("threads", 1);
         let sizes = rounds.numbers("files");
         let (least, most) = (*sizes.first()?, *sizes.last()?);
         let case = |files| rounds.at("files", files).first();
         let slower = ratio(case(least)?, case(most)?)?;
-        Some((fs, slope, ci95, slower, least, most))
+        Some((fs, power, slower, least, most))
     });
-    let Some((fs, slope, [low, high], slower, least, most)) = found else {
+    let Some((fs, power, slower, least, most)) = found else {
         return Judgement::inconclusive(
             "it takes rounds and ls-l in three sizes of directories, the largest a hundred times the \
              smallest",
@@ -251,25 +256,22 @@ pub(super) fn directory_size(cases: &Cases<'_>) -> Judgement {
     };
     let because = format!(
         "on {fs} a round among {} files takes {} times one among {}; `ls -l` takes time with the power \
-         {slope:.2} ({low:.2} … {high:.2}) of the number of files",
+         {} of the number of files",
         digits(most as f64),
         shown(slower),
         digits(least as f64),
+        shown(power)
     );
-    // Of many files the interval may be wide at few points: the middle decides then.
-    let is_linear = slope < LINEAR;
-    let verdict = match (slower.low > 1.0, slower.high < MARGINAL, is_linear) {
-        (true, _, false) => ClaimVerdict::Holds,
-        (_, _, true) => ClaimVerdict::Fails,
-        (_, true, false) => ClaimVerdict::Fails,
-        _ => ClaimVerdict::Inconclusive,
+    let verdict = if slower.low > 1.0 && power.low > LINEAR {
+        ClaimVerdict::Holds
+    } else if slower.high < MARGINAL || power.high < LINEAR {
+        ClaimVerdict::Fails
+    } else {
+        ClaimVerdict::Inconclusive
     };
-    let judgement = Judgement { verdict, because, evidence: Vec::new() };
-    judgement
+    Judgement { verdict, because, evidence: Vec::new() }
         .with_interval("largest_over_smallest", slower)
-        .with("ls_l_exponent", slope)
-        .with("ls_l_exponent_low", low)
-        .with("ls_l_exponent_high", high)
+        .with_interval("ls_l_exponent", power)
 }
 
 pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
@@ -283,7 +285,8 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("it takes names looked up, six times or more");
     };
     let figure = |name: &str| extra(Some(case), name);
-    let left = figure("left_bytes");
+    // Others' names are given back, too, and may be more.
+    let left = figure("left_bytes").map(|left| left.max(0.0));
     let all = figure("name_bytes").map_or(String::new(), |all| {
         format!(", {} with all that the kernel could give back", digits(all))
     });
