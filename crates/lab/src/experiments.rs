@@ -22,6 +22,7 @@ mod enter_leave;
 mod files;
 mod gate;
 mod herd;
+mod herd_claims;
 mod made;
 mod models;
 mod null_sink;
@@ -32,6 +33,9 @@ mod state;
 mod volumes;
 mod wait;
 mod wait_claims;
+mod wait_crew;
+mod wait_peers;
+mod wait_rounds;
 mod wait_threads;
 
 use std::ffi::OsString;
@@ -349,6 +353,22 @@ pub trait Watch {
     /// # Errors
     /// Why it could not be watched.
     fn program(&mut self, program: &Path, arguments: &[OsString]) -> Result<Trace, String>;
+
+    /// Counts in the kernel how often the children that this process has now are woken, until what it
+    /// gives is dropped.
+    ///
+    /// # Errors
+    /// Why they cannot be counted.
+    fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String>;
+}
+
+/// A count of wake-ups that goes on.
+pub trait Wakeups {
+    /// How many there were so far.
+    ///
+    /// # Errors
+    /// When the count is not whole.
+    fn so_far(&self) -> Result<u64, String>;
 }
 
 #[cfg(test)]

@@ -227,6 +227,10 @@ impl Watch for FakeAround {
     fn program(&mut self, _: &Path, arguments: &[OsString]) -> Result<Trace, String> {
         self.iotomy(arguments)
     }
+
+    fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {
+        Err("no observer".into())
+    }
 }
 
 const TRACE: &[u8] = include_bytes!("../race/attribution/trace.json");
