@@ -126,7 +126,7 @@ fn what_was_there_is_not_touched_and_nothing_is_left() {
     fs::write(&foreign, "mine").unwrap();
     let words = small("fs=here", "way=libc");
     user.record(&[&words[..], &["-L", "depth=1", "--max-time=1"]].concat());
-    assert_eq!(user.in_work(), [foreign.clone()]);
+    assert_eq!(user.in_work(), std::slice::from_ref(&foreign));
     assert_eq!(fs::read_to_string(foreign).unwrap(), "mine");
     assert_eq!(fs::read_dir(user.state.path().join("iotomy")).unwrap().count(), 0);
 }
