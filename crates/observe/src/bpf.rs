@@ -6,11 +6,14 @@
 
 mod books;
 mod calibrate;
+pub(crate) mod companion;
 mod glimpse;
 mod layout;
 mod live;
 mod object;
 mod outcome;
+mod sample_price;
+pub(crate) mod sampler;
 mod vigil;
 mod wakeups;
 
@@ -21,6 +24,7 @@ use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
 use self::books::Books;
+use self::companion::{Companion, Images};
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
@@ -58,15 +62,7 @@ impl Observer for Bpf {
     }
 
     fn probe(&self) -> Probe {
-        let knobs = Knobs {
-            by_file: true,
-            whole_machine: false,
-            wanted: None,
-            transfers: transfers(),
-            rows: 64,
-            looked_at: false,
-        };
-        match Session::load(&knobs).and_then(|mut session| session.attach()) {
+        match probe_with(&mut []) {
             Ok(()) => Probe::Ready,
             Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
         }
@@ -77,28 +73,60 @@ impl Observer for Bpf {
         request: &Request,
         audience: Onlooker<'_>,
     ) -> Result<Observation, ObserveError> {
-        let started = Instant::now();
-        let process = match request.target {
-            Target::Process(pid) => Some(attach::process(pid)?),
-            _ => None,
-        };
-        let mut session =
-            Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
-        let cost_ns_per_call =
-            calibrate::price(&mut session, request.files).map_err(unsupported)?;
-        let watch = Watch {
-            request,
-            session,
-            books: Books::default(),
-            startup: started,
-            cost_ns_per_call,
-            startup_ns: 0,
-        };
-        match &request.target {
-            Target::Command(command) => watch.command(command, audience),
-            Target::Process(_) | Target::Machine => watch.running(process, audience),
-        }
+        watch(request, &mut [], audience)
     }
+}
+
+/// Watches as the observer does, with others beside it.
+///
+/// # Errors
+/// As [`Observer::watch_before`], and what keeps a companion from beginning.
+pub(crate) fn watch(
+    request: &Request,
+    companions: &mut [&mut dyn Companion],
+    audience: Onlooker<'_>,
+) -> Result<Observation, ObserveError> {
+    let started = Instant::now();
+    let process = match request.target {
+        Target::Process(pid) => Some(attach::process(pid)?),
+        _ => None,
+    };
+    let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
+    let cost_ns_per_call = calibrate::price(&mut session, request.files).map_err(unsupported)?;
+    for companion in companions.iter_mut() {
+        companion.begin(&session).map_err(unsupported)?;
+    }
+    let watch = Watch {
+        request,
+        session,
+        companions,
+        books: Books::default(),
+        startup: started,
+        cost_ns_per_call,
+        startup_ns: 0,
+    };
+    match &request.target {
+        Target::Command(command) => watch.command(command, audience),
+        Target::Process(_) | Target::Machine => watch.running(process, audience),
+    }
+}
+
+/// Tries what [`watch`] does before anything is watched.
+///
+/// # Errors
+/// What was refused and what the kernel said.
+pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
+    let knobs = Knobs {
+        by_file: true,
+        whole_machine: false,
+        wanted: None,
+        transfers: transfers(),
+        rows: 64,
+        looked_at: false,
+    };
+    let mut session = Session::load(&knobs)?;
+    session.attach()?;
+    companions.iter_mut().try_for_each(|companion| companion.begin(&session))
 }
 
 fn unsupported(reason: String) -> ObserveError {
@@ -150,16 +178,17 @@ fn transfers() -> [[u8; 512]; 2] {
 }
 
 /// One watch under way.
-struct Watch<'a> {
+struct Watch<'a, 'c> {
     request: &'a Request,
     session: Session,
+    companions: &'a mut [&'c mut dyn Companion],
     books: Books,
     startup: Instant,
     cost_ns_per_call: f64,
     startup_ns: u64,
 }
 
-impl Watch<'_> {
+impl Watch<'_, '_> {
     fn command(
         mut self,
         command: &Command,
@@ -247,8 +276,17 @@ impl Watch<'_> {
 
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
+        for companion in self.companions.iter_mut() {
+            companion.stop();
+        }
         self.session.settle().map_err(unsupported)?;
         self.books.take_all(&self.session);
+        if !self.companions.is_empty() {
+            let images = Images::of(&self.books);
+            for companion in self.companions.iter_mut() {
+                companion.finish(&self.session, &images);
+            }
+        }
         Ok(())
     }
 

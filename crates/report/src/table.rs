@@ -81,6 +81,13 @@ impl<'a> Table<'a> {
         self.rows.push(row);
     }
 
+    /// Adds a remark to the row added last.
+    pub(crate) fn remark(&mut self, remark: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.remarks.push(remark);
+        }
+    }
+
     /// Its heads and its rows as lines without ink and without remarks.
     pub(crate) fn lines(mut self, page: &Page<'_>) -> ([String; 2], Vec<String>) {
         let layout = self.fit(page);
