@@ -3,7 +3,9 @@
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod history;
 mod judging;
+mod keeping;
 pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;

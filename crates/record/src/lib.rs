@@ -3,11 +3,13 @@
 //! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
 //! I/O but [`store`]; it knows no screen and no observer.
 
+mod against;
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
 pub mod calls;
 mod copy;
 mod histogram;
+mod kept;
 mod limits;
 mod machine;
 pub mod numbers;
@@ -17,8 +19,10 @@ pub mod store;
 mod sweep;
 mod trace;
 
+pub use against::{Against, Change, Difference};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use kept::{Kept, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;

@@ -31,7 +31,7 @@ pub use race::{parse_race, write_race};
 pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
 
-use crate::{CopyRun, Limits, Race, Sweep, Trace, printable};
+use crate::{CopyRun, Limits, Machine, Race, Sweep, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -52,6 +52,92 @@ pub enum Record {
     Sweep(Box<Sweep>),
 }
 
+impl Record {
+    /// The same, lent.
+    pub fn as_ref(&self) -> RecordRef<'_> {
+        match self {
+            Self::Trace(trace) => RecordRef::Trace(trace),
+            Self::Race(race) => RecordRef::Race(race),
+            Self::Copy(copy) => RecordRef::Copy(copy),
+            Self::Limits(limits) => RecordRef::Limits(limits),
+            Self::Sweep(sweep) => RecordRef::Sweep(sweep),
+        }
+    }
+}
+
+/// A record of any kind that belongs to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RecordRef<'a> {
+    /// `iotomy.trace/1`.
+    Trace(&'a Trace),
+    /// `iotomy.race/1`.
+    Race(&'a Race),
+    /// `iotomy.copy/1`.
+    Copy(&'a CopyRun),
+    /// `iotomy.limits/1`.
+    Limits(&'a Limits),
+    /// `iotomy.sweep/1`.
+    Sweep(&'a Sweep),
+}
+
+impl<'a> RecordRef<'a> {
+    /// Its kind and version.
+    pub fn schema(self) -> &'static str {
+        match self {
+            Self::Trace(_) => Trace::SCHEMA,
+            Self::Race(_) => Race::SCHEMA,
+            Self::Copy(_) => CopyRun::SCHEMA,
+            Self::Limits(_) => Limits::SCHEMA,
+            Self::Sweep(_) => Sweep::SCHEMA,
+        }
+    }
+
+    /// When the run began, RFC 3339.
+    pub fn started(self) -> &'a str {
+        match self {
+            Self::Trace(trace) => &trace.started,
+            Self::Race(race) => &race.started,
+            Self::Copy(copy) => &copy.started,
+            Self::Limits(limits) => &limits.started,
+            Self::Sweep(sweep) => &sweep.started,
+        }
+    }
+
+    /// Where it ran.
+    pub fn machine(self) -> &'a Machine {
+        match self {
+            Self::Trace(trace) => &trace.machine,
+            Self::Race(race) => &race.machine,
+            Self::Copy(copy) => &copy.machine,
+            Self::Limits(limits) => &limits.machine,
+            Self::Sweep(sweep) => &sweep.machine,
+        }
+    }
+
+    /// The bytes of its JSON, as `--json` writes them.
+    ///
+    /// # Errors
+    /// When it holds what no record may.
+    pub fn json(self) -> Result<Vec<u8>, RecordError> {
+        match self {
+            Self::Trace(trace) => parse::json(trace),
+            Self::Race(race) => parse::json(race),
+            Self::Copy(copy) => parse::json(copy),
+            Self::Limits(limits) => parse::json(limits),
+            Self::Sweep(sweep) => parse::json(sweep),
+        }
+    }
+}
+
+/// The bytes of a record of any kind in `path`, or on standard input where `path` is `-`, with the
+/// record that they are.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_bytes(path: &Path) -> Result<(Vec<u8>, Record), StoreError> {
+    load_by(path, |bytes| Ok((bytes.to_vec(), parse_record(bytes)?)))
+}
+
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
 ///
 /// # Errors
@@ -61,7 +147,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
 }
 
 /// Reads a record of any kind from the bytes of its JSON.
-fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
+///
+/// # Errors
+/// When they are not a whole record; the error names the place.
+pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
     match parse::kind(&parse::schema(bytes)?) {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),

@@ -7,6 +7,7 @@
 
 mod copy;
 mod findings;
+mod history;
 mod limits;
 #[cfg(test)]
 mod looks;
@@ -21,6 +22,7 @@ mod trace;
 use iotomy_record::numbers;
 
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
+pub use history::{against, history, trend};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use race::race;

@@ -63,6 +63,14 @@ pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result
     to.write_all(b"\n")
 }
 
+/// The bytes of a record that holds what a record may.
+pub(super) fn json<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
+    record.check()?;
+    let mut bytes = Vec::new();
+    write(record, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
+    Ok(bytes)
+}
+
 impl Stored for Trace {
     const SCHEMA: &'static str = Self::SCHEMA;
     const WANTED: &'static str = "a trace; `iotomy trace --json` makes one";

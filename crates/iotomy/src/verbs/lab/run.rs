@@ -19,6 +19,7 @@ use super::around::Surroundings;
 use super::named;
 use crate::screen::Looks;
 use crate::verbs::copy::sizes::size;
+use crate::verbs::keeping::SaveArgs;
 use crate::verbs::trace::seconds;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -67,6 +68,9 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    save: SaveArgs,
+
     /// Print no report and no progress
     #[arg(short, long)]
     quiet: bool,
@@ -89,7 +93,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     for experiment in chosen {
         let error = match run_one(args, experiment, &given, &folder, &mut around) {
             Ok(record) => {
-                write_out(args, &record, &here, &mut around)?;
+                let written = write_out(args, &record, &here, &mut around);
+                if args.save.is_wanted() {
+                    args.save.keep(store::RecordRef::Sweep(&record), args.quiet);
+                }
+                written?;
                 // Only now: what could not be written can be had again with --resume.
                 around.state().inspect(|state| state.forget(&record.experiment));
                 continue;
