@@ -19,8 +19,8 @@ const ALPHA: f64 = 0.05;
 /// The least difference that is called one where it is known what sessions differ by.
 const LEAST: f64 = 0.01;
 
-/// The same where that is not known. On the 2-CPU guest of the results, medians of one command in
-/// sessions some minutes apart differed by up to 4 %.
+/// The same where that is not known: it keeps what is wrongly called different below 5 in 100 where
+/// sessions wander by 2 % (one standard deviation), as the tests simulate.
 const LEAST_UNKNOWN: f64 = 0.05;
 
 /// An earlier record, and what sessions like it measured.

@@ -149,19 +149,19 @@ impl Store {
             .ok_or_else(|| HistoryError::NoRun { asked: pick.to_string(), path: self.path.clone() })
     }
 
-    /// The newest run that did what `like` did, and is not `like` itself.
+    /// The newest run after `like` that did what `like` did.
     ///
     /// # Errors
     /// When there is none, or the history cannot be read.
     pub fn newest_like(&self, like: &Kept) -> Result<Kept, HistoryError> {
         let text = format!(
-            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id != ?3 \
+            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id > ?3 \
              ORDER BY runs.id DESC LIMIT 1"
         );
         let wanted = params![like.kind, like.subject, like.id.cast_signed()];
         let found = self.connection.query_row(&text, wanted, kept).optional();
         found.map_err(|error| self.failed("read", &error))?.ok_or_else(|| HistoryError::NoRun {
-            asked: format!("besides {} of {:?}", like.id, like.subject),
+            asked: format!("after {} of {:?}", like.id, like.subject),
             path: self.path.clone(),
         })
     }

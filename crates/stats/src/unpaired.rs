@@ -68,11 +68,12 @@ fn exact(first: usize, second: usize, alpha: f64) -> Option<usize> {
 pub fn widened(found: Interval, sessions: &[f64]) -> Option<Interval> {
     let freedom = sessions.len().checked_sub(1).filter(|freedom| *freedom >= 2)?;
     let between = student(freedom) * std::f64::consts::SQRT_2 * stddev(sessions)?;
+    let both = |within: f64| (within * within + between * between).sqrt();
     let (down, up) = (found.point - found.low, found.high - found.point);
     Some(Interval {
         point: found.point,
-        low: found.point - down.hypot(between),
-        high: found.point + up.hypot(between),
+        low: found.point - both(down),
+        high: found.point + both(up),
     })
 }
 

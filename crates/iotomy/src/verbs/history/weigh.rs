@@ -46,7 +46,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "NAME", value_parser = pick)]
     baseline: Pick,
 
-    /// The run to compare [default: the newest other run of the same command]
+    /// The run to compare [default: the newest later run of the same command]
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
 
