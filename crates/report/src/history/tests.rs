@@ -159,7 +159,8 @@ proptest! {
     fn whatever_was_kept_is_listed_within_its_width(
         texts in prop::collection::vec(arbitrary::text(), 4..8), width in 0usize..200, unicode: bool,
     ) {
-        let mut run = kept(u64::MAX, &texts[0], &texts[1], Some(&texts[2]));
+        let mut run = kept(9, &texts[0], &texts[1], Some(&texts[2]));
+        (run.id, run.bytes) = (u64::MAX, u64::MAX);
         run.started.clone_from(&texts[3]);
         looks::keeps_to(width, unicode, |style| history(&[run.clone()], 3, style));
     }
