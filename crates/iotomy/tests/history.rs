@@ -215,13 +215,13 @@ fn a_comparison_says_what_differs_and_gives_no_verdict_then() {
 fn sessions_that_are_kept_tell_how_far_a_figure_may_be_off() {
     let history = History::new();
     for day in 0..6u32 {
-        history.keep(day, 80.0 + f64::from(day % 3) * 0.2, Some("main"));
+        history.keep(day, 80.0 + f64::from(day % 3) * 0.05, Some("main"));
     }
     let check = |ns: f64| {
         history.keep(9, ns, Some("now"));
         history.run(&["history", "compare", "--baseline", "main", "--check"])
     };
-    let same = check(80.1);
+    let same = check(80.05);
     let text = String::from_utf8(same.stdout).unwrap();
     assert!(same.status.success() && text.contains("no difference"), "{text}");
     assert!(text.contains("taken from 6 that did the same"), "{text}");
@@ -237,7 +237,8 @@ fn traces_are_compared_call_by_call() {
         let mut words = vec!["trace", "-q", "--save", "--observer", "ptrace", "--"];
         let dd = format!("count={count}");
         words.extend(["dd", "if=/dev/zero", "of=/dev/null", "status=none", &dd]);
-        assert!(history.run(&words).status.success());
+        let traced = history.run(&words);
+        assert!(traced.status.success(), "{traced:?}");
     }
     let text = history.says(&["history", "diff", "1", "2"]);
     let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();

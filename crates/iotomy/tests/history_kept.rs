@@ -19,7 +19,7 @@ fn stderr(output: &Output) -> String {
 fn large(history: &History) -> String {
     let mut state = 7u64;
     let mut noise = String::new();
-    while noise.len() < 8 << 20 {
+    while noise.len() < 4 << 20 {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         noise += &format!("{state:016x}");
@@ -39,12 +39,12 @@ fn a_kill_while_a_run_is_written_loses_neither_it_in_part_nor_those_before() {
     let ahead = history.path("data/iotomy/history.db-wal");
     let length = |path: &std::path::Path| fs::metadata(path).map_or(0, |file| file.len());
     let mut cut_short = 0;
-    for round in 0..12u64 {
+    for round in 0..6u64 {
         let mut command = history.command(&["history", "import", &large]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let database = length(&history.file());
         // From its first pages on, and each time a little further.
-        let enough = 4096 + round * (256 << 10);
+        let enough = 4096 + round * (384 << 10);
         until("it writes or ends", || {
             let writes = length(&ahead) > enough || length(&history.file()) > database;
             (writes || child.try_wait().unwrap().is_some()).then_some(())
