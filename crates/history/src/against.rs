@@ -115,11 +115,22 @@ pub fn against(
             changes.push(change(then, now, earlier.sessions_of(then), has_verdict));
         }
     }
+    let first = changes.iter().filter(|one| is_indexed(then, one)).count();
+    // Of calls, those that make the most difference come first, and times before counts.
+    let apart = |one: &Change| (one.now - one.then).abs();
+    changes[first..].sort_by(|a, b| {
+        (a.unit.is_empty()).cmp(&b.unit.is_empty()).then(apart(b).total_cmp(&apart(a)))
+    });
     if changes.is_empty() {
         return Err(unlike("they have no measure in common".to_owned()));
     }
     let (baseline, started) = (earlier.called(), earlier.kept.started.clone());
     Ok(Against { baseline, started, differences, changes })
+}
+
+/// Whether it is one of the measures that stand in front of the details.
+fn is_indexed(record: RecordRef<'_>, change: &Change) -> bool {
+    measures(record).iter().any(|one| one.name == change.measure)
 }
 
 fn subjects(measures: &[Measure]) -> Vec<String> {

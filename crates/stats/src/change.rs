@@ -109,8 +109,8 @@ fn split(ranks: &[f64]) -> Part {
     let count = ranks.len();
     let sums = sums(ranks);
     let mut most = ((0, count), -1.0);
-    for at in LEAST..=count - LEAST {
-        let apart = off(sums[at], at, count) / spread(at, count);
+    for (at, sum) in sums.iter().enumerate().take(count - LEAST + 1).skip(LEAST) {
+        let apart = off(*sum, at, count) / spread(at, count);
         if apart > most.1 {
             most = ((at, count), apart);
         }
