@@ -86,7 +86,7 @@ fn a_configuration_that_cannot_be_followed_is_told_and_harms_no_run() {
     let history = History::new();
     history.configure("[history]\nalway = true\n");
     let run = history.run(&["trace", "--observer", "ptrace", "sh", "-c", "exit 7"]);
-    assert_eq!(run.status.code(), Some(7));
+    assert_eq!(run.status.code(), Some(7), "{run:?}");
     let said = stderr(&run);
     assert!(said.contains("config.toml: line 2: unknown field `alway`"), "{said}");
     let mut odd = history.command(RUNS[1]);

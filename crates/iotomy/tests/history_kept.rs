@@ -154,12 +154,12 @@ fn without_any_folder_a_run_is_as_ever_and_the_reason_is_told() {
     let history = History::new();
     let mut run = history.command(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
     let run = run.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
-    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a folder"), "{run:?}");
     // What should be its folder is a file.
     fs::write(history.path("data"), "").unwrap();
     let run = history.run(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
-    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("cannot make the folder of the history /"), "{run:?}");
 }
 
@@ -197,7 +197,7 @@ fn a_newer_history_is_refused_and_a_damaged_one_salvaged() {
         );
     }
     let run = history.run(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
-    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("use a newer iotomy"), "{run:?}");
     assert_eq!(fs::read(history.file()).unwrap(), newer);
     // Its head is gone, and then the rest.
