@@ -16,7 +16,7 @@ fn stderr(output: &Output) -> String {
 
 /// `true` traced, timed or copied: what a verb needs to make a record.
 const RUNS: [&[&str]; 3] = [
-    &["trace", "--observer", "ptrace", "true"],
+    &["trace", "true"],
     &["race", "--no-trace", "-r", "2", "true"],
     &["copy", "--explain", "/proc/version", "copied"],
 ];
@@ -85,7 +85,7 @@ fn the_configuration_or_the_environment_keeps_every_run() {
 fn a_configuration_that_cannot_be_followed_is_told_and_harms_no_run() {
     let history = History::new();
     history.configure("[history]\nalway = true\n");
-    let run = history.run(&["trace", "--observer", "ptrace", "sh", "-c", "exit 7"]);
+    let run = history.run(&["trace", "sh", "-c", "exit 7"]);
     assert_eq!(run.status.code(), Some(7), "{run:?}");
     let said = stderr(&run);
     assert!(said.contains("config.toml: line 2: unknown field `alway`"), "{said}");
@@ -122,7 +122,7 @@ fn names_numbers_and_the_last_lead_to_runs_and_rm_forgets_them() {
 #[test]
 fn hostile_names_and_commands_are_inert() {
     let history = History::new();
-    let mut run = history.command(&["trace", "-q", "--observer", "ptrace", "--save=\x1b]0;x\x07"]);
+    let mut run = history.command(&["trace", "-q", "--save=\x1b]0;x\x07"]);
     let word = std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\xe2\x80\xae<img src=x>\n");
     assert!(run.arg("true").arg(word).status().unwrap().success());
     for words in [
@@ -234,7 +234,7 @@ fn sessions_that_are_kept_tell_how_far_a_figure_may_be_off() {
 fn traces_are_compared_call_by_call() {
     let history = History::new();
     for count in ["3", "5"] {
-        let mut words = vec!["trace", "-q", "--save", "--observer", "ptrace", "--"];
+        let mut words = vec!["trace", "-q", "--save", "--"];
         let dd = format!("count={count}");
         words.extend(["dd", "if=/dev/zero", "of=/dev/null", "status=none", &dd]);
         let traced = history.run(&words);

@@ -115,7 +115,7 @@ fn mounted(history: &History, options: &str, script: &str) -> Option<Output> {
 #[test]
 fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
     let history = History::new();
-    let run = "\"$0\" trace -q --observer ptrace --save sh -c 'echo ran; exit 3'";
+    let run = "\"$0\" trace -q --save sh -c 'echo ran; exit 3'";
     let script = format!("dd if=/dev/zero of=data/full bs=4k status=none; {run}");
     let Some(full) = mounted(&history, "-o size=64k", &script) else { return };
     assert_eq!((full.status.code(), &full.stdout[..]), (Some(3), &b"ran\n"[..]), "{full:?}");
@@ -152,13 +152,13 @@ fn a_history_that_cannot_be_written_can_be_read() {
 #[test]
 fn without_any_folder_a_run_is_as_ever_and_the_reason_is_told() {
     let history = History::new();
-    let mut run = history.command(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
+    let mut run = history.command(&["trace", "-q", "--save", "false"]);
     let run = run.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a folder"), "{run:?}");
     // What should be its folder is a file.
     fs::write(history.path("data"), "").unwrap();
-    let run = history.run(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
+    let run = history.run(&["trace", "-q", "--save", "false"]);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("cannot make the folder of the history /"), "{run:?}");
 }
@@ -168,7 +168,7 @@ fn a_limit_of_file_sizes_is_told_and_ends_nothing() {
     let history = History::new();
     let mut shell = Command::new("sh");
     // 4 blocks of 512 bytes; the pipe and the null device have no size.
-    shell.args(["-c", "ulimit -f 4; exec \"$0\" trace -q --observer ptrace --save false", IOTOMY]);
+    shell.args(["-c", "ulimit -f 4; exec \"$0\" trace -q --save false", IOTOMY]);
     shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     history.surround(&mut shell);
     let run = shell.output().unwrap();
@@ -196,7 +196,7 @@ fn a_newer_history_is_refused_and_a_damaged_one_salvaged() {
                 .contains("is of version 2, and this iotomy knows 1; use a newer")
         );
     }
-    let run = history.run(&["trace", "-q", "--observer", "ptrace", "--save", "false"]);
+    let run = history.run(&["trace", "-q", "--save", "false"]);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("use a newer iotomy"), "{run:?}");
     assert_eq!(fs::read(history.file()).unwrap(), newer);
