@@ -22,6 +22,7 @@ pub(crate) enum Verb {
     Show(verbs::show::ShowArgs),
     Limits(verbs::limits::LimitsArgs),
     Lab(verbs::lab::LabArgs),
+    History(verbs::history::HistoryArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
 }

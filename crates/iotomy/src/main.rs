@@ -33,6 +33,7 @@ fn run() -> ExitCode {
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),
         Verb::Lab(args) => verbs::lab::run(&args),
+        Verb::History(args) => verbs::history::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
     };

@@ -17,8 +17,11 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "anatomy", "race", "copy", "limits", "lab", "show", "doctor", "generate"]
-    {
+    let verbs = [
+        "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "doctor",
+        "generate",
+    ];
+    for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
@@ -69,6 +72,8 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
         "--seed",
         "--redo",
         "--no-trace",
+        "--against",
+        "--save",
         "--observer",
         "--json",
         "--export-csv",
@@ -111,8 +116,19 @@ fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
     said(&["generate", "man", man.to_str().unwrap()]);
-    for name in ["", "-trace", "-race", "-copy", "-limits", "-lab", "-lab-run", "-show", "-doctor"]
-    {
+    for name in [
+        "",
+        "-trace",
+        "-race",
+        "-copy",
+        "-limits",
+        "-lab",
+        "-lab-run",
+        "-show",
+        "-doctor",
+        "-history",
+        "-history-trend",
+    ] {
         let page = fs::read_to_string(man.join(format!("iotomy{name}.1"))).unwrap();
         assert!(page.contains(".TH") && page.contains(".SH"), "{name}: {page}");
     }
@@ -184,6 +200,13 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
         &["race", "--json", "a", "--export-csv", "a", "true"],
         &["show"],
         &["show", "a", "b"],
+        &["history"],
+        &["history", "show"],
+        &["history", "compare", "1"],
+        &["history", "diff", "1"],
+        &["history", "trend", "x", "--last", "0"],
+        &["race", "--save=12", "true"],
+        &["limits", "--list", "--save"],
         &["limits", "--list", "--refresh"],
         &["limits", "--only"],
         &["limits", "--path"],

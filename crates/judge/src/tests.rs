@@ -428,6 +428,7 @@ fn race() -> Race {
         plan: Plan::default(),
         blocks: Vec::new(),
         harness: Harness::default(),
+        against: None,
     }
 }
 

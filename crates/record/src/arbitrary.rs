@@ -3,6 +3,7 @@
 //! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
 //! and other scripts: what a hostile record would hold and the loader would still accept.
 
+mod against;
 mod anatomy;
 mod copy;
 
@@ -266,8 +267,9 @@ pub fn race() -> impl Strategy<Value = Race> {
         vec(block(), 0..4),
     );
     let harness = (option::of(number()), option::of(positive()), option::of(positive()));
-    (machine().boxed(), tables, plan().boxed(), harness).prop_map(
-        |(machine, tables, plan, harness)| Race {
+    let against = option::of(against::against()).boxed();
+    (machine().boxed(), tables, plan().boxed(), harness, against).prop_map(
+        |(machine, tables, plan, harness, against)| Race {
             schema: Race::SCHEMA.to_string(),
             started: "2025-03-01T10:20:30.5Z".to_string(),
             machine,
@@ -283,6 +285,7 @@ pub fn race() -> impl Strategy<Value = Race> {
                 fault_ns: harness.1,
                 call_ns: harness.2,
             },
+            against,
         },
     )
 }

@@ -3,6 +3,7 @@
 //! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
 //! I/O but [`store`]; it knows no screen and no observer.
 
+mod against;
 mod anatomy;
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
@@ -10,6 +11,7 @@ pub mod calls;
 mod copy;
 mod glimpse;
 mod histogram;
+mod kept;
 mod limits;
 mod machine;
 pub mod numbers;
@@ -19,10 +21,12 @@ pub mod store;
 mod sweep;
 mod trace;
 
+pub use against::{Against, Change, Difference};
 pub use anatomy::{Anatomy, Dissected, Function, Layer, Sampling, Stack, StackKind};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use glimpse::{Doing, Glimpse};
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use kept::{Kept, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
 pub use printable::printable;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, Finding, Machine, Trace};
+use crate::{Against, Exit, Finding, Machine, Trace};
 
 /// One race. A race of one command is that command timed and traced alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Race {
     /// What the measuring itself cost here.
     #[serde(default)]
     pub harness: Harness,
+    /// The race held against an earlier one, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
 }
 
 impl Race {

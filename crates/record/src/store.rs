@@ -6,6 +6,7 @@
 //! does not know are accepted, since formats grow by adding; a version it does not know is not.
 
 mod anatomy;
+mod any;
 mod copy;
 mod error;
 mod fresh;
@@ -22,6 +23,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 pub use anatomy::{load_anatomy, parse_anatomy, save_anatomy, write_anatomy};
+pub use any::{KINDS, Record, RecordRef};
 pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
 pub use fresh::Fresh;
@@ -33,28 +35,11 @@ pub use race::{parse_race, write_race};
 pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
 
-use crate::{Anatomy, CopyRun, Limits, Race, Sweep, Trace, printable};
+use crate::{Limits, Race, Sweep, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
 pub const MAX_RECORD_BYTES: u64 = 1 << 30;
-
-/// A record of any kind.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Record {
-    /// `iotomy.trace/1`.
-    Trace(Box<Trace>),
-    /// `iotomy.race/1`.
-    Race(Box<Race>),
-    /// `iotomy.copy/1`.
-    Copy(Box<CopyRun>),
-    /// `iotomy.limits/1`.
-    Limits(Limits),
-    /// `iotomy.sweep/1`.
-    Sweep(Box<Sweep>),
-    /// `iotomy.anatomy/1`.
-    Anatomy(Box<Anatomy>),
-}
 
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
 ///
@@ -64,8 +49,23 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
     load_by(path.as_ref(), parse_record)
 }
 
+/// As [`load`], and the bytes it was read from.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_bytes(path: impl AsRef<Path>) -> Result<(Record, Vec<u8>), StoreError> {
+    let (path, name) = (path.as_ref(), shown(path.as_ref(), "standard input"));
+    let bytes = read(path)?;
+    let record =
+        parse_record(&bytes).map_err(|source| StoreError::Record { path: name, source })?;
+    Ok((record, bytes))
+}
+
 /// Reads a record of any kind from the bytes of its JSON.
-fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
+///
+/// # Errors
+/// When they are not a whole record; the error names the place.
+pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
     match parse::kind(&parse::schema(bytes)?) {
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
@@ -117,15 +117,18 @@ fn load_by<R>(
     parse: impl Fn(&[u8]) -> Result<R, RecordError>,
 ) -> Result<R, StoreError> {
     let name = shown(path, "standard input");
+    parse(&read(path)?).map_err(|source| StoreError::Record { path: name, source })
+}
+
+/// The content of a file that may be a record.
+fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let name = shown(path, "standard input");
     let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
         path: name.clone(),
         hint: error::read_hint(&source),
         source,
     })?;
-    let Some(bytes) = bytes else {
-        return Err(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 });
-    };
-    parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
+    bytes.ok_or(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 })
 }
 
 /// Writes limits as a JSON record to `path`, as [`OutputFile::write`] writes.

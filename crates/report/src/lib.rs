@@ -8,6 +8,7 @@
 mod anatomy;
 mod copy;
 mod findings;
+mod history;
 mod limits;
 pub mod live;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use iotomy_record::numbers;
 
 pub use anatomy::{FlameError, anatomy, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
+pub use history::{against, history, trend};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use race::race;

@@ -15,6 +15,9 @@ pub fn race(record: &Race, style: &Style) -> String {
     page.blank();
     headline::print(&mut page, record);
     contenders::print(&mut page, record);
+    if let Some(against) = &record.against {
+        crate::history::print_against(&mut page, against);
+    }
     for attribution in &record.attributions {
         let (base, other) = (&attribution.base, &attribution.other);
         // Of what is impossible, there is no difference to anything else.

@@ -7,16 +7,20 @@
 //! machine.
 
 mod bootstrap;
+mod change;
 mod fit;
 pub mod order;
 pub mod sequential;
 mod signed_rank;
 mod summary;
+mod unpaired;
 
 pub use bootstrap::mean_interval;
+pub use change::changes;
 pub use fit::{Line, line};
 pub use signed_rank::{CriticalRanks, shift_interval};
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
+pub use unpaired::{shift_between, widened};
 
 /// A figure and the interval it lies in with the confidence asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -61,7 +61,7 @@ fn normal(count: usize, alpha: f64) -> Option<usize> {
 
 /// How many standard deviations above the mean a share `upper` of a normal distribution lies: by
 /// halving, from a continued fraction of the tail that is good to more digits than are asked for.
-fn z(upper: f64) -> f64 {
+pub(crate) fn z(upper: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {
         let middle = f64::midpoint(low, high);

@@ -12,10 +12,12 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 use iotomy_observe::anatomy::{self, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_record::store::RecordRef;
 use iotomy_record::{Anatomy, Exit, Trace, View, store};
 use iotomy_sys::launch::Command;
 
 use super::judging;
+use super::keeping::SaveArgs;
 use super::trace::{Refusal, command, launch_status, say_how_to_end, seconds, watching};
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -83,6 +85,9 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    save: SaveArgs,
+
     /// Write the report to FILE instead of standard error; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -124,13 +129,18 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         }
     };
     let mut record = record(args, &request, started, observation, dissection);
-    if !args.quiet || args.json.is_some() {
+    let is_kept = args.save.is_wanted();
+    if !args.quiet || args.json.is_some() || is_kept {
         record.trace.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
     }
     let status = record.trace.exit.map_or(0, Exit::status);
     let own = u8::try_from(status).unwrap_or(u8::MAX);
-    Ok(match write_out(args, &record, against.as_ref(), &here) {
+    let written = write_out(args, &record, against.as_ref(), &here);
+    if is_kept {
+        args.save.keep(RecordRef::Anatomy(&record), args.quiet);
+    }
+    Ok(match written {
         Ok(()) => ExitCode::from(own),
         Err(error) => {
             complain(&error);

@@ -27,7 +27,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::Moved;
 use iotomy_observe::{machine, rfc3339};
-use iotomy_record::store::{same_output, save_copy};
+use iotomy_record::store::{RecordRef, same_output, save_copy};
 use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         None => PathBuf::new(),
     };
     iotomy_sys::signals::ignore_file_size();
-    let started = (args.json.is_some() || args.explain).then(SystemTime::now);
+    let started = makes_record(args).then(SystemTime::now);
     let mut session = Session::new(args);
     if session.keeps() {
         session.contract = account::contract(args);
@@ -98,11 +98,22 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         if args.explain {
             explain::end(&record);
         }
-        if let Some(json) = &args.json {
-            save_copy(&record, json, &here)?;
+        let saved = match &args.json {
+            Some(json) => save_copy(&record, json, &here),
+            None => Ok(()),
+        };
+        if args.save.is_wanted() {
+            args.save.keep(RecordRef::Copy(&record), false);
         }
+        saved?;
     }
     Ok(ExitCode::from(session.status))
+}
+
+/// Whether anybody will ask what was done, and how. That all runs are to be kept is not looked at here:
+/// to look takes a small copy too long, so it keeps those that make a record anyway.
+fn makes_record(args: &CopyArgs) -> bool {
+    args.json.is_some() || args.explain || args.save.is_given()
 }
 
 /// The target as a folder, when it is one.
@@ -150,9 +161,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether anybody will ask what was done, and how.
+    /// As [`makes_record`].
     fn keeps(&self) -> bool {
-        self.args.json.is_some() || self.args.explain
+        makes_record(self.args)
     }
 
     /// Copies every source into a folder, under the last part of its name. One that fails does not

@@ -16,6 +16,7 @@ use iotomy_lab::limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::{Limits, store};
 
+use super::keeping::SaveArgs;
 use crate::complain;
 use crate::screen::Looks;
 
@@ -43,12 +44,15 @@ pub(crate) struct LimitsArgs {
     only: Vec<String>,
 
     /// List every limit with its unit and what it is, and measure nothing
-    #[arg(long, conflicts_with_all = ["refresh", "path", "only", "json", "quiet"])]
+    #[arg(long, conflicts_with_all = ["refresh", "path", "only", "json", "quiet", "save"])]
     list: bool,
 
     /// Write the record to FILE; `-` is standard output, and then there is no table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    #[command(flatten)]
+    save: SaveArgs,
 
     /// Write the table to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -95,9 +99,14 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
         let text = iotomy_report::limits(&record, &style);
         failed = store::OutputFile::write(to, &here, text.as_bytes()).err();
     }
-    if let Some(file) = &args.json {
-        store::save_limits(&record, file, &here)?;
+    let saved = match &args.json {
+        Some(file) => store::save_limits(&record, file, &here),
+        None => Ok(()),
+    };
+    if args.save.is_wanted() {
+        args.save.keep(store::RecordRef::Limits(&record), args.quiet);
     }
+    saved?;
     failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 

@@ -9,16 +9,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use iotomy_history::{Earlier, Pick, against};
 use iotomy_lab::race::{
     Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
 };
 use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
-use iotomy_record::{Anatomy, Race, Trace, View, printable, store};
+use iotomy_record::store::{Record, RecordRef};
+use iotomy_record::{Against, Anatomy, Race, Trace, View, printable, store};
 use iotomy_sys::front;
 use iotomy_sys::launch::Command;
 
-use super::judging;
+use super::keeping::{SaveArgs, VERSION};
 use super::trace::watching;
+use super::{history, judging};
 use crate::screen::{Looks, StatusLine};
 use crate::{COULD_NOT_RUN, complain};
 
@@ -118,6 +121,14 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    save: SaveArgs,
+
+    /// Compare with a race that was kept: the newest of this name, or a number. It tells what differs
+    /// on the machine, and gives a ratio with its interval, of runs that are no pairs
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+
     /// Write every run as a line of comma-separated values to FILE
     #[arg(long, value_name = "FILE")]
     export_csv: Option<PathBuf>,
@@ -181,6 +192,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     check_outputs(args, &here)?;
     let options = options(args);
+    let baseline = args.against.as_deref().map(baseline).transpose()?;
     front::split().context("cannot make the process that races")?;
     let mut around = Around {
         observer: args.observer.clone(),
@@ -194,7 +206,14 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             let record = &mut raced.record;
             record.findings =
                 judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
-            write_out(args, record, &here)?;
+            if let Some(baseline) = &baseline {
+                record.against = held(baseline, record);
+            }
+            let written = write_out(args, record, &here);
+            if args.save.is_wanted() {
+                args.save.keep(RecordRef::Race(record), args.quiet);
+            }
+            written?;
             if let (Some(path), Some(flames)) = (&args.flame, &around.flames) {
                 draw(path, record, flames, &here)?;
             }
@@ -202,6 +221,21 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
         }
         Err(error) => Ok(failed(error)),
     }
+}
+
+/// The race that was kept, found before anything is run.
+fn baseline(name: &str) -> Result<Earlier> {
+    let earlier = Earlier::load(&history::opened()?, &Pick::of(name), None)?;
+    match earlier.record() {
+        Record::Race(_) => Ok(earlier),
+        _ => bail!("cannot race against {name:?}: it is a {}; name a race", earlier.kept.kind),
+    }
+}
+
+/// What the race says beside an earlier one; that it says nothing costs nothing else.
+fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
+    let found = against(baseline, RecordRef::Race(record), VERSION, false);
+    found.map_err(|error| complain(&anyhow::Error::new(error))).ok()
 }
 
 /// Says what went wrong, with what the command said itself; how iotomy ends.

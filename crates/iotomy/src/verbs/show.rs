@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use iotomy_record::store::{self, Record};
+use iotomy_report::Style;
 
 use super::view::ViewArgs;
 use crate::screen::Looks;
@@ -28,22 +29,27 @@ pub(crate) struct ShowArgs {
 /// Prints the record to standard output.
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let style = args.looks.on(&std::io::stdout());
-    let text = match store::load(&args.record)? {
-        Record::Trace(mut trace) => {
-            args.view.apply_to(&mut trace.view);
-            iotomy_report::trace(&trace, &style)
-        }
-        Record::Anatomy(mut anatomy) => {
-            args.view.apply_to(&mut anatomy.trace.view);
-            iotomy_report::anatomy(&anatomy, &style)
-        }
-        // All others have their own form, which these options do not change.
-        Record::Race(race) => iotomy_report::race(&race, &style),
-        Record::Sweep(sweep) => iotomy_report::sweep(&sweep, &style),
-        Record::Copy(copy) => iotomy_report::copy(&copy, &style),
-        Record::Limits(limits) => iotomy_report::limits(&limits, &style),
-    };
+    let text = text(store::load(&args.record)?, &args.view, &style);
     let here = std::env::current_dir().unwrap_or_default();
     store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A record as the run that made it printed it, but for what `view` says otherwise.
+pub(super) fn text(record: Record, view: &ViewArgs, style: &Style) -> String {
+    match record {
+        Record::Trace(mut trace) => {
+            view.apply_to(&mut trace.view);
+            iotomy_report::trace(&trace, style)
+        }
+        Record::Anatomy(mut anatomy) => {
+            view.apply_to(&mut anatomy.trace.view);
+            iotomy_report::anatomy(&anatomy, style)
+        }
+        // All others have their own form, which these options do not change.
+        Record::Race(race) => iotomy_report::race(&race, style),
+        Record::Sweep(sweep) => iotomy_report::sweep(&sweep, style),
+        Record::Copy(copy) => iotomy_report::copy(&copy, style),
+        Record::Limits(limits) => iotomy_report::limits(&limits, style),
+    }
 }

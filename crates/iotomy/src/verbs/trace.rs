@@ -18,12 +18,14 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_record::store::RecordRef;
 use iotomy_record::{Exit, Trace, View, store};
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
 use self::live::LiveView;
 use super::judging;
+use super::keeping::SaveArgs;
 use super::view::ViewArgs;
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -100,6 +102,9 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    save: SaveArgs,
+
     /// Write the report to FILE instead of standard error; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -169,11 +174,15 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         }
     };
     let mut record = record(&args, &request, started, observation);
-    if !args.quiet || args.json.is_some() {
+    let is_kept = args.save.is_wanted();
+    if !args.quiet || args.json.is_some() || is_kept {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
     let written = write_out(&args, &record, &here);
+    if is_kept {
+        args.save.keep(RecordRef::Trace(&record), args.quiet);
+    }
     let status = record.exit.map_or(0, Exit::status);
     Ok(match written {
         Ok(()) => ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)),

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "no test file needs all of it")]
 
 pub(crate) mod copying;
+pub(crate) mod histories;
 mod invariants;
 pub(crate) mod races;
 
@@ -88,6 +89,8 @@ pub(crate) fn iotomy(arguments: &[&str]) -> Command {
     let mut command = Command::new(IOTOMY);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    // No test may be kept in the user's history, whatever is configured.
+    command.env("IOTOMY_HISTORY", "never");
     command
 }
 

@@ -349,6 +349,7 @@ impl<'a> Track<'a> {
             plan: self.plan(),
             blocks: self.blocks.clone(),
             harness,
+            against: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::RecordError;
-use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
+use super::parse::{Stored, check_schema, check_time, json, parse, quoted, wrong};
 use crate::{Limit, Limits};
 
 /// The units there are.
@@ -22,10 +22,7 @@ pub fn parse_limits(bytes: &[u8]) -> Result<Limits, RecordError> {
 /// # Errors
 /// When they hold what no record may, such as a value that is not a number.
 pub fn limits_bytes(limits: &Limits) -> Result<Vec<u8>, RecordError> {
-    limits.check()?;
-    let mut bytes = Vec::new();
-    write(limits, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
-    Ok(bytes)
+    json(limits)
 }
 
 impl Stored for Limits {

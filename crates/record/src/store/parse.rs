@@ -63,6 +63,14 @@ pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result
     to.write_all(b"\n")
 }
 
+/// The bytes of a record that holds what a record may.
+pub(super) fn json<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
+    record.check()?;
+    let mut bytes = Vec::new();
+    write(record, &mut bytes).map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
+    Ok(bytes)
+}
+
 impl Stored for Trace {
     const SCHEMA: &'static str = Self::SCHEMA;
     const WANTED: &'static str = "a trace; `iotomy trace --json` makes one";
@@ -123,8 +131,8 @@ pub(super) fn check_schema<R: Stored>(found: &str) -> Result<(), RecordError> {
         same if same == kind(R::SCHEMA) => {
             return Err(RecordError::OtherVersion { found: quoted(found), known: R::SCHEMA });
         }
-        Some(kind @ ("trace" | "copy" | "race" | "sweep" | "limits")) => format!("a {kind}"),
         Some("anatomy") => "an anatomy".to_string(),
+        Some(kind) if super::KINDS.contains(&kind) => format!("a {kind}"),
         _ => "an unknown".to_string(),
     };
     Err(RecordError::OtherKind { article, found: quoted(found), wanted: R::WANTED })

@@ -47,6 +47,15 @@ impl Stored for Race {
         finite("plan.min_effect", &[self.plan.min_effect])?;
         finite("harness.call_ns", &[self.harness.call_ns.unwrap_or_default()])?;
         finite("harness.fault_ns", &[self.harness.fault_ns.unwrap_or_default()])?;
+        if let Some(against) = &self.against {
+            check_time("against.started", &against.started)?;
+            for change in &against.changes {
+                let [low, high] = change.ci95.unwrap_or_default();
+                let ratio = change.ratio.unwrap_or_default();
+                let least = change.min_effect;
+                finite("against.changes", &[change.then, change.now, ratio, low, high, least])?;
+            }
+        }
         for label in &self.order {
             if self.contender(label).is_none() {
                 let what = format!("\"{}\" is the label of no contender", quoted(label));

@@ -121,6 +121,7 @@ fn dd_and_cat() -> Race {
             fault_ns: Some(500.0),
             call_ns: Some(80.0),
         },
+        against: None,
     };
     race.blocks[3].redone = true;
     race

@@ -10,6 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use iotomy_movers::{BLOCK_SIZE, Job, MOVERS, Mover, Reflink, Sparse};
 
 use super::sizes::{block_size, size};
+use crate::verbs::keeping::SaveArgs;
 
 /// Copy by the fastest way there is for this pair of descriptors
 ///
@@ -109,6 +110,9 @@ pub(crate) struct CopyArgs {
     /// Write a record of the copy to FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) save: SaveArgs,
 }
 
 /// Requests under way at once, unless asked otherwise.
@@ -181,6 +185,7 @@ impl CopyArgs {
             progress: When::Auto,
             verify: false,
             json: None,
+            save: SaveArgs::default(),
         })
     }
 

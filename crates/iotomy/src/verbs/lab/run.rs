@@ -20,6 +20,7 @@ use super::around::Surroundings;
 use super::named;
 use crate::screen::Looks;
 use crate::verbs::copy::sizes::size;
+use crate::verbs::keeping::SaveArgs;
 use crate::verbs::trace::seconds;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -69,6 +70,9 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    save: SaveArgs,
+
     /// Print no report and no progress
     #[arg(short, long)]
     quiet: bool,
@@ -96,7 +100,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                 // What cannot be written now, or is interrupted by the next one, is not measured again
                 // by --resume.
                 around.keep(&record);
-                write_out(args, &record, &here, &mut around)?;
+                let written = write_out(args, &record, &here, &mut around);
+                if args.save.is_wanted() {
+                    args.save.keep(store::RecordRef::Sweep(&record), args.quiet);
+                }
+                written?;
                 done.push(record.experiment);
                 continue;
             }

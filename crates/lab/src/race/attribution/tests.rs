@@ -78,6 +78,7 @@ fn race(contenders: Vec<Contender>) -> Race {
         plan: Default::default(),
         blocks: vec![],
         harness: Default::default(),
+        against: None,
     }
 }
 

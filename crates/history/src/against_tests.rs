@@ -1,0 +1,182 @@
+use iotomy_record::store::RecordRef;
+use iotomy_record::{Block, Contender, Exit, Harness, Machine, Plan, Run, Spread};
+
+use super::*;
+
+/// Chance enough for a test: splitmix64.
+struct Chance(u64);
+
+impl Chance {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Around 0, with a deviation of 1: twelve of them, added up.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    /// A session of so many runs: all of it `offset` off, each run by `noise` more.
+    fn race(&mut self, ms: f64, runs: usize, offset: f64, noise: f64) -> Race {
+        let level = ms * (offset * self.normal()).exp();
+        let times = (0..runs).map(|_| level * (noise * self.normal()).exp() * 1e6);
+        race(&times.map(|ns| ns as u64).collect::<Vec<u64>>())
+    }
+}
+
+fn race(times: &[u64]) -> Race {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let median_ns = sorted[sorted.len() / 2] as f64;
+    let wall = Spread { runs: times.len() as u64, median_ns, ..Spread::default() };
+    let run = |(at, ns): (usize, &u64)| Run {
+        wall_ns: *ns,
+        user_ns: ns / 2,
+        system_ns: 0,
+        max_rss_bytes: 0,
+        exit: Exit::Code(0),
+        startup_ns: 1,
+        minor_faults: 0,
+        major_faults: 0,
+        involuntary_switches: 0,
+        output_bytes: None,
+        block: at as u64,
+    };
+    Race {
+        schema: Race::SCHEMA.into(),
+        started: "2026-01-02T03:04:05Z".into(),
+        machine: Machine { kernel: "Linux 6.1".into(), cpus: 2, ..Machine::default() },
+        contenders: vec![Contender {
+            label: "A".into(),
+            command: "work".into(),
+            runs: times.iter().enumerate().map(run).collect(),
+            trace: None,
+            shell: false,
+            denied: vec![],
+            parameters: Default::default(),
+            failures: 0,
+            left_behind: 0,
+            untraced: None,
+            wall,
+            cpu: Spread { median_ns: wall.median_ns / 2.0, ..wall },
+        }],
+        order: vec![],
+        comparisons: vec![],
+        attributions: vec![],
+        findings: vec![],
+        plan: Plan::default(),
+        blocks: vec![Block::default(); times.len()],
+        harness: Harness::default(),
+        against: None,
+    }
+}
+
+fn earlier(race: Race, sessions: &[f64]) -> Earlier {
+    let record = Record::Race(Box::new(race));
+    let kept = Kept {
+        id: 1,
+        name: Some("main".into()),
+        kind: "race".into(),
+        started: "2026-01-02T03:04:05Z".into(),
+        subject: "work".into(),
+        version: "1".into(),
+        kernel: "Linux 6.1".into(),
+        bytes: 1,
+        measure: None,
+    };
+    let sessions = vec![("work".to_owned(), "wall".to_owned(), sessions.to_vec())];
+    Earlier { kept, record, sessions }
+}
+
+fn wall(then: Race, now: &Race, sessions: &[f64]) -> Change {
+    let found = against(&earlier(then, sessions), RecordRef::Race(now), "1", false).unwrap();
+    found.changes.into_iter().find(|change| change.measure == "wall").unwrap()
+}
+
+/// Sessions of one command whose machine is in another state each time: the false alarms of
+/// `race --against`, with and without other sessions to know that from.
+#[test]
+fn a_command_against_its_own_baseline_is_seldom_called_different() {
+    let mut chance = Chance(5);
+    for (offset, noise) in [(0.0, 0.03), (0.02, 0.03), (0.01, 0.01)] {
+        let (mut known, mut unknown) = (0, 0);
+        for _ in 0..400 {
+            let (then, now) =
+                (chance.race(10.0, 20, offset, noise), chance.race(10.0, 20, offset, noise));
+            let median = |race: &Race| race.contenders[0].wall.median_ns;
+            let mut sessions: Vec<f64> =
+                (0..5).map(|_| median(&chance.race(10.0, 20, offset, noise))).collect();
+            sessions.push(median(&then));
+            let is_called = |change: Change| {
+                matches!(change.verdict, Some(RaceVerdict::Faster | RaceVerdict::Slower))
+            };
+            known += usize::from(is_called(wall(then.clone(), &now, &sessions)));
+            unknown += usize::from(is_called(wall(then, &now, &[])));
+        }
+        assert!(known <= 20, "{known} of 400 at {offset} and {noise}, known");
+        assert!(unknown <= 20, "{unknown} of 400 at {offset} and {noise}, unknown");
+    }
+}
+
+#[test]
+fn a_tenth_more_is_called_slower_and_a_tenth_less_faster() {
+    let mut chance = Chance(7);
+    for (now, verdict) in [(11.2, RaceVerdict::Slower), (8.8, RaceVerdict::Faster)] {
+        let (then, now) = (chance.race(10.0, 20, 0.0, 0.03), chance.race(now, 20, 0.0, 0.03));
+        let sessions = [9.95e6, 10e6, 10.05e6, 10.02e6];
+        assert_eq!(wall(then.clone(), &now, &sessions).verdict, Some(verdict));
+        assert_eq!(wall(then, &now, &[]).verdict, Some(verdict));
+    }
+}
+
+#[test]
+fn where_the_machine_differs_there_is_a_ratio_and_no_verdict() {
+    let (then, mut now) = (race(&[10_000_000; 20]), race(&[20_000_000; 20]));
+    assert_eq!(wall(then.clone(), &now, &[]).verdict, Some(RaceVerdict::Slower));
+    now.machine.kernel = "Linux 6.18".into();
+    let found = against(&earlier(then, &[]), RecordRef::Race(&now), "2", false).unwrap();
+    let told: Vec<_> = found.differences.iter().map(|d| (d.what.as_str(), d.matters)).collect();
+    assert_eq!(told, [("kernel", true), ("iotomy", false)]);
+    assert_eq!(found.changes[0].verdict, Some(RaceVerdict::Undecided));
+    let ratio = found.changes[0].ratio.unwrap();
+    assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn other_conditions_and_impossible_numbers_leave_no_verdict_either() {
+    let (then, mut now) = (race(&[10_000_000; 20]), race(&[20_000_000; 20]));
+    now.plan.cache = "cold".into();
+    assert_eq!(wall(then.clone(), &now, &[]).verdict, Some(RaceVerdict::Undecided));
+    now = race(&[20_000_000; 20]);
+    now.findings.push(iotomy_record::Finding {
+        id: "impossible-rate".into(),
+        verdict: Verdict::Impossible,
+        text: String::new(),
+        evidence: [("contender".to_owned(), "A".into())].into(),
+        advice: None,
+    });
+    assert_eq!(wall(then, &now, &[]).verdict, Some(RaceVerdict::Undecided));
+}
+
+#[test]
+fn one_command_each_is_compared_whatever_they_are_called_and_of_several_the_same() {
+    let then = race(&[10_000_000; 20]);
+    let mut now = race(&[20_000_000; 20]);
+    now.contenders[0].command = "work --more".into();
+    let found = against(&earlier(then.clone(), &[]), RecordRef::Race(&now), "1", false).unwrap();
+    assert_eq!((found.changes.len(), found.differences.len()), (2, 1));
+    assert!(!found.differences[0].matters && found.differences[0].now == "work --more");
+    let mut two = now.clone();
+    two.contenders.push(then.contenders[0].clone());
+    let found = against(&earlier(then.clone(), &[]), RecordRef::Race(&two), "1", false).unwrap();
+    assert_eq!(found.changes[0].subject, "work");
+    assert_eq!(found.differences[0].now, "work --more");
+    two.contenders.remove(1);
+    two.contenders.push(two.contenders[0].clone());
+    two.contenders[1].command = "other".into();
+    assert!(against(&earlier(then, &[]), RecordRef::Race(&two), "1", false).is_err());
+}

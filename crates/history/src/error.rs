@@ -1,0 +1,143 @@
+//! What can go wrong between a run and the history, and what each case says to try.
+
+use std::path::{Path, PathBuf};
+
+use iotomy_record::store::RecordError;
+use rusqlite::ErrorCode;
+
+/// Why something could not be kept or found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// There is no folder for it.
+    #[error("there is no place for a history: neither XDG_DATA_HOME nor HOME names a folder")]
+    NoPlace,
+    /// SQLite or the system refused.
+    #[error("cannot {attempt} the history {path}: {said}{hint}")]
+    Refused {
+        /// `open`, `read`, `write to`.
+        attempt: &'static str,
+        /// The store.
+        path: PathBuf,
+        /// What was said.
+        said: String,
+        /// What to try, with its separator; may be empty.
+        hint: &'static str,
+    },
+    /// A later iotomy has written it.
+    #[error(
+        "the history {path} is of version {found}, and this iotomy knows {known}; use a newer iotomy, \
+         or another XDG_DATA_HOME"
+    )]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The version this iotomy writes.
+        known: i64,
+    },
+    /// It is a database of something else.
+    #[error("{path} is no history of iotomy; move it away")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is in the file cannot be.
+    #[error(
+        "the history {path} is damaged: {said}; `iotomy history salvage` makes a new one of all that \
+         can be read, and leaves the old one beside it"
+    )]
+    Damaged {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite said.
+        said: String,
+    },
+    /// One run's record cannot be read.
+    #[error("the record of run {id} in the history {path} cannot be read: {what}")]
+    Record {
+        /// The run.
+        id: u64,
+        /// The store.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A record that no reader would accept is not kept.
+    #[error("cannot keep the record: {0}")]
+    Unfit(#[from] RecordError),
+    /// There is no such run.
+    #[error("there is no run {asked} in the history {path}; `iotomy history list` has them all")]
+    NoRun {
+        /// What was asked for.
+        asked: String,
+        /// The store.
+        path: PathBuf,
+    },
+    /// A name that could be taken for something else.
+    #[error("cannot name a run {name:?}: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Two records that have nothing in common.
+    #[error("cannot compare {first} and {second}: {why}")]
+    Unlike {
+        /// The earlier one.
+        first: String,
+        /// The later one.
+        second: String,
+        /// Why not.
+        why: String,
+    },
+    /// Nothing was kept of it.
+    #[error("nothing is kept of {asked:?}{alike}")]
+    NoTrend {
+        /// What was asked for.
+        asked: String,
+        /// What there is, with its separator.
+        alike: String,
+    },
+}
+
+impl HistoryError {
+    /// What SQLite said while `attempt` was made.
+    pub(crate) fn of(attempt: &'static str, path: &Path, error: &rusqlite::Error) -> Self {
+        let said = said(error);
+        let path = path.to_owned();
+        let code = error.sqlite_error_code();
+        if matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {
+            return Self::Damaged { path, said };
+        }
+        let hint = match code {
+            Some(ErrorCode::DiskFull) => "; make room, or set XDG_DATA_HOME to another place",
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "; another program has held it for too long"
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                "; is it yours to write? XDG_DATA_HOME names another place"
+            }
+            Some(ErrorCode::SystemIoFailure) => "; is the disk full, or is it failing?",
+            _ => "",
+        };
+        Self::Refused { attempt, path, said, hint }
+    }
+
+    /// What the system said while `attempt` was made.
+    pub(crate) fn io(attempt: &'static str, path: &Path, error: &std::io::Error) -> Self {
+        let hint = "; XDG_DATA_HOME names another place";
+        Self::Refused { attempt, path: path.to_owned(), said: error.to_string(), hint }
+    }
+}
+
+/// In a line.
+fn said(error: &rusqlite::Error) -> String {
+    let text = match error {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
+        other => other.to_string(),
+    };
+    text.replace('\n', " ")
+}

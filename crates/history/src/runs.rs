@@ -1,0 +1,228 @@
+//! Runs found again, renamed and removed.
+
+use std::fmt;
+
+use iotomy_record::store::{MAX_RECORD_BYTES, Record, parse_record};
+use iotomy_record::{Kept, Measure};
+use rusqlite::{OptionalExtension, params};
+
+use crate::{HistoryError, Store};
+
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// The word for the newest run.
+const LAST: &str = "last";
+
+/// How a run is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pick {
+    /// By its number.
+    Number(u64),
+    /// The newest of a name.
+    Name(String),
+    /// The newest of all.
+    Last,
+}
+
+impl Pick {
+    /// A number, `last`, or a name.
+    pub fn of(text: &str) -> Self {
+        match text.parse() {
+            Ok(number) => Self::Number(number),
+            Err(_) if text == LAST => Self::Last,
+            Err(_) => Self::Name(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Pick {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(to, "{number}"),
+            Self::Name(name) => write!(to, "{name:?}"),
+            Self::Last => to.write_str(LAST),
+        }
+    }
+}
+
+/// Which runs are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// Only of what has this text in it.
+    pub subject: Option<String>,
+    /// At most so many, the newest.
+    pub last: Option<u64>,
+}
+
+const COLUMNS: &str = "runs.id, runs.name, runs.kind, runs.started, runs.subject, runs.version, \
+                       runs.kernel, runs.bytes, measures.subject, measures.name, measures.unit, \
+                       measures.value, measures.runs";
+const FROM: &str = "FROM runs LEFT JOIN measures ON measures.run = runs.id AND measures.place = 0";
+
+fn kept(row: &rusqlite::Row<'_>) -> Result<Kept, rusqlite::Error> {
+    let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let subject: Option<String> = row.get(8)?;
+    let measure = match subject {
+        Some(subject) => Some(Measure {
+            subject,
+            name: row.get(9)?,
+            unit: row.get(10)?,
+            value: row.get(11)?,
+            samples: Vec::new(),
+            runs: number(12)?,
+        }),
+        None => None,
+    };
+    Ok(Kept {
+        id: number(0)?,
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        started: row.get(3)?,
+        subject: row.get(4)?,
+        version: row.get(5)?,
+        kernel: row.get(6)?,
+        bytes: number(7)?,
+        measure,
+    })
+}
+
+impl Store {
+    /// Whether a run may have this name.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_name(name: &str) -> Result<(), HistoryError> {
+        let why = match name {
+            "" => "it is empty",
+            LAST => "it is the word for the newest run",
+            name if name.bytes().all(|byte| byte.is_ascii_digit()) => "numbers are runs' own",
+            name if name.starts_with('-') => "it would be taken for an option",
+            name if name.len() > LONGEST_NAME => "it is above 200 bytes",
+            _ => return Ok(()),
+        };
+        Err(HistoryError::Name { name: name.to_owned(), why })
+    }
+
+    /// The runs, the oldest first.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Kept>, HistoryError> {
+        let failed = |error: rusqlite::Error| self.failed("read", &error);
+        let text = format!(
+            "SELECT {COLUMNS} {FROM} WHERE (?1 IS NULL OR runs.kind = ?1) \
+             AND (?2 IS NULL OR runs.name = ?2) AND (?3 IS NULL OR instr(runs.subject, ?3) > 0) \
+             ORDER BY runs.id DESC LIMIT ?4"
+        );
+        let mut query = self.connection.prepare(&text).map_err(failed)?;
+        let last = filter.last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX));
+        let rows = query
+            .query_map(params![filter.kind, filter.name, filter.subject, last], kept)
+            .map_err(failed)?;
+        let mut found = rows.collect::<Result<Vec<Kept>, _>>().map_err(failed)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The run that is asked for.
+    ///
+    /// # Errors
+    /// When there is none, or the history cannot be read.
+    pub fn find(&self, pick: &Pick) -> Result<Kept, HistoryError> {
+        let (number, name) = match pick {
+            Pick::Number(number) => (Some(i64::try_from(*number).unwrap_or(i64::MAX)), None),
+            Pick::Name(name) => (None, Some(name)),
+            Pick::Last => (None, None),
+        };
+        let text = format!(
+            "SELECT {COLUMNS} {FROM} WHERE (?1 IS NULL OR runs.id = ?1) \
+             AND (?2 IS NULL OR runs.name = ?2) ORDER BY runs.id DESC LIMIT 1"
+        );
+        let found = self.connection.query_row(&text, params![number, name], kept).optional();
+        found
+            .map_err(|error| self.failed("read", &error))?
+            .ok_or_else(|| HistoryError::NoRun { asked: pick.to_string(), path: self.path.clone() })
+    }
+
+    /// The newest run after `like` that did what `like` did.
+    ///
+    /// # Errors
+    /// When there is none, or the history cannot be read.
+    pub fn newest_like(&self, like: &Kept) -> Result<Kept, HistoryError> {
+        let text = format!(
+            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id > ?3 \
+             ORDER BY runs.id DESC LIMIT 1"
+        );
+        let wanted = params![like.kind, like.subject, like.id.cast_signed()];
+        let found = self.connection.query_row(&text, wanted, kept).optional();
+        found.map_err(|error| self.failed("read", &error))?.ok_or_else(|| HistoryError::NoRun {
+            asked: format!("after {} of {:?}", like.id, like.subject),
+            path: self.path.clone(),
+        })
+    }
+
+    /// The bytes of a run's record.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are not those that were kept.
+    pub fn json(&self, id: u64) -> Result<Vec<u8>, HistoryError> {
+        let packed: Vec<u8> = self
+            .connection
+            .query_row("SELECT record FROM runs WHERE id = ?", [id.cast_signed()], |row| row.get(0))
+            .map_err(|error| self.failed("read", &error))?;
+        unpacked(&packed).map_err(|what| self.unreadable(id, what))
+    }
+
+    /// A run's record.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none that this iotomy knows.
+    pub fn record(&self, id: u64) -> Result<Record, HistoryError> {
+        let json = self.json(id)?;
+        parse_record(&json).map_err(|error| self.unreadable(id, error.to_string()))
+    }
+
+    /// Forgets a run.
+    ///
+    /// # Errors
+    /// When the history cannot be written to.
+    pub fn remove(&mut self, id: u64) -> Result<(), HistoryError> {
+        let done = self.connection.execute("DELETE FROM runs WHERE id = ?", [id.cast_signed()]);
+        done.map(drop).map_err(|error| self.failed("write to", &error))
+    }
+
+    /// Gives the room of forgotten runs back to the file system.
+    ///
+    /// # Errors
+    /// When the history cannot be written to.
+    pub fn shrink(&mut self) -> Result<(), HistoryError> {
+        self.connection.execute_batch("VACUUM").map_err(|error| self.failed("write to", &error))
+    }
+
+    /// Gives a run another name, or none.
+    ///
+    /// # Errors
+    /// When it cannot have that name, or the history cannot be written to.
+    pub fn rename(&mut self, id: u64, name: Option<&str>) -> Result<(), HistoryError> {
+        name.map_or(Ok(()), Self::check_name)?;
+        let text = "UPDATE runs SET name = ? WHERE id = ?";
+        let done = self.connection.execute(text, params![name, id.cast_signed()]);
+        done.map(drop).map_err(|error| self.failed("write to", &error))
+    }
+
+    fn unreadable(&self, id: u64, what: String) -> HistoryError {
+        HistoryError::Record { id, path: self.path.clone(), what }
+    }
+}
+
+/// The bytes of a record as they were before they were packed.
+pub(crate) fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
+    let limit = usize::try_from(MAX_RECORD_BYTES).unwrap_or(usize::MAX);
+    miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
+        .map_err(|error| format!("what was kept is damaged ({error})"))
+}

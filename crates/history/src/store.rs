@@ -1,0 +1,332 @@
+//! The database: made, opened, written to.
+//!
+//! The one invariant: a run is there whole or not at all. It is one transaction, written ahead (WAL) and
+//! synced, so that a kill at any moment leaves what was there before; readers and writers do not wait for
+//! one another, and two writers wait in line.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use iotomy_record::store::RecordRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+
+use crate::{HistoryError, measures, subject};
+
+/// The version of the tables below, which the file has as its `user_version`.
+pub(crate) const VERSION: i64 = 1;
+
+/// `iotm`: what tells the file from other databases, as its `application_id`.
+const APPLICATION: i64 = 0x696f_746d;
+
+/// How long another writer is waited for: a record of 1 GiB takes less to be written to a slow disk.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is made of the bytes of a record: zlib's, at its usual level.
+const LEVEL: u8 = 6;
+
+const TABLES: &str = "
+CREATE TABLE runs (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    name     TEXT,
+    schema   TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    started  TEXT NOT NULL,
+    subject  TEXT NOT NULL,
+    version  TEXT NOT NULL,
+    kernel   TEXT NOT NULL,
+    hardware TEXT NOT NULL,
+    bytes    INTEGER NOT NULL,
+    record   BLOB NOT NULL
+);
+CREATE INDEX runs_by_name ON runs (name, id) WHERE name IS NOT NULL;
+CREATE TABLE measures (
+    run     INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    place   INTEGER NOT NULL,
+    subject TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    unit    TEXT NOT NULL,
+    value   REAL NOT NULL,
+    runs    INTEGER NOT NULL,
+    PRIMARY KEY (run, place),
+    UNIQUE (run, subject, name)
+) WITHOUT ROWID;
+CREATE INDEX measures_by_subject ON measures (subject, name);
+";
+
+/// The history.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) path: PathBuf,
+}
+
+impl Store {
+    /// Opens what is there; `None` when nothing was ever kept.
+    ///
+    /// # Errors
+    /// When it cannot be read, is damaged, or is of a later version.
+    pub fn open(path: &Path) -> Result<Option<Self>, HistoryError> {
+        match path.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(HistoryError::io("open", path, &error)),
+            Ok(_) => {}
+        }
+        let store = match Self::connect(path) {
+            // Where nothing can be written, not even the files SQLite has beside it.
+            Err(error) if is_in_the_way(&error) => Self::connect_unchanging(path),
+            opened => opened,
+        };
+        let store = store.map_err(|error| HistoryError::of("open", path, &error))?;
+        Ok(store.version()?.is_some().then_some(store))
+    }
+
+    /// Opens what is there, or makes it, for its owner alone: command lines may hold what others
+    /// should not see.
+    ///
+    /// # Errors
+    /// When it can be neither opened nor made, is damaged, or is of a later version.
+    pub fn make(path: &Path) -> Result<Self, HistoryError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| HistoryError::io("make the folder of", path, &error))?;
+        let mut file = OpenOptions::new();
+        match file.write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(HistoryError::io("make", path, &error));
+            }
+            _ => {}
+        }
+        let failed = |error: rusqlite::Error| HistoryError::of("open", path, &error);
+        let mut store = Self::connect(path).map_err(failed)?;
+        store.write_ahead().map_err(failed)?;
+        if store.version()?.is_none() {
+            store.make_tables()?;
+        }
+        Ok(store)
+    }
+
+    /// Keeps a record, made by `version` of iotomy, and gives its number.
+    ///
+    /// # Errors
+    /// When it cannot be written whole; the history is then as it was.
+    pub fn keep(
+        &mut self,
+        record: RecordRef<'_>,
+        name: Option<&str>,
+        version: &str,
+    ) -> Result<u64, HistoryError> {
+        self.keep_bytes(&record.json()?, record, name, version)
+    }
+
+    /// As [`Store::keep`], of the bytes that the record was read from.
+    ///
+    /// # Errors
+    /// As [`Store::keep`].
+    pub fn keep_bytes(
+        &mut self,
+        json: &[u8],
+        record: RecordRef<'_>,
+        name: Option<&str>,
+        version: &str,
+    ) -> Result<u64, HistoryError> {
+        let packed = miniz_oxide::deflate::compress_to_vec_zlib(json, LEVEL);
+        let row = Row { id: None, name, version, packed: &packed, bytes: json.len() as u64 };
+        self.insert(record, &row).map_err(|error| self.failed("write to", &error))
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        record: RecordRef<'_>,
+        row: &Row<'_>,
+    ) -> Result<u64, rusqlite::Error> {
+        let machine = record.machine();
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute(
+            "INSERT INTO runs (id, name, schema, kind, started, subject, version, kernel, hardware, \
+             bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                row.id.map(u64::cast_signed),
+                row.name,
+                record.schema(),
+                kind(record.schema()),
+                record.started(),
+                subject(record),
+                row.version,
+                machine.kernel,
+                hardware(machine),
+                row.bytes.cast_signed(),
+                row.packed,
+            ],
+        )?;
+        let id = transaction.last_insert_rowid();
+        {
+            // A command that runs against itself is one subject.
+            let mut insert = transaction.prepare(
+                "INSERT OR IGNORE INTO measures (run, place, subject, name, unit, value, runs) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?)",
+            )?;
+            for (place, one) in measures(record).into_iter().enumerate() {
+                let runs = one.runs.cast_signed();
+                let place = place as i64;
+                insert.execute(params![
+                    id,
+                    place,
+                    one.subject,
+                    one.name,
+                    one.unit,
+                    one.value,
+                    runs
+                ])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(id.cast_unsigned())
+    }
+
+    fn connect(path: &Path) -> Result<Self, rusqlite::Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        let store = Self { connection, path: path.to_owned() };
+        store.connection.busy_timeout(PATIENCE)?;
+        store.connection.pragma_update(None, "foreign_keys", true)?;
+        // Nothing is lost when the power goes, either.
+        store.connection.pragma_update(None, "synchronous", "FULL")?;
+        // Tells whether anything can be read at all.
+        store.pragma("user_version")?;
+        Ok(store)
+    }
+
+    fn connect_unchanging(path: &Path) -> Result<Self, rusqlite::Error> {
+        let mut name = String::from("file:");
+        for byte in path.as_os_str().as_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' => {
+                    name.push(char::from(*byte));
+                }
+                other => name += &format!("%{other:02x}"),
+            }
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(name + "?immutable=1", flags)?;
+        let store = Self { connection, path: path.to_owned() };
+        store.pragma("user_version")?;
+        Ok(store)
+    }
+
+    /// Has changes written ahead, which stays with the file. Another who does so at the same moment is
+    /// waited for: SQLite itself does not, here.
+    fn write_ahead(&self) -> Result<(), rusqlite::Error> {
+        let began = Instant::now();
+        loop {
+            let set = self.connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| {
+                row.get::<_, String>(0)
+            });
+            match set.map(drop) {
+                Err(error) if is_busy(&error) && began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                set => return set,
+            }
+        }
+    }
+
+    fn make_tables(&mut self) -> Result<(), HistoryError> {
+        let path = self.path.clone();
+        let failed = |error: rusqlite::Error| HistoryError::of("make", &path, &error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        // Another may have made them while this one waited.
+        let version: i64 = transaction
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(failed)?;
+        if version == 0 {
+            transaction.execute_batch(TABLES).map_err(failed)?;
+            transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
+            transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// The version of the tables; `None` where there are none yet.
+    fn version(&self) -> Result<Option<i64>, HistoryError> {
+        let failed = |error: rusqlite::Error| HistoryError::of("read", &self.path, &error);
+        let found = self.pragma("user_version").map_err(failed)?;
+        let application = self.pragma("application_id").map_err(failed)?;
+        if (application, found) == (0, 0) {
+            let count = "SELECT count(*) FROM sqlite_schema";
+            let tables: i64 =
+                self.connection.query_row(count, [], |row| row.get(0)).map_err(failed)?;
+            if tables == 0 {
+                return Ok(None);
+            }
+        }
+        if application != APPLICATION {
+            return Err(HistoryError::Foreign { path: self.path.clone() });
+        }
+        if found > VERSION {
+            return Err(HistoryError::Newer { path: self.path.clone(), found, known: VERSION });
+        }
+        Ok(Some(found))
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64, rusqlite::Error> {
+        self.connection.pragma_query_value(None, name, |row| row.get(0))
+    }
+
+    pub(crate) fn failed(&self, attempt: &'static str, error: &rusqlite::Error) -> HistoryError {
+        HistoryError::of(attempt, &self.path, error)
+    }
+
+    /// Whether all of it can be read: every page of the file, and every record.
+    pub fn is_sound(&self) -> bool {
+        let check = "PRAGMA integrity_check(1)";
+        let said = self.connection.query_row(check, [], |row| row.get::<_, String>(0));
+        let runs = self.list(&crate::Filter::default());
+        said.is_ok_and(|said| said == "ok")
+            && runs.is_ok_and(|runs| runs.iter().all(|run| self.record(run.id).is_ok()))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// What a run has besides its record.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    /// The number it is to have; `None` for the next.
+    pub(crate) id: Option<u64>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) version: &'a str,
+    pub(crate) packed: &'a [u8],
+    pub(crate) bytes: u64,
+}
+
+/// `trace` of `iotomy.trace/1`.
+fn kind(schema: &str) -> &str {
+    schema.trim_start_matches("iotomy.").split('/').next().unwrap_or_default()
+}
+
+/// What a machine is whatever kernel it runs.
+pub(crate) fn hardware(machine: &iotomy_record::Machine) -> String {
+    format!("{} x {} · {}", machine.cpus, machine.cpu, machine.virtualization)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let busy = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
+    error.sqlite_error_code().is_some_and(|code| busy.contains(&code))
+}
+
+fn is_in_the_way(error: &rusqlite::Error) -> bool {
+    let refused = [ErrorCode::CannotOpen, ErrorCode::ReadOnly, ErrorCode::PermissionDenied];
+    error.sqlite_error_code().is_some_and(|code| refused.contains(&code))
+}

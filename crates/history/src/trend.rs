@@ -1,0 +1,209 @@
+//! A measure over time, and where its level changed.
+
+use iotomy_record::{Point, Trend};
+use iotomy_stats::changes;
+use rusqlite::{OptionalExtension, params};
+
+use crate::{HistoryError, Store};
+
+/// The chance of a change that is none. A trend is looked at again and again, and days are not as
+/// independent as runs are, so it is below the usual 5 in 100.
+const ALPHA: f64 = 0.02;
+
+/// Repeats the answer.
+const SEED: u64 = 1;
+
+/// Measurements that are looked at: the work grows with their square.
+const MOST: usize = 400;
+
+/// Kinds of runs whose times are the least disturbed first.
+const KINDS: [&str; 6] = ["race", "limits", "sweep", "copy", "trace", "anatomy"];
+
+/// What a series is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Series<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) subject: &'a str,
+    pub(crate) measure: &'a str,
+}
+
+impl Store {
+    /// A measure of what is called `asked` over the last `most` runs on the machine of the newest of
+    /// them. Without `kind` the kind is that of the runs least disturbed by being watched, without
+    /// `measure` it is the first there is.
+    ///
+    /// # Errors
+    /// When nothing is kept of it, or the history cannot be read.
+    pub fn trend(
+        &self,
+        asked: &str,
+        kind: Option<&str>,
+        measure: Option<&str>,
+        most: Option<usize>,
+    ) -> Result<Trend, HistoryError> {
+        let subject = self.subject(asked)?;
+        let kinds = self.texts(
+            "SELECT DISTINCT runs.kind FROM measures JOIN runs ON runs.id = measures.run \
+             WHERE measures.subject = ?1 AND (?2 IS NULL OR runs.kind = ?2)",
+            params![subject, kind],
+        )?;
+        let place = |kind: &String| KINDS.iter().position(|one| one == kind).unwrap_or(KINDS.len());
+        let Some(kind) = kinds.into_iter().min_by_key(place) else {
+            return Err(HistoryError::NoTrend {
+                asked: asked.to_owned(),
+                alike: "; there are runs of another kind".to_owned(),
+            });
+        };
+        let names = self.texts(
+            "SELECT measures.name FROM measures JOIN runs ON runs.id = measures.run \
+             WHERE measures.subject = ?1 AND runs.kind = ?2 GROUP BY measures.name \
+             ORDER BY min(measures.place)",
+            params![subject, kind],
+        )?;
+        let wanted = measure.map_or_else(|| names.first().cloned(), |one| Some(one.to_owned()));
+        let Some(measure) = wanted.filter(|wanted| names.contains(wanted)) else {
+            return Err(HistoryError::NoTrend {
+                asked: format!("{} of {asked}", measure.unwrap_or_default()),
+                alike: format!("; there are {}", names.join(", ")),
+            });
+        };
+        let series = Series { kind: &kind, subject: &subject, measure: &measure };
+        let hardware = self.newest_hardware(series)?;
+        let (mut points, unit) = self.points(series, &hardware)?;
+        let all = self.count(series)?;
+        let elsewhere = all.saturating_sub(points.len() as u64);
+        points.drain(..points.len().saturating_sub(most.unwrap_or(MOST).min(MOST)));
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        Ok(Trend {
+            changes: changes(&values, ALPHA, SEED),
+            others: names.into_iter().filter(|name| *name != measure).collect(),
+            kind,
+            subject,
+            measure,
+            unit,
+            points,
+            elsewhere,
+        })
+    }
+
+    /// The figures of the runs that did the same as run `id`, on its machine and kernel, from the
+    /// change of level before it to the one behind it; `id` is among them, `but` is not.
+    pub(crate) fn sessions(
+        &self,
+        series: Series<'_>,
+        id: u64,
+        but: Option<u64>,
+    ) -> Result<Vec<f64>, HistoryError> {
+        let of_run = "SELECT hardware FROM runs WHERE id = ?";
+        let hardware: Option<String> = self
+            .connection
+            .query_row(of_run, [id.cast_signed()], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.failed("read", &error))?;
+        let (mut points, _) = self.points(series, &hardware.unwrap_or_default())?;
+        let kernel = points.iter().find(|point| point.id == id).map(|point| point.kernel.clone());
+        points.retain(|point| Some(point.id) != but && Some(&point.kernel) == kernel.as_ref());
+        let Some(at) = points.iter().position(|point| point.id == id) else {
+            return Ok(Vec::new());
+        };
+        // The nearest, as many as are looked at.
+        let start = at.saturating_sub(MOST / 2);
+        let points = &points[start..points.len().min(start + MOST)];
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        let (mut from, mut to) = (0, values.len());
+        for change in changes(&values, ALPHA, SEED) {
+            match change <= at - start {
+                true => from = change,
+                false => to = to.min(change),
+            }
+        }
+        Ok(values[from..to].to_vec())
+    }
+
+    /// The subject of this name, or the only one with it in its name.
+    fn subject(&self, asked: &str) -> Result<String, HistoryError> {
+        let found = self.texts(
+            "SELECT DISTINCT subject FROM measures WHERE instr(subject, ?) > 0 ORDER BY subject",
+            [asked],
+        )?;
+        if found.iter().any(|subject| subject == asked) {
+            return Ok(asked.to_owned());
+        }
+        if let [only] = found.as_slice() {
+            return Ok(only.clone());
+        }
+        let all = match found.is_empty() {
+            true => self.texts("SELECT DISTINCT subject FROM measures ORDER BY subject", [])?,
+            false => found,
+        };
+        let few: Vec<String> = all.iter().take(5).map(|one| format!("{one:?}")).collect();
+        let more = if all.len() > few.len() { ", …" } else { "" };
+        let alike = match few.is_empty() {
+            true => "; --save keeps a run".to_owned(),
+            false => format!("; there are {}{more}", few.join(", ")),
+        };
+        Err(HistoryError::NoTrend { asked: asked.to_owned(), alike })
+    }
+
+    fn newest_hardware(&self, series: Series<'_>) -> Result<String, HistoryError> {
+        let text = "SELECT runs.hardware FROM measures JOIN runs ON runs.id = measures.run \
+                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3 \
+                    ORDER BY runs.started DESC, runs.id DESC LIMIT 1";
+        let wanted = params![series.subject, series.measure, series.kind];
+        let found = self.connection.query_row(text, wanted, |row| row.get(0));
+        found.map_err(|error| self.failed("read", &error))
+    }
+
+    fn count(&self, series: Series<'_>) -> Result<u64, HistoryError> {
+        let text = "SELECT count(*) FROM measures JOIN runs ON runs.id = measures.run \
+                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3";
+        let wanted = params![series.subject, series.measure, series.kind];
+        let found = self.connection.query_row(text, wanted, |row| row.get::<_, i64>(0));
+        found.map(i64::cast_unsigned).map_err(|error| self.failed("read", &error))
+    }
+
+    /// The points of a series on one machine, and its unit.
+    fn points(
+        &self,
+        series: Series<'_>,
+        hardware: &str,
+    ) -> Result<(Vec<Point>, String), HistoryError> {
+        let failed = |error: rusqlite::Error| self.failed("read", &error);
+        let text = "SELECT runs.id, runs.name, runs.started, measures.value, measures.runs, \
+                    runs.kernel, runs.version, measures.unit \
+                    FROM measures JOIN runs ON runs.id = measures.run \
+                    WHERE measures.subject = ?1 AND measures.name = ?2 AND runs.kind = ?3 \
+                    AND runs.hardware = ?4 ORDER BY runs.started, runs.id";
+        let mut query = self.connection.prepare(text).map_err(failed)?;
+        let wanted = params![series.subject, series.measure, series.kind, hardware];
+        let rows = query.query_map(wanted, |row| {
+            let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let point = Point {
+                id: number(0)?,
+                name: row.get(1)?,
+                started: row.get(2)?,
+                value: row.get(3)?,
+                runs: number(4)?,
+                kernel: row.get(5)?,
+                version: row.get(6)?,
+            };
+            Ok((point, row.get::<_, String>(7)?))
+        });
+        let rows = rows.map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let unit = rows.last().map_or_else(String::new, |(_, unit)| unit.clone());
+        // What is counted otherwise is another measure of the same name.
+        let same = rows.into_iter().filter(|(_, other)| *other == unit);
+        Ok((same.map(|(point, _)| point).collect(), unit))
+    }
+
+    fn texts(
+        &self,
+        text: &str,
+        wanted: impl rusqlite::Params,
+    ) -> Result<Vec<String>, HistoryError> {
+        let failed = |error: rusqlite::Error| self.failed("read", &error);
+        let mut query = self.connection.prepare(text).map_err(failed)?;
+        let rows = query.query_map(wanted, |row| row.get(0)).map_err(failed)?;
+        rows.collect::<Result<Vec<String>, _>>().map_err(failed)
+    }
+}

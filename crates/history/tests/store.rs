@@ -1,0 +1,251 @@
+//! What was kept is there, whole, whatever happens to the file; and what cannot be is said.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use iotomy_history::{Filter, HistoryError, Pick, Store, salvage};
+use iotomy_record::store::{Record, RecordRef, parse_record};
+use iotomy_record::{Limit, Limits, Machine, arbitrary};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+fn limits(day: u32, value: f64) -> Limits {
+    Limits {
+        schema: Limits::SCHEMA.into(),
+        started: format!("2026-01-{:02}T{:02}:00:00Z", day / 24 + 1, day % 24),
+        machine: Machine { kernel: "Linux 6.1".into(), cpus: 2, ..Machine::default() },
+        limits: vec![Limit {
+            name: "syscall".into(),
+            unit: "ns".into(),
+            value: Some(value),
+            spread: Some(0.5),
+            method: "getppid".into(),
+            skipped: None,
+            measured: None,
+            volume: None,
+        }],
+    }
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data/iotomy/history.db");
+    (folder, path)
+}
+
+/// A history of `count` runs.
+fn filled(path: &Path, count: u32) -> Store {
+    let mut store = Store::make(path).unwrap();
+    for day in 0..count {
+        let name = (day % 2 == 0).then_some("even");
+        let record = limits(day, 80.0 + f64::from(day));
+        store.keep(RecordRef::Limits(&record), name, "0.1").unwrap();
+    }
+    store
+}
+
+fn all(store: &Store) -> Vec<u64> {
+    store.list(&Filter::default()).unwrap().iter().map(|run| run.id).collect()
+}
+
+#[test]
+fn a_run_is_found_by_number_by_name_and_as_the_last() {
+    let (_folder, path) = place();
+    assert!(Store::open(&path).unwrap().is_none());
+    let mut store = filled(&path, 4);
+    assert_eq!(all(&store), [1, 2, 3, 4]);
+    let found = |text: &str| store.find(&Pick::of(text)).map(|run| run.id);
+    assert_eq!((found("2").unwrap(), found("even").unwrap(), found("last").unwrap()), (2, 3, 4));
+    assert!(found("odd").unwrap_err().to_string().contains("no run \"odd\" in the history /"));
+    assert!(found("9").unwrap_err().to_string().contains("no run 9"));
+    let run = store.find(&Pick::Last).unwrap();
+    assert_eq!((run.kind.as_str(), run.subject.as_str()), ("limits", "limits"));
+    assert_eq!(run.measure.unwrap().value, 83.0);
+    assert_eq!(store.record(4).unwrap(), Record::Limits(limits(3, 83.0)));
+    store.remove(4).unwrap();
+    store.rename(2, Some("two")).unwrap();
+    store.shrink().unwrap();
+    assert_eq!(all(&store), [1, 2, 3]);
+    assert_eq!(store.find(&Pick::of("two")).unwrap().id, 2);
+    // A number is never given again.
+    let next = store.keep(RecordRef::Limits(&limits(1, 1.0)), None, "0.1").unwrap();
+    assert_eq!(next, 5);
+}
+
+#[test]
+fn names_that_would_be_taken_for_something_else_are_refused() {
+    for name in ["", "12", "last", "-x", &"x".repeat(201)] {
+        assert!(Store::check_name(name).is_err(), "{name:?}");
+    }
+    for name in ["main", "v1.2", "12a", "a b", "\u{1b}[31m"] {
+        Store::check_name(name).unwrap();
+    }
+}
+
+#[test]
+fn it_is_the_owners_alone_and_one_file_when_it_is_closed() {
+    let (_folder, path) = place();
+    drop(filled(&path, 2));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn one_of_a_later_version_is_refused_and_left_as_it_is() {
+    let (_folder, path) = place();
+    drop(filled(&path, 2));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 7).unwrap();
+    drop(other);
+    let before = fs::read(&path).unwrap();
+    for error in
+        [Store::open(&path).map(drop).unwrap_err(), Store::make(&path).map(drop).unwrap_err()]
+    {
+        let text = error.to_string();
+        assert!(text.contains("of version 7, and this iotomy knows 1; use a newer"), "{text}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_something_else_is_left_alone() {
+    let (_folder, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    drop(other);
+    let refused = Store::make(&path).map(drop).unwrap_err();
+    assert!(matches!(refused, HistoryError::Foreign { .. }), "{refused}");
+}
+
+#[test]
+fn what_is_no_database_is_damaged_and_salvage_sets_it_aside() {
+    let (_folder, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, vec![b'x'; 5_000]).unwrap();
+    let refused = Store::open(&path).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("damaged: file is not a database; `iotomy"), "{refused}");
+    let found = salvage(&path).unwrap();
+    assert_eq!((found.saved, found.lost.len()), (0, 0));
+    assert_eq!(fs::read(&found.aside).unwrap(), vec![b'x'; 5_000]);
+    assert_eq!(all(&Store::open(&path).unwrap().unwrap()), Vec::<u64>::new());
+}
+
+#[test]
+fn salvage_saves_what_is_whole_with_its_number_and_name() {
+    let (_folder, path) = place();
+    drop(filled(&path, 40));
+    let whole = fs::read(&path).unwrap();
+    let mut saved = 0;
+    // A page after the other is overwritten.
+    for page in (1..whole.len() / 4096).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+        fs::write(&path, bytes).unwrap();
+        let found = salvage(&path).unwrap();
+        let store = Store::open(&path).unwrap().unwrap();
+        assert_eq!(all(&store).len() as u64, found.saved);
+        for run in store.list(&Filter::default()).unwrap() {
+            let day = u32::try_from(run.id).unwrap() - 1;
+            let wanted = Record::Limits(limits(day, 80.0 + f64::from(day)));
+            assert_eq!(store.record(run.id).unwrap(), wanted);
+            assert_eq!(run.name.is_some(), day % 2 == 0);
+        }
+        assert!(store.is_sound());
+        saved = saved.max(found.saved);
+        drop(store);
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(saved, 40, "a page of an index holds no record");
+}
+
+#[test]
+fn a_damaged_record_is_named_and_the_others_are_read() {
+    let (_folder, path) = place();
+    drop(filled(&path, 3));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute("UPDATE runs SET record = x'789c0102' WHERE id = 2", []).unwrap();
+    drop(other);
+    let store = Store::open(&path).unwrap().unwrap();
+    let refused = store.record(2).unwrap_err().to_string();
+    assert!(refused.starts_with("the record of run 2 in the history /"), "{refused}");
+    assert!(store.record(3).is_ok() && !store.is_sound());
+    drop(store);
+    let found = salvage(&path).unwrap();
+    assert_eq!((found.saved, found.lost), (2, vec![2]));
+}
+
+#[test]
+fn a_trend_has_the_runs_in_order_and_the_change_among_them() {
+    let (_folder, path) = place();
+    let mut store = Store::make(&path).unwrap();
+    for day in (0..24).rev() {
+        let level = if day < 14 { 80.0 } else { 88.0 };
+        let record = limits(day, level + f64::from(day * 7 % 5) * 0.3);
+        store.keep(RecordRef::Limits(&record), None, "0.1").unwrap();
+    }
+    let mut elsewhere = limits(99, 300.0);
+    elsewhere.machine.cpus = 64;
+    elsewhere.started = "2025-01-01T00:00:00Z".into();
+    store.keep(RecordRef::Limits(&elsewhere), None, "0.1").unwrap();
+    let trend = store.trend("limits", None, None, None).unwrap();
+    assert_eq!((trend.measure.as_str(), trend.unit.as_str()), ("syscall", "ns"));
+    assert_eq!((trend.points.len(), trend.elsewhere), (24, 1));
+    assert_eq!(trend.changes, [14]);
+    assert!(trend.points.windows(2).all(|pair| pair[0].started < pair[1].started));
+    assert_eq!(store.trend("limit", None, None, Some(5)).unwrap().points.len(), 5);
+    let unknown = store.trend("make", None, None, None).unwrap_err().to_string();
+    assert_eq!(unknown, "nothing is kept of \"make\"; there are \"limits\"");
+    let unknown = store.trend("limits", None, Some("wall"), None).unwrap_err().to_string();
+    assert!(unknown.contains("there are syscall"), "{unknown}");
+}
+
+#[test]
+fn several_write_at_once_and_all_is_kept() {
+    let (_folder, path) = place();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let path = &path;
+            scope.spawn(move || {
+                for day in 0..5 {
+                    let mut store = Store::make(path).unwrap();
+                    let record = limits(day, f64::from(thread + 1));
+                    store.keep(RecordRef::Limits(&record), None, "0.1").unwrap();
+                }
+            });
+        }
+    });
+    let store = Store::open(&path).unwrap().unwrap();
+    assert_eq!(all(&store), (1..=20).collect::<Vec<u64>>());
+    assert!(store.is_sound());
+}
+
+/// A record of any kind.
+fn record() -> impl Strategy<Value = Record> {
+    prop_oneof![
+        arbitrary::trace().prop_map(|trace| Record::Trace(Box::new(trace))).boxed(),
+        arbitrary::anatomy().prop_map(|anatomy| Record::Anatomy(Box::new(anatomy))).boxed(),
+        arbitrary::race().prop_map(|race| Record::Race(Box::new(race))).boxed(),
+        arbitrary::copy().prop_map(|copy| Record::Copy(Box::new(copy))).boxed(),
+        arbitrary::sweep().prop_map(|sweep| Record::Sweep(Box::new(sweep))).boxed(),
+        arbitrary::limits().prop_map(Record::Limits).boxed(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_record_comes_back_byte_by_byte(record in record()) {
+        let (_folder, path) = place();
+        let mut store = Store::make(&path).unwrap();
+        let id = store.keep(record.as_ref(), None, "0.1").unwrap();
+        let json = store.json(id).unwrap();
+        prop_assert_eq!(&json, &record.as_ref().json().unwrap());
+        prop_assert_eq!(parse_record(&json).unwrap(), record);
+    }
+}

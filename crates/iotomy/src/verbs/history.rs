@@ -1,0 +1,99 @@
+//! `iotomy history`: the runs that were kept, and what they say of one another.
+//!
+//! Glue only: the store and what is made of it are the business of [`iotomy_history`], and how it looks
+//! that of [`iotomy_report`].
+
+mod change;
+mod look;
+mod weigh;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
+use iotomy_record::store::OutputFile;
+
+/// Look at the runs that were kept, and compare them
+///
+/// A run is kept by `--save` or `--save=NAME` on trace, race, limits, lab run and copy; every run is
+/// with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
+/// RUN is a run's number, a name, of which the newest is meant, or the word last. All is kept in
+/// iotomy/history.db under XDG_DATA_HOME (~/.local/share).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+                  iotomy race --save=main 'make -j2'\n  \
+                  iotomy race --against main 'make -j2'\n  \
+                  iotomy history list\n  \
+                  iotomy history diff 3 last\n  \
+                  iotomy history compare --baseline main --check\n  \
+                  iotomy history trend 'make -j2'")]
+pub(crate) struct HistoryArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    List(look::ListArgs),
+    Show(look::ShowArgs),
+    Diff(weigh::DiffArgs),
+    Compare(weigh::CompareArgs),
+    Trend(look::TrendArgs),
+    Name(change::NameArgs),
+    Rm(change::RmArgs),
+    Export(look::ExportArgs),
+    Import(change::ImportArgs),
+    Salvage(change::SalvageArgs),
+}
+
+/// Looks, compares or changes.
+///
+/// # Errors
+/// A run that is none, or a history that cannot be read or written.
+pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode> {
+    match &args.what {
+        What::List(args) => look::list(args),
+        What::Show(args) => look::show(args),
+        What::Diff(args) => weigh::diff(args),
+        What::Compare(args) => weigh::compare(args),
+        What::Trend(args) => look::trend(args),
+        What::Name(args) => change::name(args),
+        What::Rm(args) => change::rm(args),
+        What::Export(args) => look::export(args),
+        What::Import(args) => change::import(args),
+        What::Salvage(args) => change::salvage(args),
+    }
+}
+
+/// The history's file.
+fn place() -> Result<PathBuf, HistoryError> {
+    store_file().ok_or(HistoryError::NoPlace)
+}
+
+/// The history, which has at least once been written to.
+pub(super) fn opened() -> Result<Store> {
+    let path = place()?;
+    Store::open(&path)?
+        .with_context(|| format!("there is no history {} yet; --save keeps a run", path.display()))
+}
+
+fn print(text: &str) -> Result<ExitCode> {
+    let here = std::env::current_dir().unwrap_or_default();
+    OutputFile::write(Path::new("-"), &here, text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pick(text: &str) -> Result<Pick, String> {
+    match text.is_empty() {
+        true => Err(String::from("a run has a number or a name")),
+        false => Ok(Pick::of(text)),
+    }
+}
+
+/// How many of these there are, all told.
+fn count(store: &Store, filter: &Filter) -> Result<u64> {
+    let all = store.list(&Filter { last: None, ..filter.clone() })?;
+    Ok(all.len() as u64)
+}

@@ -1,0 +1,102 @@
+//! What changes the history: names, removal, records from elsewhere, salvage.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use iotomy_history::{Pick, Store};
+use iotomy_record::{printable, store};
+
+use super::{opened, pick, place, print};
+use crate::verbs::keeping::{VERSION, run_name};
+
+/// Give a run a name, or take it away
+#[derive(Debug, clap::Args)]
+pub(super) struct NameArgs {
+    /// The run: its number, its name, or `last`
+    #[arg(value_name = "RUN", value_parser = pick)]
+    run: Pick,
+
+    /// Its name from now on; without one it has none
+    #[arg(value_name = "NAME", value_parser = run_name)]
+    name: Option<String>,
+}
+
+pub(super) fn name(args: &NameArgs) -> Result<ExitCode> {
+    let mut store = opened()?;
+    let kept = store.find(&args.run)?;
+    store.rename(kept.id, args.name.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Forget runs
+#[derive(Debug, clap::Args)]
+pub(super) struct RmArgs {
+    /// The runs: numbers, names, each for the newest of that name, or `last`
+    #[arg(value_name = "RUN", required = true, value_parser = pick)]
+    runs: Vec<Pick>,
+}
+
+pub(super) fn rm(args: &RmArgs) -> Result<ExitCode> {
+    let mut store = opened()?;
+    // All are found before one is removed: a wrong name removes none, and `last` is meant once.
+    let found = args.runs.iter().map(|run| store.find(run)).collect::<Result<Vec<_>, _>>()?;
+    for kept in &found {
+        store.remove(kept.id)?;
+    }
+    store.shrink()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Keep records that were written by --json
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportArgs {
+    /// The records; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Their name
+    #[arg(long, value_name = "NAME", value_parser = run_name)]
+    name: Option<String>,
+}
+
+pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
+    let records = args.files.iter().map(store::load_with_bytes);
+    // A file that is no record keeps all others from being kept.
+    let records = records.collect::<Result<Vec<_>, _>>()?;
+    iotomy_sys::signals::ignore_file_size();
+    let mut store = Store::make(&place()?)?;
+    for ((record, json), file) in records.iter().zip(&args.files) {
+        let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
+        let file = printable(&file.to_string_lossy(), true);
+        print(&format!("{file}: run {id}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Make a new history of all that can be read of a damaged one
+///
+/// The damaged one is left beside it, as history.db.damaged-1.
+#[derive(Debug, clap::Args)]
+pub(super) struct SalvageArgs {}
+
+pub(super) fn salvage(_: &SalvageArgs) -> Result<ExitCode> {
+    let path = place()?;
+    if let Ok(Some(store)) = Store::open(&path)
+        && store.is_sound()
+    {
+        return print("the history is sound; nothing was changed\n");
+    }
+    let found = iotomy_history::salvage(&path)?;
+    let aside = printable(&found.aside.to_string_lossy(), true);
+    let runs = if found.saved == 1 { "run is" } else { "runs are" };
+    print(&format!("{} {runs} saved; the damaged history is {aside}\n", found.saved))?;
+    if !found.lost.is_empty() {
+        let lost: Vec<String> = found.lost.iter().take(20).map(u64::to_string).collect();
+        let more = if found.lost.len() > lost.len() { ", …" } else { "" };
+        // With standard error gone there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "iotomy: lost: run {}{more}", lost.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}

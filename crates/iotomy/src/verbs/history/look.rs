@@ -1,0 +1,132 @@
+//! What leaves the history as it is: lists, records, trends.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use iotomy_history::{Filter, Pick, Store};
+use iotomy_record::store::{KINDS, OutputFile};
+
+use super::{count, opened, pick, place, print};
+use crate::screen::Looks;
+use crate::verbs::show;
+use crate::verbs::view::ViewArgs;
+
+/// The kinds of runs.
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(KINDS)
+}
+
+/// List the runs that were kept, the newest last
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    /// Only what has this text in its command
+    #[arg(value_name = "TEXT")]
+    subject: Option<String>,
+
+    /// Only runs of this kind
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    kind: Option<String>,
+
+    /// Only runs of this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The newest so many; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    last: u64,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
+    let filter = Filter {
+        kind: args.kind.clone(),
+        name: args.name.clone(),
+        subject: args.subject.clone(),
+        last: Some(args.last).filter(|last| *last > 0),
+    };
+    // That nothing was ever kept is an answer.
+    let (runs, all) = match Store::open(&place()?)? {
+        Some(store) => (store.list(&filter)?, count(&store, &filter)?),
+        None => (Vec::new(), 0),
+    };
+    let older = all.saturating_sub(runs.len() as u64);
+    print(&iotomy_report::history(&runs, older, &args.looks.on(&std::io::stdout())))
+}
+
+/// Show a run as it was printed when it was made
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArgs {
+    /// The run: its number, its name, or `last`
+    #[arg(value_name = "RUN", value_parser = pick)]
+    run: Pick,
+
+    #[command(flatten)]
+    view: ViewArgs,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
+    let store = opened()?;
+    let kept = store.find(&args.run)?;
+    let record = store.record(kept.id)?;
+    print(&show::text(record, &args.view, &args.looks.on(&std::io::stdout())))
+}
+
+/// Plot a measure of a command over time, and where its level changed
+///
+/// Runs on other machines than that of the newest are left out. A change is found in the ranks of the
+/// runs: a series without one is given one 2 times in 100.
+#[derive(Debug, clap::Args)]
+pub(super) struct TrendArgs {
+    /// The command as it was run, or a part of it that no other has; `limits`; or `lab NAME`
+    #[arg(value_name = "CMD")]
+    command: String,
+
+    /// What to plot [default: the wall time, or the first there is]
+    #[arg(long, value_name = "NAME")]
+    measure: Option<String>,
+
+    /// Of runs of this kind [default: the kind least disturbed by being watched]
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    kind: Option<String>,
+
+    /// Of the newest so many runs
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=400))]
+    last: u16,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+pub(super) fn trend(args: &TrendArgs) -> Result<ExitCode> {
+    let last = Some(usize::from(args.last));
+    let trend =
+        opened()?.trend(&args.command, args.kind.as_deref(), args.measure.as_deref(), last)?;
+    print(&iotomy_report::trend(&trend, &args.looks.on(&std::io::stdout())))
+}
+
+/// Write the record of a run, as `--json` would have
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    /// The run: its number, its name, or `last`
+    #[arg(value_name = "RUN", value_parser = pick)]
+    run: Pick,
+
+    /// Write it to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+pub(super) fn export(args: &ExportArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let store = opened()?;
+    let kept = store.find(&args.run)?;
+    OutputFile::write(&args.output, &here, &store.json(kept.id)?)?;
+    Ok(ExitCode::SUCCESS)
+}

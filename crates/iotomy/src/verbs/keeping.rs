@@ -1,0 +1,64 @@
+//! Records that are kept in the history: asked for by `--save`, or by the configuration of every run.
+//!
+//! The one rule: a run is over by then. Whatever goes wrong here is said, and changes neither what the
+//! run did nor how it ends.
+
+use std::io::Write;
+
+use iotomy_history::{Config, HistoryError, Store, store_file};
+use iotomy_record::store::RecordRef;
+
+use crate::complain;
+
+/// What a record is kept with.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether a run is kept; every verb that makes a record has this.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SaveArgs {
+    /// Keep the record in the history, by a name if one is given; see `iotomy history --help`
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = run_name)]
+    save: Option<Option<String>>,
+}
+
+/// A name that a run may have.
+pub(super) fn run_name(text: &str) -> Result<String, String> {
+    Store::check_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+impl SaveArgs {
+    /// Whether this run was asked to be kept.
+    pub(super) fn is_given(&self) -> bool {
+        self.save.is_some()
+    }
+
+    /// Whether the run is to be kept: it was asked, or all are.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_given()
+            || Config::of_user().map(Config::keeps_always).unwrap_or_else(|error| {
+                complain(&anyhow::Error::new(error));
+                false
+            })
+    }
+
+    /// Keeps the record of a run that [`SaveArgs::is_wanted`].
+    pub(super) fn keep(&self, record: RecordRef<'_>, quiet: bool) {
+        // A limit of file sizes is an error to be told, and not the end of iotomy.
+        iotomy_sys::signals::ignore_file_size();
+        match self.kept(record) {
+            Ok(id) if self.is_given() && !quiet => {
+                // With standard error gone there is nobody left to tell.
+                let _ = writeln!(std::io::stderr(), "iotomy: kept as run {id} of the history");
+            }
+            Ok(_) => {}
+            Err(error) => complain(&anyhow::Error::new(error).context("the run is not kept")),
+        }
+    }
+
+    fn kept(&self, record: RecordRef<'_>) -> Result<u64, HistoryError> {
+        let path = store_file().ok_or(HistoryError::NoPlace)?;
+        let name = self.save.as_ref().and_then(Option::as_deref);
+        Store::make(&path)?.keep(record, name, VERSION)
+    }
+}

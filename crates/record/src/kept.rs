@@ -1,0 +1,81 @@
+//! What is known of records that were kept, without reading them: what a list or a trend is made of.
+
+/// A run in the history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// Its number, which no other run ever has.
+    pub id: u64,
+    /// The name it was given; of several runs of one name the newest is meant.
+    pub name: Option<String>,
+    /// `trace`, `race`, `copy`, `limits` or `sweep`.
+    pub kind: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// What ran: the command, or the commands.
+    pub subject: String,
+    /// The iotomy that kept it.
+    pub version: String,
+    /// The kernel it ran on.
+    pub kernel: String,
+    /// What its record takes as JSON.
+    pub bytes: u64,
+    /// Its first measure.
+    pub measure: Option<Measure>,
+}
+
+/// Something a run measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Of what: a command, `limits`, an experiment.
+    pub subject: String,
+    /// Which: `wall`, `cpu`, a limit's name, a case's values.
+    pub name: String,
+    /// In what: `ns`, `bytes/s`; empty for a count.
+    pub unit: String,
+    /// The middle.
+    pub value: f64,
+    /// The measurements it is the middle of, where the record has them; else empty.
+    pub samples: Vec<f64>,
+    /// How many there were.
+    pub runs: u64,
+}
+
+/// A measure over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// The kind of the runs.
+    pub kind: String,
+    /// What was measured.
+    pub subject: String,
+    /// Which of its measures.
+    pub measure: String,
+    /// In what.
+    pub unit: String,
+    /// In the order of time.
+    pub points: Vec<Point>,
+    /// The first point of each new level.
+    pub changes: Vec<usize>,
+    /// Runs on other machines, which are left out.
+    pub elsewhere: u64,
+    /// Other measures there are of the same.
+    pub others: Vec<String>,
+}
+
+/// One run of a trend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// The run's number.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The middle of its measurements.
+    pub value: f64,
+    /// How many there were.
+    pub runs: u64,
+    /// The kernel it ran on.
+    pub kernel: String,
+    /// The iotomy that kept it.
+    pub version: String,
+}

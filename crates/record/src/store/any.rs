@@ -1,0 +1,128 @@
+//! A record of any kind.
+//!
+//! The one list of kinds: what tells records apart goes by it.
+
+use super::{RecordError, parse};
+use crate::{Anatomy, CopyRun, Limits, Machine, Race, Sweep, Trace};
+
+/// The kinds of records, as their schemas name them.
+pub const KINDS: [&str; 6] = ["trace", "anatomy", "race", "copy", "limits", "sweep"];
+
+/// A record of any kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// `iotomy.trace/1`.
+    Trace(Box<Trace>),
+    /// `iotomy.race/1`.
+    Race(Box<Race>),
+    /// `iotomy.copy/1`.
+    Copy(Box<CopyRun>),
+    /// `iotomy.limits/1`.
+    Limits(Limits),
+    /// `iotomy.sweep/1`.
+    Sweep(Box<Sweep>),
+    /// `iotomy.anatomy/1`.
+    Anatomy(Box<Anatomy>),
+}
+
+impl Record {
+    /// The same, lent.
+    pub fn as_ref(&self) -> RecordRef<'_> {
+        match self {
+            Self::Trace(trace) => RecordRef::Trace(trace),
+            Self::Race(race) => RecordRef::Race(race),
+            Self::Copy(copy) => RecordRef::Copy(copy),
+            Self::Limits(limits) => RecordRef::Limits(limits),
+            Self::Sweep(sweep) => RecordRef::Sweep(sweep),
+            Self::Anatomy(anatomy) => RecordRef::Anatomy(anatomy),
+        }
+    }
+}
+
+/// A record of any kind that belongs to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RecordRef<'a> {
+    /// `iotomy.trace/1`.
+    Trace(&'a Trace),
+    /// `iotomy.race/1`.
+    Race(&'a Race),
+    /// `iotomy.copy/1`.
+    Copy(&'a CopyRun),
+    /// `iotomy.limits/1`.
+    Limits(&'a Limits),
+    /// `iotomy.sweep/1`.
+    Sweep(&'a Sweep),
+    /// `iotomy.anatomy/1`.
+    Anatomy(&'a Anatomy),
+}
+
+impl<'a> RecordRef<'a> {
+    /// Its kind and version.
+    pub fn schema(self) -> &'static str {
+        match self {
+            Self::Trace(_) => Trace::SCHEMA,
+            Self::Race(_) => Race::SCHEMA,
+            Self::Copy(_) => CopyRun::SCHEMA,
+            Self::Limits(_) => Limits::SCHEMA,
+            Self::Sweep(_) => Sweep::SCHEMA,
+            Self::Anatomy(_) => Anatomy::SCHEMA,
+        }
+    }
+
+    /// When the run began, RFC 3339.
+    pub fn started(self) -> &'a str {
+        match self {
+            Self::Trace(trace) => &trace.started,
+            Self::Race(race) => &race.started,
+            Self::Copy(copy) => &copy.started,
+            Self::Limits(limits) => &limits.started,
+            Self::Sweep(sweep) => &sweep.started,
+            Self::Anatomy(anatomy) => &anatomy.started,
+        }
+    }
+
+    /// Where it ran.
+    pub fn machine(self) -> &'a Machine {
+        match self {
+            Self::Trace(trace) => &trace.machine,
+            Self::Race(race) => &race.machine,
+            Self::Copy(copy) => &copy.machine,
+            Self::Limits(limits) => &limits.machine,
+            Self::Sweep(sweep) => &sweep.machine,
+            Self::Anatomy(anatomy) => &anatomy.trace.machine,
+        }
+    }
+
+    /// The bytes of its JSON, as `--json` writes them.
+    ///
+    /// # Errors
+    /// When it holds what no record may.
+    pub fn json(self) -> Result<Vec<u8>, RecordError> {
+        match self {
+            Self::Trace(trace) => parse::json(trace),
+            Self::Race(race) => parse::json(race),
+            Self::Copy(copy) => parse::json(copy),
+            Self::Limits(limits) => parse::json(limits),
+            Self::Sweep(sweep) => parse::json(sweep),
+            Self::Anatomy(anatomy) => parse::json(anatomy),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_of_a_kind_and_every_kind_has_one() {
+        let schemas = [
+            Trace::SCHEMA,
+            Anatomy::SCHEMA,
+            Race::SCHEMA,
+            CopyRun::SCHEMA,
+            Limits::SCHEMA,
+            Sweep::SCHEMA,
+        ];
+        assert_eq!(schemas.map(|schema| parse::kind(schema).unwrap()), KINDS);
+    }
+}

@@ -1,0 +1,90 @@
+//! What was kept as text: a list of it, one record against another, a measure over time.
+
+mod against;
+mod trend;
+
+use iotomy_record::Kept;
+
+use crate::Style;
+use crate::numbers::{bytes, counted, duration, figure, three_digits};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table};
+
+pub use against::against;
+pub(crate) use against::print as print_against;
+pub use trend::trend;
+
+/// Columns a command may take in front of a list's other columns.
+const SUBJECT: usize = 60;
+
+/// The runs as the text a terminal shows, ending in a line break; `older` ones are left out.
+pub fn history(runs: &[Kept], older: u64, style: &Style) -> String {
+    let mut page = Page::new(style);
+    if runs.is_empty() {
+        page.wrapped(&[], Ink::Plain, "nothing is kept; --save keeps a run");
+        return page.finish();
+    }
+    let mut table = Table::new(&[
+        Column::text("run", 9),
+        Column::text("kind", 6),
+        Column::text("name", 8),
+        Column::text("began (UTC)", 5),
+        Column::text("", 7),
+        Column::number("record", "", 1),
+    ]);
+    let wide = runs.iter().map(|run| run.id.to_string().len()).max().unwrap_or(1);
+    for run in runs {
+        let subject = page.name(&run.subject, SUBJECT);
+        let name = run.name.as_ref().map_or_else(String::new, |name| page.name(name, 30));
+        let measure = run.measure.as_ref().map_or_else(String::new, |one| {
+            // Of several, the first stands for all only where it is told from the others.
+            match run.kind.as_str() {
+                "limits" | "sweep" => String::new(),
+                _ => format!("{} {}", page.name(&one.name, 20), amount(one.value, &one.unit)),
+            }
+        });
+        table.push(Row {
+            cells: vec![
+                format!("{:wide$}  {subject}", run.id),
+                page.name(&run.kind, 12),
+                name,
+                when(&page, &run.started),
+                measure,
+                bytes(u128::from(run.bytes)),
+            ],
+            ..Row::default()
+        });
+    }
+    table.print(&mut page);
+    if older > 0 {
+        let text = format!(
+            "{} not shown; --last 0 shows all",
+            counted(older.into(), "older run", "older runs")
+        );
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
+    }
+    page.finish()
+}
+
+/// A time to the minute: `2026-01-02 03:04`.
+fn when(page: &Page<'_>, started: &str) -> String {
+    let minute = started.get(..16).map(|text| text.replace('T', " "));
+    match minute.filter(|_| started.ends_with('Z')) {
+        Some(minute) => page.name(&minute, 20),
+        None => page.name(started, 30),
+    }
+}
+
+/// A figure with its unit.
+fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => duration(value),
+        "bytes/s" => format!("{} MB/s", figure(value * 1e-6)),
+        "bytes" => bytes(value.max(0.0) as u128),
+        "1/s" => format!("{} /s", three_digits(value)),
+        _ => three_digits(value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! A record against an earlier one: what differs around them, then a row a measure.
+
+use iotomy_record::{Against, Change, Difference, RaceVerdict};
+
+use super::{amount, when};
+use crate::Style;
+use crate::numbers::{counted, fixed};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table};
+
+/// Rows of measures.
+const MOST: usize = 60;
+
+/// The comparison as the text a terminal shows, ending in a line break.
+pub fn against(record: &Against, style: &Style) -> String {
+    let mut page = Page::new(style);
+    print(&mut page, record);
+    page.finish()
+}
+
+pub(crate) fn print(page: &mut Page<'_>, record: &Against) {
+    page.blank();
+    let name = page.name(&record.baseline, 60);
+    let head = format!("  against {name}, of {}", when(page, &record.started));
+    page.line(&[(Ink::Bold, &head)]);
+    for difference in &record.differences {
+        print_difference(page, difference);
+    }
+    print_changes(page, record);
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &what_it_rests_on(record));
+}
+
+fn print_difference(page: &mut Page<'_>, difference: &Difference) {
+    let (ink, lead) = match difference.matters {
+        true => (Ink::Yellow, "  differs      "),
+        false => (Ink::Dim, "  differs too  "),
+    };
+    let what = page.name(&difference.what, 40);
+    let or_none = |text: &str| match text.is_empty() {
+        true => "none".to_owned(),
+        false => page.name(text, 200),
+    };
+    let text = format!("{what}: {} → {}", or_none(&difference.then), or_none(&difference.now));
+    page.wrapped(&[(ink, lead)], Ink::Plain, &text);
+}
+
+fn print_changes(page: &mut Page<'_>, record: &Against) {
+    let is_same = |change: &&Change| change.verdict.is_none() && change.then == change.now;
+    let same = record.changes.iter().filter(is_same).count();
+    let mut rows: Vec<&Change> = record.changes.iter().filter(|one| !is_same(one)).collect();
+    let left_out = rows.len().saturating_sub(MOST);
+    rows.truncate(MOST);
+    let has_several = rows.iter().any(|row| row.subject != rows[0].subject);
+    let mut table = Table::new(&[
+        Column::text("", 9),
+        Column::number("then", "", 8),
+        Column::number("now", "", 8),
+        Column::number("now ÷ then", "", 9),
+        Column::text("95 %", 7),
+        Column::text("", 9),
+    ]);
+    for change in rows {
+        let measure = page.name(&change.measure, 60);
+        let first = match has_several {
+            true => format!("{}: {measure}", page.name(&change.subject, 40)),
+            false => measure,
+        };
+        table.push(Row {
+            cells: vec![
+                first,
+                amount(change.then, &change.unit),
+                amount(change.now, &change.unit),
+                change.ratio.map_or_else(String::new, ratio),
+                change.ci95.map_or_else(String::new, |[low, high]| {
+                    format!("{} … {}", ratio(low), ratio(high))
+                }),
+                verdict(change).to_owned(),
+            ],
+            remarks: Vec::new(),
+            ink: ink(change.verdict),
+        });
+    }
+    table.print(page);
+    let mut rest = Vec::new();
+    if same > 0 {
+        rest.push(format!("{} the same", counted(same as u128, "count is", "counts are")));
+    }
+    if left_out > 0 {
+        rest.push(format!("{} not shown", counted(left_out as u128, "measure", "measures")));
+    }
+    if !rest.is_empty() {
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &rest.join("; "));
+    }
+}
+
+fn ink(verdict: Option<RaceVerdict>) -> Ink {
+    match verdict {
+        Some(RaceVerdict::Faster) => Ink::Green,
+        Some(RaceVerdict::Slower) => Ink::Yellow,
+        _ => Ink::Plain,
+    }
+}
+
+fn verdict(change: &Change) -> &'static str {
+    match change.verdict {
+        Some(RaceVerdict::Faster) => "faster",
+        Some(RaceVerdict::Slower) => "slower",
+        Some(RaceVerdict::NoDifference) => "no difference",
+        Some(RaceVerdict::Undecided) => "undecided",
+        None => "",
+    }
+}
+
+/// Why there are the verdicts there are.
+fn what_it_rests_on(record: &Against) -> String {
+    let mut parts = vec![
+        "the two were not made in turn: whatever changed on the machine in between is in the difference"
+            .to_owned(),
+    ];
+    let judged = record.changes.iter().filter(|change| change.verdict.is_some());
+    if record.differences.iter().any(|difference| difference.matters) {
+        parts.push("there is no verdict, since what differs may be the reason".to_owned());
+    } else if let Some(change) = judged.clone().min_by_key(|change| change.sessions) {
+        let least = fixed(change.min_effect * 100.0, 0);
+        parts.push(match (change.ci95, change.sessions) {
+            (None, _) => "one measurement each, and too few sessions are kept to know what they \
+                          differ by"
+                .to_owned(),
+            (_, 0..3) => format!(
+                "too few sessions are kept to know what they differ by: below {least} % nothing is \
+                 called a difference"
+            ),
+            (_, sessions) => format!(
+                "what sessions differ by is taken from {sessions} that did the same; below {least} % \
+                 nothing is called a difference"
+            ),
+        });
+        if let Some(first) = judged.clone().next() {
+            parts.push(format!("{} and {} runs", first.runs_then, first.runs_now));
+        }
+    }
+    parts.join(" · ")
+}
+
+/// A ratio with as many digits as tell something.
+fn ratio(x: f64) -> String {
+    match x {
+        x if !x.is_finite() => "∞".to_owned(),
+        x if x >= 100.0 => crate::numbers::figure(x),
+        x if (0.9..1.1).contains(&x) => format!("{x:.3}"),
+        x => format!("{x:.2}"),
+    }
+}

@@ -1,0 +1,190 @@
+use iotomy_record::*;
+use proptest::prelude::*;
+
+use super::*;
+use crate::looks;
+
+fn kept(id: u64, kind: &str, subject: &str, name: Option<&str>) -> Kept {
+    Kept {
+        id,
+        name: name.map(str::to_owned),
+        kind: kind.into(),
+        started: format!("2026-01-{:02}T10:20:30.5Z", id % 28 + 1),
+        subject: subject.into(),
+        version: "0.1.0".into(),
+        kernel: "Linux 6.1".into(),
+        bytes: 12_345 * id,
+        measure: Some(Measure {
+            subject: subject.into(),
+            name: "wall".into(),
+            unit: "ns".into(),
+            value: 1.5e6 * id as f64,
+            samples: vec![],
+            runs: 1,
+        }),
+    }
+}
+
+fn runs() -> Vec<Kept> {
+    vec![
+        kept(9, "race", "dd if=f of=g bs=8k | dd if=f of=g bs=1M", Some("main")),
+        kept(10, "limits", "limits", None),
+        kept(11, "trace", "ls -l '\u{1b}[31mred\n' \u{202e}gpj.exe", Some("\u{1b}]0;x\u{7}")),
+    ]
+}
+
+fn change(
+    measure: &str,
+    unit: &str,
+    [then, now]: [f64; 2],
+    verdict: Option<RaceVerdict>,
+) -> Change {
+    let ratio = (then > 0.0).then(|| now / then);
+    Change {
+        subject: "dd if=f of=g".into(),
+        measure: measure.into(),
+        unit: unit.into(),
+        then,
+        now,
+        runs_then: 20,
+        runs_now: 30,
+        ratio,
+        ci95: ratio.filter(|_| verdict.is_some()).map(|ratio| [ratio * 0.97, ratio * 1.02]),
+        verdict,
+        sessions: 5,
+        min_effect: 0.01,
+    }
+}
+
+fn held() -> Against {
+    Against {
+        baseline: "main".into(),
+        started: "2026-01-02T03:04:05Z".into(),
+        differences: vec![Difference {
+            what: "iotomy".into(),
+            then: "0.1.0".into(),
+            now: "0.2.0".into(),
+            matters: false,
+        }],
+        changes: vec![
+            change("wall", "ns", [12e6, 13.3e6], Some(RaceVerdict::Slower)),
+            change("cpu", "ns", [9e6, 8e6], Some(RaceVerdict::Faster)),
+            change("rate", "bytes/s", [9e9, 9.01e9], Some(RaceVerdict::NoDifference)),
+            change("read calls", "", [8_192.0, 64.0], None),
+            change("write calls", "", [8_192.0, 8_192.0], None),
+        ],
+    }
+}
+
+fn elsewhere() -> Against {
+    let mut against = held();
+    let differs = |what: &str, then: &str, now: &str| Difference {
+        what: what.into(),
+        then: then.into(),
+        now: now.into(),
+        matters: true,
+    };
+    against.differences = vec![
+        differs("kernel", "Linux 6.1.0", "Linux 6.18.0"),
+        differs("prepare", "", "rm -f g"),
+        differs("cpu", "\u{1b}[2J", "x"),
+    ];
+    for change in against.changes.iter_mut().filter(|change| change.verdict.is_some()) {
+        change.verdict = Some(RaceVerdict::Undecided);
+    }
+    against
+}
+
+fn over_time(values: &[f64], changes: &[usize]) -> Trend {
+    let point = |(at, value): (usize, &f64)| Point {
+        id: at as u64 + 3,
+        name: None,
+        started: format!("2026-02-{:02}T10:20:30Z", at % 28 + 1),
+        value: *value,
+        runs: 20,
+        kernel: if at < 14 { "Linux 6.1".into() } else { "Linux 6.18".into() },
+        version: "0.1.0".into(),
+    };
+    Trend {
+        kind: "race".into(),
+        subject: "dd if=f of=g bs=8k".into(),
+        measure: "wall".into(),
+        unit: "ns".into(),
+        points: values.iter().enumerate().map(point).collect(),
+        changes: changes.to_vec(),
+        elsewhere: 2,
+        others: vec!["cpu".into()],
+    }
+}
+
+fn step() -> Trend {
+    let wave = |at: usize| (at * 7 % 5) as f64 * 0.6e6;
+    let values: Vec<f64> =
+        (0..24).map(|at| if at < 14 { 100e6 } else { 110e6 } + wave(at)).collect();
+    over_time(&values, &[14])
+}
+
+macro_rules! golden {
+    ($test:ident, $text:expr) => {
+        #[test]
+        fn $test() {
+            insta::assert_snapshot!($text);
+        }
+    };
+}
+
+const NARROW: Style = Style { color: false, unicode: false, width: 60 };
+
+golden!(a_list, history(&runs(), 8, &Style::default()));
+golden!(a_list_narrow_and_ascii, history(&runs(), 1, &NARROW));
+golden!(an_empty_list, history(&[], 0, &Style::default()));
+golden!(on_the_same_machine, against(&held(), &Style::default()));
+golden!(on_another_machine, against(&elsewhere(), &Style::default()));
+golden!(on_another_machine_narrow_and_ascii, against(&elsewhere(), &NARROW));
+golden!(a_step, trend(&step(), &Style::default()));
+golden!(a_step_narrow_and_ascii, trend(&step(), &NARROW));
+golden!(few_runs, trend(&over_time(&[1e6, 1.2e6], &[]), &Style::default()));
+golden!(one_run, trend(&over_time(&[1e6], &[]), &Style::default()));
+
+#[test]
+fn colour_repeats_what_words_say() {
+    looks::is_only_coloured(|style| against(&elsewhere(), style));
+    looks::is_only_coloured(|style| trend(&step(), style));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn whatever_was_kept_is_listed_within_its_width(
+        texts in prop::collection::vec(arbitrary::text(), 4..8), width in 0usize..200, unicode: bool,
+    ) {
+        let mut run = kept(9, &texts[0], &texts[1], Some(&texts[2]));
+        (run.id, run.bytes) = (u64::MAX, u64::MAX);
+        run.started.clone_from(&texts[3]);
+        looks::keeps_to(width, unicode, |style| history(&[run.clone()], 3, style));
+    }
+
+    #[test]
+    fn whatever_is_held_against_another_is_shown_within_its_width(
+        race in arbitrary::race(), width in 0usize..200, unicode: bool,
+    ) {
+        let record = race.against.unwrap_or_else(held);
+        looks::keeps_to(width, unicode, |style| against(&record, style));
+    }
+
+    #[test]
+    fn any_trend_is_shown_within_its_width(
+        values in prop::collection::vec(prop_oneof![0.0..1e9, Just(f64::MAX), Just(0.0)], 1..40),
+        changes in prop::collection::vec(0usize..50, 0..4),
+        texts in prop::collection::vec(arbitrary::text(), 3),
+        width in 0usize..200, unicode: bool,
+    ) {
+        let mut record = over_time(&values, &changes);
+        record.subject.clone_from(&texts[0]);
+        record.measure.clone_from(&texts[1]);
+        record.unit.clone_from(&texts[2]);
+        record.points[0].kernel.clone_from(&texts[0]);
+        looks::keeps_to(width, unicode, |style| trend(&record, style));
+    }
+}

@@ -1,0 +1,166 @@
+//! Wilcoxon's rank sums (Mann and Whitney): how far two samples lie apart that were not drawn in pairs.
+//!
+//! It rests on less than the pairs of a race do: that all measurements of both samples are independent,
+//! and that the samples differ by a shift alone. Runs of two sessions on one machine fulfil that only as
+//! far as the machine was in the same state in both, which [`widened`] accounts for where it is known.
+
+use crate::signed_rank::z;
+use crate::{Interval, median, stddev};
+
+/// Up to so many pairs of measurements the distribution is exact; past it, normal.
+const EXACT: usize = 900;
+
+/// By how much `other` is above `base` (Hodges and Lehmann), and the interval that holds it but for a
+/// chance of `alpha`; `None` when there are too few measurements to be that sure.
+pub fn shift_between(base: &[f64], other: &[f64], alpha: f64) -> Option<Interval> {
+    let left_out = left_out(base.len(), other.len(), alpha)?;
+    let mut apart: Vec<f64> =
+        other.iter().flat_map(|one| base.iter().map(move |base| one - base)).collect();
+    apart.sort_by(f64::total_cmp);
+    Some(Interval {
+        point: median(&apart)?,
+        low: *apart.get(left_out)?,
+        high: *apart.get(apart.len() - 1 - left_out)?,
+    })
+}
+
+/// How many of the differences to leave out at each end.
+fn left_out(first: usize, second: usize, alpha: f64) -> Option<usize> {
+    if first == 0 || second == 0 {
+        return None;
+    }
+    if first * second <= EXACT {
+        return exact(first, second, alpha);
+    }
+    let (n, m) = (first as f64, second as f64);
+    let spread = (n * m * (n + m + 1.0) / 12.0).sqrt();
+    let sum = n * m / 2.0 - 0.5 - z(alpha / 2.0) * spread;
+    (sum >= 0.0).then_some(sum.floor() as usize)
+}
+
+/// By the distribution of the number of pairs in which the second is the larger.
+fn exact(first: usize, second: usize, alpha: f64) -> Option<usize> {
+    let most = first * second;
+    // The ways to reach each sum with the ranks gone through so far: those of dividing one polynomial
+    // by another, whose quotient is Gauss's binomial coefficient.
+    let mut ways = vec![0.0f64; most + 1];
+    ways[0] = 1.0;
+    for step in 1..=first {
+        for sum in ((step + second)..=most).rev() {
+            ways[sum] -= ways[sum - step - second];
+        }
+        for sum in step..=most {
+            ways[sum] += ways[sum - step];
+        }
+    }
+    let all: f64 = ways.iter().sum();
+    let mut tail = 0.0;
+    let small = ways.iter().take_while(|ways| {
+        tail += **ways / all;
+        tail <= alpha / 2.0
+    });
+    small.count().checked_sub(1)
+}
+
+/// The interval of a difference between two sessions, when sessions themselves differ: `sessions` are
+/// figures of sessions that did the same. Both ends move outwards by what two sessions differ by, but
+/// for 5 times in 100; `None` with fewer than three.
+pub fn widened(found: Interval, sessions: &[f64]) -> Option<Interval> {
+    let freedom = sessions.len().checked_sub(1).filter(|freedom| *freedom >= 2)?;
+    let between = student(freedom) * std::f64::consts::SQRT_2 * stddev(sessions)?;
+    let both = |within: f64| (within * within + between * between).sqrt();
+    let (down, up) = (found.point - found.low, found.high - found.point);
+    Some(Interval {
+        point: found.point,
+        low: found.point - both(down),
+        high: found.point + both(up),
+    })
+}
+
+/// The 97.5 % point of Student's distribution: from the tables up to 10 degrees of freedom, then a
+/// little above it.
+fn student(freedom: usize) -> f64 {
+    const TABLE: [f64; 10] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    let past = 1.96 + 2.7 / freedom.max(1) as f64;
+    TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(past)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Random;
+
+    #[test]
+    fn critical_sums_are_those_of_the_tables() {
+        // The largest sums that reject at 5 %, both sides, as printed tables of U have them.
+        let table = [
+            (3, 3, None),
+            (3, 5, Some(0)),
+            (4, 4, Some(0)),
+            (5, 5, Some(2)),
+            (5, 8, Some(6)),
+            (8, 8, Some(13)),
+            (10, 10, Some(23)),
+            (12, 20, Some(69)),
+            (20, 20, Some(127)),
+        ];
+        for (first, second, wanted) in table {
+            assert_eq!(left_out(first, second, 0.05), wanted, "{first} {second}");
+            assert_eq!(left_out(second, first, 0.05), wanted, "{second} {first}");
+        }
+        assert_eq!(left_out(0, 5, 0.05), None);
+    }
+
+    #[test]
+    fn the_normal_distribution_goes_on_where_the_exact_one_ends() {
+        let exact = exact(30, 30, 0.05).unwrap();
+        let normal = left_out(30, 31, 0.05).unwrap();
+        assert!((exact..exact + 20).contains(&normal), "{exact} {normal}");
+    }
+
+    /// A session against itself, with heavy-tailed noise: what `race --against` does.
+    #[test]
+    fn a_command_against_its_own_baseline_is_called_different_five_times_in_a_hundred() {
+        let mut random = Random::new(17);
+        for (first, second) in [(8, 8), (20, 30), (60, 60)] {
+            let missed = (0..2_000)
+                .filter(|_| {
+                    let mut draw = |count| (0..count).map(|_| random.heavy()).collect::<Vec<_>>();
+                    let (base, other) = (draw(first), draw(second));
+                    !shift_between(&base, &other, 0.05).unwrap().contains(0.0)
+                })
+                .count();
+            assert!((40..=125).contains(&missed), "{missed} of 2000 at {first} and {second}");
+        }
+    }
+
+    /// Every session has an offset of its own, twice as wide as the noise of its runs.
+    #[test]
+    fn sessions_that_differ_by_themselves_are_no_difference_once_that_is_known() {
+        let mut random = Random::new(23);
+        let mut session = |count: usize| {
+            let offset = 2.0 * random.normal();
+            (0..count).map(|_| offset + random.normal()).collect::<Vec<_>>()
+        };
+        let (mut naive, mut known) = (0, 0);
+        for _ in 0..1_000 {
+            let kept: Vec<f64> = (0..5).map(|_| median(&session(20)).unwrap()).collect();
+            let found = shift_between(&session(20), &session(20), 0.05).unwrap();
+            naive += usize::from(!found.contains(0.0));
+            known += usize::from(!widened(found, &kept).unwrap().contains(0.0));
+        }
+        assert!(naive > 500, "{naive} of 1000");
+        assert!(known <= 70, "{known} of 1000");
+    }
+
+    #[test]
+    fn a_shift_is_found_and_few_sessions_tell_nothing_of_themselves() {
+        let base: Vec<f64> = (0..20).map(f64::from).collect();
+        let other: Vec<f64> = base.iter().map(|x| x + 12.0).collect();
+        let found = shift_between(&base, &other, 0.05).unwrap();
+        assert!((found.point - 12.0).abs() < 1e-12 && found.low > 6.0, "{found:?}");
+        assert_eq!(widened(found, &[1.0, 2.0]), None);
+        assert!(widened(found, &[1.0, 1.0, 1.0]).unwrap().low > 6.0);
+    }
+}
