@@ -19,6 +19,7 @@ pub(crate) enum Verb {
     Race(verbs::race::RaceArgs),
     Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
+    Report(verbs::report::ReportArgs),
     Limits(verbs::limits::LimitsArgs),
     Lab(verbs::lab::LabArgs),
     Doctor(verbs::doctor::DoctorArgs),

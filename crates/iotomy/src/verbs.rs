@@ -7,6 +7,7 @@ mod judging;
 pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;
+pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod trace;
 mod view;

@@ -17,7 +17,7 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "race", "copy", "limits", "lab", "show", "doctor", "generate"] {
+    for verb in ["trace", "race", "copy", "limits", "lab", "show", "report", "doctor", "generate"] {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
@@ -94,6 +94,12 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
         "NAME",
     ] {
         assert!(lab.contains(option), "{option}: {lab}");
+    }
+    let report = said(&["report", "--help"]);
+    for option in
+        ["-o, --output", "--open", "--svg", "--csv", "--markdown", "--list", "--part", "RECORD"]
+    {
+        assert!(report.contains(option), "{option}: {report}");
     }
     let show = said(&["show", "--help"]);
     assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
@@ -182,6 +188,8 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
         &["race", "--json", "a", "--export-csv", "a", "true"],
         &["show"],
         &["show", "a", "b"],
+        &["report"],
+        &["report", "--svg", "--open", "a"],
         &["limits", "--list", "--refresh"],
         &["limits", "--only"],
         &["limits", "--path"],

@@ -60,6 +60,18 @@ pub fn load(path: impl AsRef<Path>) -> Result<Record, StoreError> {
     load_by(path.as_ref(), parse_record)
 }
 
+/// As [`load`], and the bytes it was read from.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_bytes(path: impl AsRef<Path>) -> Result<(Record, Vec<u8>), StoreError> {
+    let (path, name) = (path.as_ref(), shown(path.as_ref(), "standard input"));
+    let bytes = read(path)?;
+    let record =
+        parse_record(&bytes).map_err(|source| StoreError::Record { path: name, source })?;
+    Ok((record, bytes))
+}
+
 /// Reads a record of any kind from the bytes of its JSON.
 fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
     match parse::kind(&parse::schema(bytes)?) {
@@ -112,15 +124,18 @@ fn load_by<R>(
     parse: impl Fn(&[u8]) -> Result<R, RecordError>,
 ) -> Result<R, StoreError> {
     let name = shown(path, "standard input");
+    parse(&read(path)?).map_err(|source| StoreError::Record { path: name, source })
+}
+
+/// The content of a file that may be a record.
+fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let name = shown(path, "standard input");
     let bytes = read_bounded(path, MAX_RECORD_BYTES).map_err(|source| StoreError::Read {
         path: name.clone(),
         hint: error::read_hint(&source),
         source,
     })?;
-    let Some(bytes) = bytes else {
-        return Err(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 });
-    };
-    parse(&bytes).map_err(|source| StoreError::Record { path: name, source })
+    bytes.ok_or(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 })
 }
 
 /// Writes limits as a JSON record to `path`, as [`OutputFile::write`] writes.

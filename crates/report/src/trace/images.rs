@@ -99,19 +99,19 @@ impl Ledger {
 
 /// The same call summed, of one image or of several.
 #[derive(Debug, Default, Clone)]
-pub(super) struct CallSum<'r> {
-    pub(super) name: &'r str,
-    pub(super) calls: u128,
-    pub(super) errors: u128,
-    pub(super) error_kinds: BTreeMap<&'r str, u128>,
-    pub(super) bytes: u128,
-    pub(super) wall: u128,
+pub(crate) struct CallSum<'r> {
+    pub(crate) name: &'r str,
+    pub(crate) calls: u128,
+    pub(crate) errors: u128,
+    pub(crate) error_kinds: BTreeMap<&'r str, u128>,
+    pub(crate) bytes: u128,
+    pub(crate) wall: u128,
     /// The three parts of `wall`; nothing when the observer could not tell.
-    pub(super) on_cpu: Option<u128>,
-    pub(super) blocked: Option<u128>,
-    pub(super) runnable: Option<u128>,
-    pub(super) max: u64,
-    pub(super) in_flight: u128,
+    pub(crate) on_cpu: Option<u128>,
+    pub(crate) blocked: Option<u128>,
+    pub(crate) runnable: Option<u128>,
+    pub(crate) max: u64,
+    pub(crate) in_flight: u128,
 }
 
 impl<'r> CallSum<'r> {
@@ -131,14 +131,14 @@ impl<'r> CallSum<'r> {
     }
 
     /// The sum over every call of `calls`, under one name.
-    pub(super) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
+    pub(crate) fn total(name: &'r str, calls: impl IntoIterator<Item = &'r Call>) -> Self {
         let mut total = Self { name, ..Self::default() };
         calls.into_iter().for_each(|call| total.add(call));
         total
     }
 
     /// Sums by name, sorted by `key`, the largest first; equals by name.
-    pub(super) fn by_name(calls: impl IntoIterator<Item = &'r Call>, key: SortKey) -> Vec<Self> {
+    pub(crate) fn by_name(calls: impl IntoIterator<Item = &'r Call>, key: SortKey) -> Vec<Self> {
         let mut by_name: BTreeMap<&str, Self> = BTreeMap::new();
         for call in calls {
             by_name.entry(&call.syscall).or_default().add(call);
