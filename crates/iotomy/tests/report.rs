@@ -116,6 +116,14 @@ fn hostile_names_are_words_in_every_form() {
 }
 
 #[test]
+fn the_picture_of_the_readme_is_what_is_drawn_of_its_record() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let drawn = said(&docs, &["--svg", "--part", "waterfall-a-b", "examples/dd-and-cat.json"]);
+    let kept = fs::read_to_string(docs.join("pictures/dd-and-cat.svg")).unwrap();
+    assert!(drawn == kept, "draw it anew, by the command the README has");
+}
+
+#[test]
 fn what_is_no_record_is_refused_and_the_old_page_stays() {
     let folder = folder();
     fs::write(folder.path().join("page.html"), "old").unwrap();

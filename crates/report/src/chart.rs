@@ -192,9 +192,9 @@ pub(crate) fn series_class(series: usize) -> String {
     format!("s{}", series % SERIES)
 }
 
-/// A place to a tenth of a unit.
+/// A place to a tenth of a unit; adding 0 makes −0 of rounding a 0.
 pub(crate) fn short(x: f64) -> String {
-    let x = if x.is_finite() { (x.clamp(-1e6, 1e6) * 10.0).round() / 10.0 } else { 0.0 };
+    let x = if x.is_finite() { (x.clamp(-1e6, 1e6) * 10.0).round() / 10.0 + 0.0 } else { 0.0 };
     format!("{x}")
 }
 

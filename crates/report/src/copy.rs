@@ -315,6 +315,10 @@ mod tests {
         fn colour_changes_nothing_else(record in arbitrary::copy()) {
             looks::is_only_coloured(|style| copy(&record, style));
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
 
         #[test]
         fn any_record_is_inert_in_every_form(record in arbitrary::copy()) {

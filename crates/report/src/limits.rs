@@ -328,6 +328,10 @@ mod tests {
         fn colour_changes_nothing_else(record in arbitrary::limits()) {
             looks::is_only_coloured(|style| limits(&record, style));
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
 
         #[test]
         fn any_record_is_inert_in_every_form(record in arbitrary::limits()) {

@@ -9,10 +9,26 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{bare, children, skip};
+use crate::support::{bare, skip};
 
 /// Set where pages must be tested: there, no browser is a failure and no skip.
 const REQUIRED: &str = "IOTOMY_BROWSER_REQUIRED";
+
+/// The driver in a space of processes of its own, the first of which it is: whatever ends the test ends
+/// it, and with it the kernel ends every process of the browser.
+const DRIVER: [&str; 11] = [
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--pid",
+    "--fork",
+    "--kill-child=KILL",
+    "--mount-proc",
+    "chromedriver",
+];
 
 /// A browser with one window. It ends with this.
 pub(crate) struct Browser {
@@ -27,8 +43,10 @@ pub(crate) struct Browser {
 fn is_there() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    let missing: Vec<&str> =
-        ["chromium", "chromedriver", "setpriv"].into_iter().filter(|name| !has(name)).collect();
+    let missing: Vec<&str> = ["chromium", "chromedriver", "setpriv", "unshare"]
+        .into_iter()
+        .filter(|name| !has(name))
+        .collect();
     if missing.is_empty() {
         return true;
     }
@@ -48,9 +66,8 @@ impl Browser {
             return None;
         }
         let profile = tempfile::tempdir().unwrap();
-        // Should this thread die without a word, its driver does too.
-        let mut driver = bare("setpriv", &["--pdeathsig", "KILL", "chromedriver", "--port=0"]);
-        driver.env("HOME", profile.path()).env("TMPDIR", profile.path());
+        let mut driver = bare(DRIVER[0], &DRIVER[1..]);
+        driver.arg("--port=0").env("HOME", profile.path()).env("TMPDIR", profile.path());
         let mut driver = driver.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let port = port_of(&mut driver);
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
@@ -74,6 +91,9 @@ impl Browser {
         }}});
         let made = browser.ask("POST", "/session", &wanted);
         browser.session = made["sessionId"].as_str().unwrap().to_owned();
+        // What its own first page says and asks for is not looked at.
+        browser.of_session("POST", "/url", &json!({"url": "about:blank"}));
+        (browser.said(), browser.requests());
         Some(browser)
     }
 
@@ -180,18 +200,9 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if !self.session.is_empty() && !std::thread::panicking() {
-            let path = format!("/session/{}", self.session);
-            self.ask("DELETE", &path, &Value::Null);
-        }
-        // It takes its browser along.
-        let children = children(self.driver.id());
+        // Its first process is gone with this, and so all are.
         let _ = self.driver.kill();
         let _ = self.driver.wait();
-        for child in children {
-            let pid = nix::unistd::Pid::from_raw(child.cast_signed());
-            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
-        }
     }
 }
 

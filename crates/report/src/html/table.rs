@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::escape::markup;
 use crate::numbers::thousands;
+use crate::page::columns;
 use crate::sheet::{Align, Cell, Field, MOST_ROWS, Sheet, Value};
 
 pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<()> {
@@ -22,8 +23,9 @@ pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table><caption>{title}\
          </caption><thead><tr>"
     )?;
-    for field in &sheet.fields {
-        let class = if field.align == Align::Text { " class=\"w\"" } else { "" };
+    let classes = classes(sheet);
+    for (field, class) in sheet.fields.iter().zip(&classes) {
+        let class = if class.is_empty() { "" } else { " class=\"w\"" };
         let unit = match field.unit.as_str() {
             "" => String::new(),
             unit => format!("<small>{}</small>", markup(unit)),
@@ -32,12 +34,12 @@ pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<(
     }
     writeln!(to, "</tr></thead>\n<tbody>")?;
     for row in sheet.rows.iter().take(MOST_ROWS) {
-        cells(to, &sheet.fields, row, true)?;
+        cells(to, &classes, row, true)?;
     }
     write!(to, "</tbody>")?;
     if let Some(total) = &sheet.total {
         write!(to, "<tfoot>")?;
-        cells(to, &sheet.fields, total, false)?;
+        cells(to, &classes, total, false)?;
         write!(to, "</tfoot>")?;
     }
     writeln!(to, "</table></div>")?;
@@ -58,9 +60,25 @@ pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<(
     writeln!(to, "{}", if sheet.folded { "</details>" } else { "</div>" })
 }
 
-fn cells(to: &mut dyn Write, fields: &[Field], row: &[Cell], sorts: bool) -> io::Result<()> {
+/// Columns of words up to which they stand on one line.
+const ONE_LINE: usize = 26;
+
+/// The class of each column: none of figures, of words one that says whether they may be broken.
+fn classes(sheet: &Sheet) -> Vec<&'static str> {
+    let of = |(at, field): (usize, &Field)| {
+        let short = |row: &Vec<Cell>| columns(&row[at].text) <= ONE_LINE;
+        match field.align {
+            Align::Number => "",
+            Align::Text if sheet.rows.iter().take(MOST_ROWS).all(short) => "w one",
+            Align::Text => "w",
+        }
+    };
+    sheet.fields.iter().enumerate().map(of).collect()
+}
+
+fn cells(to: &mut dyn Write, classes: &[&str], row: &[Cell], sorts: bool) -> io::Result<()> {
     write!(to, "<tr>")?;
-    for (at, (field, cell)) in fields.iter().zip(row).enumerate() {
+    for (at, (class, cell)) in classes.iter().zip(row).enumerate() {
         let text = markup(&cell.text);
         let value = match cell.value {
             Value::Text => String::new(),
@@ -70,10 +88,10 @@ fn cells(to: &mut dyn Write, fields: &[Field], row: &[Cell], sorts: bool) -> io:
             Value::Real(value) if value.is_finite() => format!(" data-v=\"{value}\""),
             Value::Real(_) => " data-v=\"\"".to_owned(),
         };
-        match (at, field.align) {
-            (0, Align::Text) => write!(to, "<th scope=\"row\"{value}>{text}</th>")?,
-            (_, Align::Text) => write!(to, "<td class=\"w\"{value}>{text}</td>")?,
-            (_, Align::Number) => write!(to, "<td{value}>{text}</td>")?,
+        match (at, *class) {
+            (_, "") => write!(to, "<td{value}>{text}</td>")?,
+            (0, class) => write!(to, "<th scope=\"row\" class=\"{class}\"{value}>{text}</th>")?,
+            (_, class) => write!(to, "<td class=\"{class}\"{value}>{text}</td>")?,
         }
     }
     writeln!(to, "</tr>")

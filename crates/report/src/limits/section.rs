@@ -15,7 +15,7 @@ use crate::sheet::{Cell, Field, Sheet, name, wide_style};
 /// The limits a reader asks for first.
 const FIRST: [(&str, &str); 4] = [
     ("syscall", "a system call"),
-    ("page-fault", "a page fault"),
+    ("minor-fault", "a page fault"),
     ("memory-read-all", "memory is read"),
     ("memory-copy-all", "memory is copied"),
 ];

@@ -74,7 +74,11 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
     }
     let mut notes = vec![format!(
         "wall time; the dashed lines are the medians of the runs that count{}",
-        if y.is_log { "; the axis is logarithmic" } else { "; the axis does not begin at 0" }
+        match (y.is_log, y.low > 0.0) {
+            (true, _) => "; the axis is logarithmic",
+            (false, true) => "; the axis does not begin at 0",
+            (false, false) => "",
+        }
     )];
     if all.len() > shown.len() {
         notes.push(format!(

@@ -259,6 +259,10 @@ proptest! {
     ) {
         looks::keeps_to(width, unicode, |style| race(&record, style));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn any_record_is_inert_in_every_form(record in arbitrary::race()) {

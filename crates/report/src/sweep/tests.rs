@@ -220,6 +220,10 @@ proptest! {
         });
         prop_assert_eq!(plain.collect::<String>(), text(&record));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn any_record_is_inert_in_every_form(record in arbitrary::sweep()) {

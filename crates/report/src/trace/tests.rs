@@ -134,6 +134,10 @@ proptest! {
     fn colour_changes_nothing_else(record in arbitrary::trace()) {
         looks::is_only_coloured(|style| trace(&record, style));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn any_record_is_inert_in_every_form(record in arbitrary::trace()) {
