@@ -6,7 +6,7 @@
 use iotomy_record::{Finding, Limits, Machine, Verdict};
 
 use crate::axis::{Axis, Unit, rate};
-use crate::chart::{Chart, Drawing, Key, WIDE, fit};
+use crate::chart::{Chart, Drawing, Key, WIDE, fit, labels_below};
 
 /// A rate something went at.
 #[derive(Debug, Clone)]
@@ -92,8 +92,9 @@ pub(crate) fn chart(
     let mut drawing = Drawing::new(WIDE, floor + 30.0);
     for tick in axis.ticks(5) {
         drawing.line([place(tick), TOP - 8.0, place(tick), floor], "grid");
-        drawing.text(place(tick), floor + 16.0, "mid dim", &rate(tick));
     }
+    let labels = axis.ticks(5).into_iter().map(|tick| (place(tick), rate(tick)));
+    labels_below(&mut drawing, floor + 16.0, labels);
     let mut says = Vec::new();
     for (at, ceiling) in ceilings.iter().enumerate() {
         let (x, y) = (place(ceiling.rate), 14.0 + 18.0 * at as f64);

@@ -187,6 +187,23 @@ impl Drawing {
     }
 }
 
+/// Labels below a floor, from the left, those that would lie on the one before left out.
+pub(crate) fn labels_below(
+    drawing: &mut Drawing,
+    y: f64,
+    labels: impl IntoIterator<Item = (f64, String)>,
+) {
+    let mut free = f64::NEG_INFINITY;
+    for (x, label) in labels {
+        let half = columns(&label) as f64 * LETTER / 2.0;
+        let x = x.min(drawing.wide - half - 2.0);
+        if x - half > free {
+            drawing.text(x, y, "mid dim num", &label);
+            free = x + half + LETTER;
+        }
+    }
+}
+
 /// The class of the colour of a series.
 pub(crate) fn series_class(series: usize) -> String {
     format!("s{}", series % SERIES)

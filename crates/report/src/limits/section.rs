@@ -6,7 +6,7 @@ use iotomy_record::{Finding, Limit, Limits};
 use super::{by_volume, counts, rounded, title};
 use crate::axis::{Axis, Unit};
 use crate::ceilings::{self, Outcome};
-use crate::chart::{Chart, Drawing, Key, WIDE, fit};
+use crate::chart::{Chart, Drawing, Key, WIDE, fit, labels_below};
 use crate::numbers::figure;
 use crate::page::Page;
 use crate::section::{Answer, Block, Section, Tile, machine_facts};
@@ -193,8 +193,9 @@ fn chart(page: &Page<'_>, limits: &[&Limit], id: &str, title: &str) -> Option<Ch
     let unit = Unit::of(&shown[0].unit);
     for tick in axis.ticks(6) {
         drawing.line([place(tick), 4.0, place(tick), floor], "grid");
-        drawing.text(place(tick), floor + 16.0, "mid dim num", &unit.shown(tick));
     }
+    let labels = axis.ticks(6).into_iter().map(|tick| (place(tick), unit.shown(tick)));
+    labels_below(&mut drawing, floor + 16.0, labels);
     let mut says = Vec::new();
     for (at, limit) in shown.iter().enumerate() {
         let Some(value) = limit.value else { continue };

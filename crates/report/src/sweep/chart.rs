@@ -4,8 +4,8 @@ use iotomy_record::{AxisValue, Case, Sweep};
 
 use super::grid::Grid;
 use crate::axis::{Axis, Unit};
-use crate::chart::{Chart, Drawing, Key, LETTER, WIDE, series_class};
-use crate::page::{Page, columns};
+use crate::chart::{Chart, Drawing, Key, WIDE, labels_below, series_class};
+use crate::page::Page;
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = WIDE - 20.0;
@@ -204,17 +204,12 @@ fn notes(x: &Along, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
 
 /// The values along the floor, as many as have room.
 fn floor(page: &Page<'_>, drawing: &mut Drawing, grid: &Grid<'_>, x: &Along, rows: &[&AxisValue]) {
-    let mut free = LEFT - 40.0;
-    for (at, row) in rows.iter().enumerate() {
-        let (place, label) = (x.place(row, at), grid.row_name(page, row));
-        let half = columns(&label) as f64 * LETTER / 2.0;
-        let place_of_text = place.min(WIDE - half - 2.0);
+    let places = || rows.iter().enumerate().map(|(at, row)| (x.place(row, at), *row));
+    for (place, _) in places() {
         drawing.line([place, FLOOR, place, FLOOR + 4.0], "axis");
-        if place_of_text - half > free {
-            drawing.text(place_of_text, FLOOR + 18.0, "mid dim num", &label);
-            free = place_of_text + half + 6.0;
-        }
     }
+    let labels = places().map(|(place, row)| (place, grid.row_name(page, row)));
+    labels_below(drawing, FLOOR + 18.0, labels);
     let name = grid.along.map_or(String::new(), |axis| page.name(&axis.name, 60));
     drawing.text((LEFT + RIGHT) / 2.0, FLOOR + 38.0, "mid dim", &name);
 }

@@ -230,6 +230,7 @@ pub(crate) fn calls(
                     .collect::<Vec<_>>()
             };
             sheet.rows = images.iter().flat_map(of).collect();
+            sheet.folded = true;
         }
     }
     if record.calls.iter().any(|call| call.syscall.starts_with("io_uring_")) {
