@@ -32,7 +32,7 @@ build:
 	$(CARGO) build --release --locked --package iotomy
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
-# ARGS="--quick" is over in a minute and keeps nothing.
+# A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
 bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
@@ -58,7 +58,7 @@ bench-report:
 	@scripts/setup test
 	$(CARGO) test --release --locked --package iotomy --test report_pages -- --ignored --nocapture
 
-# What the epoll waiter costs beside a bare loop, libevent and libuv; some two minutes.
+# What the epoll waiter costs beside a bare loop, libevent, libuv and mio; some three minutes.
 bench-wait:
 	@scripts/setup bench
 	@scripts/build-wait-peers $(TARGET)/peers

@@ -1,4 +1,4 @@
-//! Compiles the kernel side of the `bpf` observer.
+//! Compiles the kernel sides: of the `bpf` observer, and of the count of wake-ups.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,15 +7,18 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    let built = SkeletonBuilder::new()
-        .source("src/bpf/trace.bpf.c")
-        .obj(out.join("trace.bpf.o"))
-        .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-Isrc/bpf"])
-        .build();
-    if let Err(error) = built {
-        panic!(
-            "cannot compile src/bpf/trace.bpf.c: {error:#}; install clang and libelf-dev, or run `make setup`"
-        );
+    for name in ["trace", "wakeups"] {
+        let source = format!("src/bpf/{name}.bpf.c");
+        let built = SkeletonBuilder::new()
+            .source(&source)
+            .obj(out.join(format!("{name}.bpf.o")))
+            .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-Isrc/bpf"])
+            .build();
+        if let Err(error) = built {
+            panic!(
+                "cannot compile {source}: {error:#}; install clang and libelf-dev, or run `make setup`"
+            );
+        }
     }
     println!("cargo:rerun-if-changed=src/bpf");
 }

@@ -10,6 +10,7 @@ mod layout;
 mod object;
 mod outcome;
 mod vigil;
+mod wakeups;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use self::books::Books;
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
+pub use self::wakeups::Wakeups;
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;

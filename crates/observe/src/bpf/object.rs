@@ -21,7 +21,7 @@ use super::layout::{
 
 /// Eight-byte aligned, as an ELF reader wants it.
 #[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
+pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
 
@@ -82,16 +82,7 @@ impl Session {
     /// # Errors
     /// What was refused and what the kernel said, in a line.
     pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
-        iotomy_sys::on_demand::load_elf()?;
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            if let Ok(mut log) = LOG.lock() {
-                log.push(text.trim_end().to_owned());
-            }
-        })));
-        let mut open = ObjectBuilder::default()
-            .name("iotomy")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|error| refusal("open the BPF object", &error))?;
+        let mut open = open(&OBJECT.0)?;
         prepare(&mut open, knobs).map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();
@@ -192,17 +183,7 @@ impl Session {
     }
 
     fn iterate(&self, name: &'static str) -> Result<(), String> {
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
-        let run = || -> Result<(), libbpf_rs::Error> {
-            let link = program.attach()?;
-            // The programs print nothing: reading to the end is what runs them.
-            let mut nothing = [0; 16];
-            let mut iterator = Iter::new(&link)?;
-            while iterator.read(&mut nothing)? > 0 {}
-            Ok(())
-        };
-        run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
+        iterate(&self.object, name)
     }
 
     /// The counters of the kernel side, now.
@@ -258,9 +239,38 @@ impl Session {
     }
 }
 
+/// Opens an object that is part of this program, and hears what libbpf says of it.
+pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
+    iotomy_sys::on_demand::load_elf()?;
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+        if let Ok(mut log) = LOG.lock() {
+            log.push(text.trim_end().to_owned());
+        }
+    })));
+    ObjectBuilder::default()
+        .name("iotomy")
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(|error| refusal("open the BPF object", &error))
+}
+
+/// Runs an iterator over all tasks.
+pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String> {
+    let mut programs = object.progs_mut();
+    let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
+    let run = || -> Result<(), libbpf_rs::Error> {
+        let link = program.attach()?;
+        // The programs print nothing: reading to the end is what runs them.
+        let mut nothing = [0; 16];
+        let mut iterator = Iter::new(&link)?;
+        while iterator.read(&mut nothing)? > 0 {}
+        Ok(())
+    };
+    run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
+}
+
 const ITERATORS: [&str; 2] = ["adopt", "settle"];
 
-fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
     object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
 }
 
@@ -319,7 +329,7 @@ impl Knobs {
 
 /// One line: what was attempted, what the kernel said, and, where a program was refused, the
 /// verifier's last word: an error number alone would not tell what it disliked.
-fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
+pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
     let lines = || log.iter().flat_map(|text| text.lines());
     let verdict = lines()
