@@ -162,7 +162,7 @@ impl Drawing {
         };
         let class = self.classes(&format!("{} dot", series_class(series)), tip);
         let _ = write!(self.body, "{shape} class=\"{class}\"");
-        let element = if series % 4 == 0 { "circle" } else { "polygon" };
+        let element = if series.is_multiple_of(4) { "circle" } else { "polygon" };
         self.end(element, tip);
     }
 

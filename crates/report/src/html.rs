@@ -251,7 +251,7 @@ fn facts(
     for (label, text) in section.facts.iter().chain(&of_file) {
         writeln!(to, "<dt>{label}</dt><dd>{}</dd>", markup(text))?;
     }
-    let name = embed::file_name(&source.name);
+    let name = embed::file_name(source.name);
     writeln!(
         to,
         "</dl>\n<a class=\"get\" download=\"{name}.gz\" href=\"data:application/gzip;base64,{packed}\">Download the \

@@ -74,8 +74,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     print_hidden(page, shown, files.len(), "");
 }
 
+/// Files with what went through them.
+type Files<'r> = Vec<((&'r str, FileKind), Use<'r>)>;
+
 /// What went through each file, most bytes first, and through all of them.
-pub(super) fn by_file(record: &Trace) -> (Vec<((&str, FileKind), Use<'_>)>, Use<'_>) {
+pub(super) fn by_file(record: &Trace) -> (Files<'_>, Use<'_>) {
     let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
     let mut total = Use::default();
     for file in &record.files {
