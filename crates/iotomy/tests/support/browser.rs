@@ -93,7 +93,7 @@ impl Browser {
         browser.session = made["sessionId"].as_str().unwrap().to_owned();
         // What its own first page says and asks for is not looked at.
         browser.of_session("POST", "/url", &json!({"url": "about:blank"}));
-        (browser.said(), browser.requests());
+        let _ = (browser.said(), browser.requests());
         Some(browser)
     }
 
