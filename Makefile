@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -58,6 +58,11 @@ bench-race: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-race --iotomy $(IOTOMY) $(ARGS)
+
+# How long a page of 50 MiB of records takes to make, and until it can be used in Chromium.
+bench-report:
+	@scripts/setup test
+	$(CARGO) test --release --locked --package iotomy --test report_pages -- --ignored --nocapture
 
 # What the epoll waiter costs beside a bare loop, libevent, libuv and mio; some three minutes.
 bench-wait:

@@ -20,6 +20,7 @@ pub(crate) enum Verb {
     Race(verbs::race::RaceArgs),
     Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),
+    Report(verbs::report::ReportArgs),
     Limits(verbs::limits::LimitsArgs),
     Lab(verbs::lab::LabArgs),
     History(verbs::history::HistoryArgs),

@@ -31,6 +31,7 @@ fn run() -> ExitCode {
         Verb::Race(args) => verbs::race::run(&args),
         Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
+        Verb::Report(args) => verbs::report::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),
         Verb::Lab(args) => verbs::lab::run(&args),
         Verb::History(args) => verbs::history::run(&args),

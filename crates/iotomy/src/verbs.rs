@@ -10,6 +10,7 @@ mod keeping;
 pub(crate) mod lab;
 pub(crate) mod limits;
 pub(crate) mod race;
+pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod trace;
 mod view;

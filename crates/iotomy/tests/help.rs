@@ -18,7 +18,7 @@ fn said(arguments: &[&str]) -> String {
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
     let verbs = [
-        "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "doctor",
+        "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "report", "doctor",
         "generate",
     ];
     for verb in verbs {
@@ -101,6 +101,12 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
         "NAME",
     ] {
         assert!(lab.contains(option), "{option}: {lab}");
+    }
+    let report = said(&["report", "--help"]);
+    for option in
+        ["-o, --output", "--open", "--svg", "--csv", "--markdown", "--list", "--part", "RECORD"]
+    {
+        assert!(report.contains(option), "{option}: {report}");
     }
     let show = said(&["show", "--help"]);
     assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
@@ -207,6 +213,8 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
         &["history", "trend", "x", "--last", "0"],
         &["race", "--save=12", "true"],
         &["limits", "--list", "--save"],
+        &["report"],
+        &["report", "--svg", "--open", "a"],
         &["limits", "--list", "--refresh"],
         &["limits", "--only"],
         &["limits", "--path"],

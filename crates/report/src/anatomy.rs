@@ -8,6 +8,8 @@ use iotomy_record::Anatomy;
 
 use crate::numbers::{counted, duration, share, thousands};
 use crate::page::{Ink, Page};
+use crate::section::{self, Section};
+use crate::sheet::{name, wide_style};
 use crate::{Style, findings, trace};
 
 pub use flame::{FlameError, difference, flame, folded};
@@ -20,6 +22,19 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
     tree::print(&mut page, record);
     findings::print(&mut page, &record.trace.findings);
     page.finish()
+}
+
+/// The parts of a record for a page: no pictures yet, its text.
+pub(crate) fn section(record: &Anatomy) -> Section {
+    let style = wide_style();
+    let page = Page::new(&style);
+    let trace = &record.trace;
+    let text = anatomy(record, &style);
+    let mut section = section::plain("anatomy", trace::title(&page, trace), text, &trace.machine);
+    let facts =
+        [("command", trace::command(&page, trace)), ("started", name(&page, &record.started))];
+    section.facts.splice(0..0, facts);
+    section
 }
 
 /// How it was sampled, at what price, and what the samples lack.

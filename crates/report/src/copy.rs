@@ -3,11 +3,14 @@
 //! A copy that explains itself prints the pieces as it comes to them; put one behind the other they are
 //! what a saved record shows.
 
+mod section;
+
 use iotomy_record::{CopyPart, CopyRun, MoverRefusal};
 
 use crate::numbers::{bytes, counted, duration, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::{Style, findings};
+pub(crate) use section::{results, section};
 
 /// Columns a name may take, and a text of the record: far above any of ours.
 const NAME: usize = 400;
@@ -146,6 +149,7 @@ fn of_mover(page: &mut Page<'_>, (ink, label): (Ink, &str), mover: &str, text: &
 
 #[cfg(test)]
 mod tests {
+    use iotomy_record::store::Record;
     use iotomy_record::{CopyPlan, Machine, MoverReason, TriedMover, arbitrary};
     use proptest::prelude::*;
 
@@ -285,6 +289,18 @@ mod tests {
         assert_eq!(pieces + &copy_end(&record, &style), text(&record));
     }
 
+    #[test]
+    fn a_page() {
+        let record = Record::Copy(Box::new(record()));
+        insta::assert_snapshot!(looks::page_alone(&record));
+    }
+
+    #[test]
+    fn other_forms() {
+        let record = Record::Copy(Box::new(record()));
+        insta::assert_snapshot!(looks::other_forms(&record));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -298,6 +314,15 @@ mod tests {
         #[test]
         fn colour_changes_nothing_else(record in arbitrary::copy()) {
             looks::is_only_coloured(|style| copy(&record, style));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn any_record_is_inert_in_every_form(record in arbitrary::copy()) {
+            looks::is_inert(&Record::Copy(Box::new(record)));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn print<'r>(page: &mut Page<'_>, findings: impl IntoIterator<Item = 
 }
 
 /// Rank, word and colour.
-fn grade(verdict: Verdict) -> (u8, &'static str, Ink) {
+pub(crate) fn grade(verdict: Verdict) -> (u8, &'static str, Ink) {
     match verdict {
         Verdict::Impossible => (0, "impossible", Ink::Red),
         Verdict::Suspect => (1, "suspect", Ink::Yellow),

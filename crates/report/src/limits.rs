@@ -3,6 +3,8 @@
 //!
 //! One unit a column: ns for all floors, MB/s for all ceilings, so that they compare at a glance.
 
+mod section;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{Limit, Limits, Machine};
@@ -10,6 +12,7 @@ use iotomy_record::{Limit, Limits, Machine};
 use crate::Style;
 use crate::numbers::{bytes, counted, figure, thousands};
 use crate::page::{Ink, Page, columns};
+pub(crate) use section::section;
 
 /// Columns of the figures, wider when one needs more.
 const VALUE: usize = 9;
@@ -43,7 +46,8 @@ pub fn limits(record: &Limits, style: &Style) -> String {
     page.finish()
 }
 
-fn headline(page: &mut Page<'_>, record: &Limits) {
+/// How many were measured, and how many of them were kept, and since when.
+fn counts(page: &Page<'_>, record: &Limits) -> (String, Option<String>) {
     let all = record.limits.len() as u128;
     let without = record.limits.iter().filter(|limit| limit.skipped.is_some()).count() as u128;
     let mut head = counted(all.saturating_sub(without), "limit", "limits");
@@ -56,15 +60,23 @@ fn headline(page: &mut Page<'_>, record: &Limits) {
     let kept = times.len() as u128;
     let times: BTreeSet<String> = times.into_iter().collect();
     let first = times.first().unwrap_or(&record.started);
-    page.line(&[
-        (Ink::Bold, &head),
-        (Ink::Plain, &format!(" · {}", page.name(&record.started, 40))),
-    ]);
-    if kept > 0 {
+    let kept = (kept > 0).then(|| {
         let mut text = format!("{} kept from {}", thousands(kept), page.name(first, 40));
         if let Some(last) = times.last().filter(|last| *last != first) {
             text += &format!(" to {}", page.name(last, 40));
         }
+        text
+    });
+    (head, kept)
+}
+
+fn headline(page: &mut Page<'_>, record: &Limits) {
+    let (head, kept) = counts(page, record);
+    page.line(&[
+        (Ink::Bold, &head),
+        (Ink::Plain, &format!(" · {}", page.name(&record.started, 40))),
+    ]);
+    if let Some(text) = kept {
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &(text + "; --refresh measures anew"));
     }
 }
@@ -196,6 +208,7 @@ fn skipped(page: &mut Page<'_>, record: &Limits) {
 
 #[cfg(test)]
 mod tests {
+    use iotomy_record::store::Record;
     use iotomy_record::{Volume, arbitrary};
     use proptest::prelude::*;
 
@@ -289,6 +302,18 @@ mod tests {
         assert_eq!(text(&loaded), text(&record()));
     }
 
+    #[test]
+    fn a_page() {
+        let record = Record::Limits(record());
+        insta::assert_snapshot!(looks::page_alone(&record));
+    }
+
+    #[test]
+    fn other_forms() {
+        let record = Record::Limits(record());
+        insta::assert_snapshot!(looks::other_forms(&record));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -302,6 +327,15 @@ mod tests {
         #[test]
         fn colour_changes_nothing_else(record in arbitrary::limits()) {
             looks::is_only_coloured(|style| limits(&record, style));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn any_record_is_inert_in_every_form(record in arbitrary::limits()) {
+            looks::is_inert(&Record::Limits(record));
         }
     }
 }

@@ -57,13 +57,13 @@ fn length(count: u64, total: u128, bar: usize) -> usize {
     usize::try_from(half_steps.div_ceil(2)).unwrap_or(bar).min(bar)
 }
 
-struct Bucket {
-    label: String,
-    count: u64,
+pub(crate) struct Bucket {
+    pub(crate) label: String,
+    pub(crate) count: u64,
 }
 
 /// The rows to show: zero, then the powers of two.
-fn rows(histogram: &Histogram) -> Vec<Bucket> {
+pub(crate) fn rows(histogram: &Histogram) -> Vec<Bucket> {
     let powers = histogram.buckets.iter().enumerate().map(|(k, count)| Bucket {
         label: 1u64.checked_shl(k as u32).map_or_else(String::new, |low| low.to_string()),
         count: *count,

@@ -1,13 +1,17 @@
 //! A [`Race`] as text: who is faster and how surely, the contenders, and where the difference went.
 
+mod charts;
 mod contenders;
 mod headline;
+mod section;
+mod terms;
 mod waterfall;
 
-use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
+use iotomy_record::{Attribution, Metric, Race, RaceVerdict, Verdict};
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
+pub(crate) use section::section;
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders.
 pub fn race(record: &Race, style: &Style) -> String {
@@ -19,12 +23,7 @@ pub fn race(record: &Race, style: &Style) -> String {
         crate::history::print_against(&mut page, against);
     }
     for attribution in &record.attributions {
-        let (base, other) = (&attribution.base, &attribution.other);
-        // Of what is impossible, there is no difference to anything else.
-        let is_one = base == other;
-        let is_doubtful =
-            headline::is_impossible(record, base) || headline::is_impossible(record, other);
-        if (is_one || !is_doubtful) && is_worth_it(record, base, other, attribution.metric) {
+        if is_told(record, attribution) {
             waterfall::print(&mut page, record, attribution);
         }
     }
@@ -33,6 +32,14 @@ pub fn race(record: &Race, style: &Style) -> String {
     findings::print(&mut page, others);
     print_how(&mut page, record);
     page.finish()
+}
+
+/// Whether a difference is accounted for: of what is impossible, there is none to anything else.
+fn is_told(record: &Race, attribution: &Attribution) -> bool {
+    let (base, other) = (&attribution.base, &attribution.other);
+    let is_doubtful =
+        headline::is_impossible(record, base) || headline::is_impossible(record, other);
+    (base == other || !is_doubtful) && is_worth_it(record, base, other, attribution.metric)
 }
 
 /// What makes no difference, or none that is sure, has none to account for; where there were too few
@@ -51,6 +58,12 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
 
 /// What it takes to run the same race again.
 fn print_how(page: &mut Page<'_>, record: &Race) {
+    let parts = how(page, record);
+    page.blank();
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
+}
+
+fn how(page: &Page<'_>, record: &Race) -> Vec<String> {
     let plan = &record.plan;
     let mut parts = vec![format!("seed {}", plan.seed)];
     parts.push(format!("caches {}", page.name(&plan.cache, 20)));
@@ -73,8 +86,7 @@ fn print_how(page: &mut Page<'_>, record: &Race) {
         let price = crate::numbers::duration(trace.observer.cost_ns_per_call);
         parts.push(format!("traced by {name} at {price} a call, which is taken off"));
     }
-    page.blank();
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &parts.join(" · "));
+    parts
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! A [`Sweep`] as text: the claims first, which are the answer, then the figures with their error
 //! bars, a chart, what was measured besides, and what was skipped.
 
+mod chart;
 mod claims;
 mod details;
 mod grid;
 mod plot;
 mod scale;
+mod section;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,7 @@ use crate::numbers::{bytes, counted, duration, thousands};
 use crate::page::{Ink, Page};
 
 use grid::Grid;
+pub(crate) use section::section;
 
 /// Columns a name of a record may take in a table's head or row.
 const NAME: usize = 18;

@@ -1,18 +1,23 @@
 //! A [`Trace`] as text: the answer in one line, where the time went, the calls, what to do.
 
 mod calls;
+mod charts;
 mod distributions;
 mod files;
 mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
 mod processes;
+mod section;
 
 use iotomy_record::Trace;
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
+pub(crate) use charts::{capital, side_by_side};
+pub(crate) use images::CallSum;
 use images::Image;
+pub(crate) use section::{command, results, section, title};
 
 /// Rows of a table of calls or files unless the run asked for another number.
 const USUAL_ROWS: usize = 10;

@@ -1,4 +1,5 @@
 use iotomy_record::arbitrary;
+use iotomy_record::store::Record;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,5 +13,14 @@ proptest! {
         looks::keeps_to(width, unicode, |style| anatomy(&record, style));
         looks::is_only_coloured(|style| anatomy(&record, style));
         let _ = (folded(&record), flame(&record), difference(&record, &record));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_record_is_inert_in_every_form(record in arbitrary::anatomy()) {
+        looks::is_inert(&Record::Anatomy(Box::new(record)));
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     table.print(page);
 }
 
-fn remarks(page: &Page<'_>, record: &Race, one: &Contender) -> Vec<String> {
+pub(super) fn remarks(page: &Page<'_>, record: &Race, one: &Contender) -> Vec<String> {
     let mut remarks = Vec::new();
     if one.shell {
         remarks.push(match record.harness.shell_startup_ns {

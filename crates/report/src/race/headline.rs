@@ -1,22 +1,39 @@
 //! The answer: one line a pair of contenders, its interval and what it rests on behind it.
 
-use iotomy_record::{Comparison, Metric, Race, RaceVerdict, Verdict};
+use iotomy_record::{Comparison, Contender, Metric, Race, RaceVerdict, Verdict};
 
 use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
 
+/// An answer and what it rests on.
+pub(super) struct Said {
+    pub(super) ink: Ink,
+    pub(super) answer: String,
+    pub(super) rest: String,
+}
+
 pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     print_impossible(page, record);
-    if record.comparisons.is_empty() {
-        print_alone(page, record);
+    for said in answers(page, record) {
+        print_answer(page, &said);
     }
+}
+
+/// What the race came to: of one command alone, how long it takes; else a line a comparison of what can
+/// be true.
+pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Said> {
+    if record.comparisons.is_empty() {
+        return record.contenders.iter().map(|one| alone(page, one)).collect();
+    }
+    let mut answers = Vec::new();
     for metric in [Metric::Wall, Metric::Cpu] {
         for found in record.comparisons.iter().filter(|found| found.metric == metric) {
             if !is_impossible(record, &found.base) && !is_impossible(record, &found.other) {
-                print_comparison(page, record, found);
+                answers.push(comparison(page, record, found));
             }
         }
     }
+    answers
 }
 
 /// What cannot be true comes first, and no ratio is drawn from it.
@@ -31,11 +48,14 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
         }
     }
     if impossible.count() > 0 && !record.comparisons.is_empty() {
-        let text =
-            "the contenders did not do the same work: no ratio is drawn from the impossible one";
+        let text = NOT_THE_SAME;
         page.wrapped(&[(Ink::Plain, "              ")], Ink::Plain, text);
     }
 }
+
+/// What is said beside an impossible contender.
+pub(super) const NOT_THE_SAME: &str =
+    "the contenders did not do the same work: no ratio is drawn from the impossible one";
 
 /// Whether a contender's numbers cannot be true.
 pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
@@ -46,22 +66,19 @@ pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
 }
 
 /// One command alone.
-fn print_alone(page: &mut Page<'_>, record: &Race) {
-    for one in &record.contenders {
-        let figures = &one.wall;
-        let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
-        let interval = figures.ci95.map_or_else(
-            || "too few runs for an interval".to_owned(),
-            |[low, high]| format!("95 %: {} … {}", duration(low), duration(high)),
-        );
-        let runs = counted(u128::from(figures.runs), "run", "runs");
-        let cpu = duration(one.cpu.median_ns);
-        let rest = format!("{interval} · {runs} · CPU time {cpu}");
-        print_answer(page, Ink::Bold, &answer, &rest);
-    }
+fn alone(page: &Page<'_>, one: &Contender) -> Said {
+    let figures = &one.wall;
+    let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
+    let interval = figures.ci95.map_or_else(
+        || "too few runs for an interval".to_owned(),
+        |[low, high]| format!("95 %: {} … {}", duration(low), duration(high)),
+    );
+    let runs = counted(u128::from(figures.runs), "run", "runs");
+    let cpu = duration(one.cpu.median_ns);
+    Said { ink: Ink::Bold, answer, rest: format!("{interval} · {runs} · CPU time {cpu}") }
 }
 
-fn print_comparison(page: &mut Page<'_>, record: &Race, found: &Comparison) {
+fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Said {
     let (base, other) = (page.name(&found.base, 8), page.name(&found.other, 8));
     let has_interval = found.ci95 != [0.0, 0.0];
     let [low, high] = found.ci95;
@@ -102,11 +119,12 @@ fn print_comparison(page: &mut Page<'_>, record: &Race, found: &Comparison) {
     }
     // The answers of wall time are the race's; those of CPU time stand under them.
     let ink = if is_cpu { Ink::Plain } else { ink };
-    print_answer(page, ink, &answer, &rest.join(" · "));
+    Said { ink, answer, rest: rest.join(" · ") }
 }
 
 /// The answer and what it rests on, on one line where they fit.
-fn print_answer(page: &mut Page<'_>, ink: Ink, answer: &str, rest: &str) {
+fn print_answer(page: &mut Page<'_>, Said { ink, answer, rest }: &Said) {
+    let ink = *ink;
     if columns(answer) + columns(rest) + 5 <= page.width() {
         page.line(&[(Ink::Plain, "  "), (ink, answer), (Ink::Plain, "   "), (Ink::Plain, rest)]);
     } else {
@@ -144,7 +162,7 @@ fn more(found: &Comparison, has_interval: bool) -> Option<String> {
 }
 
 /// A ratio with as many digits as tell something.
-fn ratio(x: f64) -> String {
+pub(super) fn ratio(x: f64) -> String {
     match x {
         x if !x.is_finite() => "∞".to_owned(),
         x if x >= 100.0 => crate::numbers::figure(x),

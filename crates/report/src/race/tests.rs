@@ -215,6 +215,42 @@ fn a_saved_record_renders_as_the_one_that_was_saved() {
     assert_eq!(rendered(&loaded), rendered(&record));
 }
 
+/// With runs, of which the last block was made again.
+fn with_runs() -> store::Record {
+    let mut race = dd_and_cat();
+    for (at, one) in race.contenders.iter_mut().enumerate() {
+        one.runs = (0..30)
+            .map(|n| Run {
+                wall_ns: 500_000_000 - 140_000_000 * at as u64 + n * 700_000,
+                user_ns: 1_000_000,
+                system_ns: 300_000_000,
+                max_rss_bytes: 2 << 20,
+                exit: Exit::Code(0),
+                startup_ns: 300_000,
+                minor_faults: 90,
+                major_faults: 0,
+                involuntary_switches: 1,
+                output_bytes: None,
+                block: n / 2,
+            })
+            .collect();
+    }
+    race.order = (0..15).flat_map(|_| ["A", "B", "B", "A"]).map(str::to_owned).collect();
+    race.blocks[14].redone = true;
+    race.blocks[14].disturbed = vec!["others had 90 % of a CPU".into()];
+    store::Record::Race(Box::new(race))
+}
+
+#[test]
+fn a_page() {
+    insta::assert_snapshot!(looks::page_alone(&with_runs()));
+}
+
+#[test]
+fn other_forms() {
+    insta::assert_snapshot!(looks::other_forms(&with_runs()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -223,5 +259,14 @@ proptest! {
         record in arbitrary::race(), width in 0usize..200, unicode: bool,
     ) {
         looks::keeps_to(width, unicode, |style| race(&record, style));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_record_is_inert_in_every_form(record in arbitrary::race()) {
+        looks::is_inert(&store::Record::Race(Box::new(record)));
     }
 }

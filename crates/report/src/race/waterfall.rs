@@ -18,10 +18,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
         return;
     }
     let alone = found.base == found.other;
-    let inflated = [&found.base, &found.other].into_iter().any(|label| {
-        let trace = record.contender(label).and_then(|one| one.trace.as_ref());
-        trace.is_some_and(|trace| trace.observer.times_inflated || trace.ledger.is_empty())
-    });
+    let inflated = is_inflated(record, found);
     if inflated {
         if found.metric == Metric::Wall {
             print_counts(page, found, alone);
@@ -79,6 +76,14 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
     print_notes(page, found, alone);
 }
 
+/// Whether the observer slowed the calls too much to tell their times.
+pub(super) fn is_inflated(record: &Race, found: &Attribution) -> bool {
+    [&found.base, &found.other].into_iter().any(|label| {
+        let trace = record.contender(label).and_then(|one| one.trace.as_ref());
+        trace.is_some_and(|trace| trace.observer.times_inflated || trace.ledger.is_empty())
+    })
+}
+
 /// What goes into a row.
 struct Line {
     name: String,
@@ -94,7 +99,7 @@ const LABELS: [&str; 26] = [
     "T", "U", "V", "W", "X", "Y", "Z",
 ];
 
-fn head(label: &str, otherwise: &'static str) -> &'static str {
+pub(super) fn head(label: &str, otherwise: &'static str) -> &'static str {
     LABELS.iter().find(|known| **known == label).copied().unwrap_or(otherwise)
 }
 
@@ -142,14 +147,14 @@ fn cells(
 }
 
 /// How many terms get a row.
-fn rows(terms: &[Term], moved: u128) -> usize {
+pub(super) fn rows(terms: &[Term], moved: u128) -> usize {
     let large = |term: &&Term| u128::from(term.delta_ns.unsigned_abs()) * SMALL >= moved;
     let shown = terms.iter().take(ROWS).take_while(large).count().max(1).min(terms.len());
     // A row "1 more" takes the place of the row itself.
     if shown + 1 == terms.len() { terms.len() } else { shown }
 }
 
-fn title(page: &Page<'_>, found: &Attribution, alone: bool, decimals: usize) -> String {
+pub(super) fn title(page: &Page<'_>, found: &Attribution, alone: bool, decimals: usize) -> String {
     let what = match found.metric {
         Metric::Wall => "",
         Metric::Cpu => " of CPU time",
@@ -163,7 +168,7 @@ fn title(page: &Page<'_>, found: &Attribution, alone: bool, decimals: usize) -> 
     }
 }
 
-fn name(page: &Page<'_>, term: &Term) -> String {
+pub(super) fn name(page: &Page<'_>, term: &Term) -> String {
     let name = page.name(&term.name, 28);
     match term.kind {
         TermKind::Blocked => format!("{name}, asleep"),
@@ -171,13 +176,13 @@ fn name(page: &Page<'_>, term: &Term) -> String {
     }
 }
 
-fn counts(term: &Term) -> bool {
+pub(super) fn counts(term: &Term) -> bool {
     matches!(term.kind, TermKind::Syscall | TermKind::Blocked | TermKind::Faults)
         && term.calls_base.saturating_add(term.calls_other) > 0
 }
 
 /// On which side only, what a call costs, and whether the number can be trusted.
-fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<String> {
+pub(super) fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if counts(term) && !alone {
         match (term.calls_base, term.calls_other) {
@@ -232,7 +237,7 @@ const FAMILIES: &[&[&str]] = &[
 const MOSTLY: i64 = 4;
 
 /// The call of one side that took the place of another's, where one did.
-fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) -> Option<String> {
+pub(super) fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) -> Option<String> {
     let calls = || found.terms.iter().filter(|term| term.kind == TermKind::Syscall);
     let lead = calls().next()?;
     let is_of = |one: i64, other: i64| one > other.saturating_mul(MOSTLY);
@@ -273,8 +278,16 @@ fn replaced(page: &Page<'_>, found: &Attribution, decimals: usize) -> Option<Str
 }
 
 fn print_notes(page: &mut Page<'_>, found: &Attribution, alone: bool) {
+    let notes = notes(found, alone);
+    if !notes.is_empty() {
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &notes.join(" · "));
+    }
+}
+
+/// What has to be known of the terms.
+pub(super) fn notes(found: &Attribution, alone: bool) -> Vec<String> {
     if found.metric == Metric::Cpu {
-        return;
+        return Vec::new();
     }
     let has = |kind| found.terms.iter().any(|term| term.kind == kind && term.delta_ns != 0);
     let mut notes = Vec::new();
@@ -295,7 +308,7 @@ fn print_notes(page: &mut Page<'_>, found: &Attribution, alone: bool) {
             "side by side: what several processes or threads did at once counts once".to_owned(),
         );
     }
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &notes.join(" · "));
+    notes
 }
 
 /// Where the observer cannot time calls: how often each was made.

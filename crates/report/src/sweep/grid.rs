@@ -88,8 +88,12 @@ impl<'a> Grid<'a> {
         }
     }
 
+    pub(super) fn row_name(&self, page: &Page<'_>, row: &AxisValue) -> String {
+        self.along.map_or(String::new(), |axis| value(page, axis, row))
+    }
+
     /// What is measured, and at which values of the other axes.
-    fn title(&self, page: &Page<'_>, record: &Sweep) -> String {
+    pub(super) fn title(&self, page: &Page<'_>, record: &Sweep) -> String {
         let metric = self.cases.first().map_or("", |case| case.metric.as_str());
         let mut title = page.name(metric, 60);
         for axis in &record.axes {

@@ -6,6 +6,7 @@ use iotomy_record::{AxisValue, Case};
 
 use super::NAME;
 use super::grid::Grid;
+use crate::axis::Axis;
 use crate::page::{Ink, Page, columns};
 
 /// Lines and columns of the field.
@@ -18,44 +19,8 @@ const LEAST_WIDE: usize = 24;
 /// Points along the axis below which a chart says no more than the table.
 const LEAST_POINTS: usize = 3;
 
-/// From this quotient of the largest and the smallest on an axis is logarithmic.
-const WIDE_RANGE: f64 = 20.0;
-
 const MARKS: [&str; 8] = ["●", "○", "■", "□", "▲", "△", "◆", "◇"];
 const ASCII_MARKS: [&str; 8] = ["o", "x", "#", "=", "A", "v", "+", "*"];
-
-/// An axis of the chart.
-struct Axis {
-    low: f64,
-    high: f64,
-    is_log: bool,
-}
-
-impl Axis {
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
-        let low = values.clone().fold(f64::INFINITY, f64::min);
-        let high = values.fold(f64::NEG_INFINITY, f64::max);
-        let is_log = low > 0.0 && high / low >= WIDE_RANGE;
-        (low.is_finite() && high.is_finite()).then_some(Self { low, high, is_log })
-    }
-
-    /// The place of a value among `count`, 0 for the lowest.
-    fn place(&self, value: f64, count: usize) -> usize {
-        let along = |x: f64| if self.is_log { x.max(self.low).ln() } else { x / 2.0 };
-        let range = along(self.high) - along(self.low);
-        let share = if range > 0.0 { (along(value) - along(self.low)) / range } else { 0.5 };
-        (share.clamp(0.0, 1.0) * (count - 1) as f64).round() as usize
-    }
-
-    /// The value at a share of the height.
-    fn at(&self, share: f64) -> f64 {
-        if self.is_log {
-            (self.low.ln() + share * (self.high.ln() - self.low.ln())).exp()
-        } else {
-            self.low * (1.0 - share) + self.high * share
-        }
-    }
-}
 
 pub(super) fn print(page: &mut Page<'_>, grid: &Grid<'_>) {
     let (Some(along), rows) = (grid.along, grid.rows()) else { return };

@@ -178,6 +178,24 @@ fn a_saved_record_renders_as_the_one_that_was_saved() {
     assert_eq!(text(&loaded), text(&record()));
 }
 
+fn as_record(mut sweep: Sweep) -> iotomy_record::store::Record {
+    let line = serde_json::json!({"intercept": 48e3, "slope": 2050.0, "slope_ci95": [2e3, 2.1e3], "r2": 0.998});
+    if let Some(claim) = sweep.claims.first_mut() {
+        claim.evidence.insert("select".into(), line);
+    }
+    iotomy_record::store::Record::Sweep(Box::new(sweep))
+}
+
+#[test]
+fn a_page() {
+    insta::assert_snapshot!(crate::looks::page_alone(&as_record(record())));
+}
+
+#[test]
+fn other_forms() {
+    insta::assert_snapshot!(crate::looks::other_forms(&as_record(record())));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -201,5 +219,14 @@ proptest! {
             if i == 0 { part } else { part.split_once('m').unwrap().1 }
         });
         prop_assert_eq!(plain.collect::<String>(), text(&record));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_record_is_inert_in_every_form(record in arbitrary::sweep()) {
+        crate::looks::is_inert(&as_record(record));
     }
 }

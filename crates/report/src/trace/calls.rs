@@ -22,6 +22,10 @@ const COLUMNS: [Column; 11] = [
     Column::number("max", "µs", 2),
 ];
 
+/// What is said where a ring was used.
+pub(super) const OF_RINGS: &str = "io_uring: what goes through the ring is no system call; of it only io_uring_enter shows here, \
+     neither its bytes nor its errors";
+
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() > 1 && !record.calls.is_empty() {
         page.blank();
@@ -43,9 +47,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
     if record.calls.iter().any(|call| call.syscall.starts_with("io_uring_")) {
         page.blank();
-        let text = "io_uring: what goes through the ring is no system call; of it only \
-                    io_uring_enter shows here, neither its bytes nor its errors";
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, text);
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, OF_RINGS);
     }
 }
 
@@ -121,7 +123,7 @@ fn cells(name: String, sum: &CallSum<'_>, whole: u128, decimals: usize) -> Vec<S
 }
 
 /// What did not return, and the errors, the most frequent first.
-fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
+pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     if matches!(sum.name, "exit" | "exit_group") {
         remarks.push("never returns".to_string());

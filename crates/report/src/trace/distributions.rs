@@ -46,7 +46,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
 }
 
-fn that_matter<'a, 'r>(
+pub(super) fn that_matter<'a, 'r>(
     record: &'r Trace,
     images: &'a [Image<'r>],
 ) -> Vec<(&'a Image<'r>, &'r str)> {
@@ -78,7 +78,7 @@ fn print_one(page: &mut Page<'_>, image: &Image<'_>, name: &str, quantity: Quant
     true
 }
 
-fn what(quantity: Quantity) -> &'static str {
+pub(super) fn what(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Return => "returns",
         Quantity::Wall => "wall time",
@@ -87,7 +87,10 @@ fn what(quantity: Quantity) -> &'static str {
     }
 }
 
-fn merged<'a>(calls: impl Iterator<Item = &'a &'a Call>, quantity: Quantity) -> Histogram {
+pub(super) fn merged<'a>(
+    calls: impl Iterator<Item = &'a &'a Call>,
+    quantity: Quantity,
+) -> Histogram {
     let mut histogram = Histogram::default();
     calls.filter_map(|call| quantity.of(call)).for_each(|one| histogram.merge(one));
     histogram

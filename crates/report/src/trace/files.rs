@@ -25,13 +25,13 @@ const COLUMNS: [Column; 8] = [
 const PATH: usize = 60;
 
 #[derive(Default)]
-struct Use<'r> {
-    read_calls: u128,
-    read_bytes: u128,
-    write_calls: u128,
-    write_bytes: u128,
-    map_calls: u128,
-    mapped_bytes: u128,
+pub(super) struct Use<'r> {
+    pub(super) read_calls: u128,
+    pub(super) read_bytes: u128,
+    pub(super) write_calls: u128,
+    pub(super) write_bytes: u128,
+    pub(super) map_calls: u128,
+    pub(super) mapped_bytes: u128,
     by: BTreeSet<(u32, &'r str)>,
 }
 
@@ -56,15 +56,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         page.line(&[(Ink::Dim, "  no file was read or written")]);
         return;
     }
-    let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
-    let mut total = Use::default();
-    for file in &record.files {
-        by_file.entry((&file.path, file.kind)).or_default().add(file);
-        total.add(file);
-    }
-    let mut files: Vec<_> = by_file.into_iter().collect();
-    // Stable: equals stay in the order of their paths.
-    files.sort_by_key(|(_, used)| std::cmp::Reverse(used.read_bytes + used.write_bytes));
+    let (files, total) = by_file(record);
     let shown = rows(record, USUAL_ROWS).min(files.len());
     let mut table = Table::new(&COLUMNS);
     for ((path, kind), used) in &files[..shown] {
@@ -82,7 +74,24 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     print_hidden(page, shown, files.len(), "");
 }
 
-fn users(page: &Page<'_>, used: &Use<'_>) -> String {
+/// Files with what went through them.
+type Files<'r> = Vec<((&'r str, FileKind), Use<'r>)>;
+
+/// What went through each file, most bytes first, and through all of them.
+pub(super) fn by_file(record: &Trace) -> (Files<'_>, Use<'_>) {
+    let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
+    let mut total = Use::default();
+    for file in &record.files {
+        by_file.entry((&file.path, file.kind)).or_default().add(file);
+        total.add(file);
+    }
+    let mut files: Vec<_> = by_file.into_iter().collect();
+    // Stable: equals stay in the order of their paths.
+    files.sort_by_key(|(_, used)| std::cmp::Reverse(used.read_bytes + used.write_bytes));
+    (files, total)
+}
+
+pub(super) fn users(page: &Page<'_>, used: &Use<'_>) -> String {
     match used.by.first() {
         Some((pid, exec)) if used.by.len() == 1 => label(page, exec, *pid),
         _ => counted(used.by.len() as u128, "process", "processes"),

@@ -11,8 +11,17 @@ use crate::page::{Ink, Page, columns};
 use crate::signals;
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
-    let total = CallSum::total("", &record.calls);
     let subject = subject(page, record, images);
+    let parts = parts(page, record);
+    print_parts(page, &subject, &parts);
+    for warning in warnings(page, record) {
+        warn(page, &warning);
+    }
+}
+
+/// How it ended, how long it took, what was asked for, and what watching cost.
+pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
+    let total = CallSum::total("", &record.calls);
     let mut parts = Vec::new();
     if let Some(ended) = ended(record) {
         parts.push(ended);
@@ -28,8 +37,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
     parts.push(asked);
     parts.push(price(page, record, total.calls));
-    print_parts(page, &subject, &parts);
-    print_warnings(page, record);
+    parts
 }
 
 /// Parts on one line, or under each other where they do not fit.
@@ -50,7 +58,7 @@ fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
 }
 
 /// What the record is of.
-fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> String {
+pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> String {
     let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
     let Some(command) = record.command.first() else {
         return match images {
@@ -102,12 +110,21 @@ fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
     price
 }
 
-/// What the numbers lack, and what goes on without being watched.
-fn print_warnings(page: &mut Page<'_>, record: &Trace) {
+/// What the numbers lack, or what goes on without being watched.
+pub(super) struct Warning {
+    pub(super) ink: Ink,
+    pub(super) word: &'static str,
+    pub(super) text: String,
+}
+
+/// What there is to warn of.
+pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     let observer = &record.observer;
     if observer.times_inflated {
         let text = "watching slowed every call: compare the times only among themselves";
-        warn(page, Ink::Yellow, "inflated", text);
+        warn(Ink::Yellow, "inflated", text.to_owned());
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
     let lost = u128::from(observer.lost_events) + u128::from(lost_files);
@@ -117,7 +134,7 @@ fn print_warnings(page: &mut Page<'_>, record: &Trace) {
             "{lost} could not be counted, because a bounded table was full: any figure below may be \
              too low"
         );
-        warn(page, Ink::Red, "lost", &text);
+        warn(Ink::Red, "lost", text);
     }
     if observer.incomplete_calls > 0 {
         let text = format!(
@@ -125,25 +142,31 @@ fn print_warnings(page: &mut Page<'_>, record: &Trace) {
              between",
             counted(observer.incomplete_calls.into(), "call", "calls")
         );
-        warn(page, Ink::Yellow, "incomplete", &text);
+        warn(Ink::Yellow, "incomplete", text);
     }
     if !record.view.calls.is_empty() {
         let calls = some_of(&record.view.calls, |call| page.name(call, 40));
         let text = format!("only {calls} watched; other calls are not counted");
-        warn(page, Ink::Dim, "restricted", &text);
+        warn(Ink::Dim, "restricted", text);
     }
     // Where running processes were watched, that they still run says nothing.
     if !record.still_running.is_empty() && !record.command.is_empty() {
         let named = some_of(&record.still_running, |one| label(page, &one.exec, one.pid));
-        let hint = "; --wait waits for them";
-        let lead = [(Ink::Plain, "  "), (Ink::Yellow, "still running:"), (Ink::Plain, " ")];
-        page.wrapped(&lead, Ink::Plain, &format!("{named}{hint}"));
+        warn(Ink::Yellow, STILL_RUNNING, format!("{named}; --wait waits for them"));
     }
+    warnings
 }
 
-fn warn(page: &mut Page<'_>, ink: Ink, word: &str, text: &str) {
+/// The one word that is too long for the column of the others.
+const STILL_RUNNING: &str = "still running";
+
+fn warn(page: &mut Page<'_>, Warning { ink, word, text }: &Warning) {
+    if *word == STILL_RUNNING {
+        let lead = [(Ink::Plain, "  "), (*ink, "still running:"), (Ink::Plain, " ")];
+        return page.wrapped(&lead, Ink::Plain, text);
+    }
     let space = " ".repeat("incomplete".len() - word.len() + 2);
-    page.wrapped(&[(Ink::Plain, "  "), (ink, word), (Ink::Plain, &space)], Ink::Plain, text);
+    page.wrapped(&[(Ink::Plain, "  "), (*ink, word), (Ink::Plain, &space)], Ink::Plain, text);
 }
 
 /// The first few by name, the rest by number.

@@ -18,32 +18,71 @@ const BAR: usize = 20;
 
 /// A part of the time.
 pub(crate) struct Part {
-    label: String,
+    pub(super) label: String,
     pub(crate) ns: i128,
-    remarks: Vec<String>,
+    pub(super) remarks: Vec<String>,
+    pub(super) kind: Kind,
+}
+
+/// What a part is time of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In calls.
+    Call,
+    /// Outside of them.
+    User,
+    /// Asleep.
+    Blocked,
+    /// Ready, and waiting for a CPU.
+    Waiting,
+    /// What the others leave.
+    Residual,
 }
 
 impl Part {
-    fn new(label: impl Into<String>, ns: i128) -> Self {
-        Self { label: label.into(), ns, remarks: Vec::new() }
+    fn new(label: impl Into<String>, ns: i128, kind: Kind) -> Self {
+        Self { label: label.into(), ns, remarks: Vec::new(), kind }
     }
+}
+
+/// Where the time went, before it is printed or drawn.
+pub(super) struct Account {
+    pub(super) title: &'static str,
+    pub(super) parts: Vec<Part>,
+    /// What the whole is called.
+    pub(super) sum: &'static str,
+    pub(super) whole: u128,
+    pub(super) notes: Vec<String>,
 }
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
-    match Ledger::sum(images) {
-        Some(ledger) => print_ledger(page, record, &ledger),
-        None => print_wall(page, record),
+    let Some(account) = of(page, record, images) else { return };
+    page.blank();
+    print_parts(page, account.title, "ms", &account.parts, account.sum, account.whole);
+    for note in &account.notes {
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
     }
 }
 
-fn print_ledger(page: &mut Page<'_>, record: &Trace, ledger: &Ledger) {
+/// The account of a record; none where no call took any time.
+pub(super) fn of(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Account> {
+    match Ledger::sum(images) {
+        Some(ledger) => Some(of_threads(page, record, &ledger)),
+        None => of_calls(page, record),
+    }
+}
+
+fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
     let thread = ledger.thread.max(0).unsigned_abs();
     let calls = CallSum::by_name(&record.calls, SortKey::OnCpu);
     let blockers = blockers(page, record, decimals_for(thread as f64 / 1e6));
-    let parts = parts(page, &calls, ledger, blockers);
-    page.blank();
-    print_parts(page, "where the time went", "ms", &parts, "thread time", thread);
-    print_notes(page, record);
+    Account {
+        title: "where the time went",
+        parts: parts(page, &calls, ledger, blockers),
+        sum: "thread time",
+        whole: thread,
+        notes: notes(record),
+    }
 }
 
 /// The parts of the time of all threads, the largest first, and what is left of it; `calls` are
@@ -58,65 +97,70 @@ pub(crate) fn parts(
     let shown = worth_a_row(calls, thread, |call| call.on_cpu.unwrap_or(0));
     let mut parts: Vec<_> = calls[..shown]
         .iter()
-        .map(|call| Part::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0))))
+        .map(|call| {
+            Part::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0)), Kind::Call)
+        })
         .collect();
     let named: i128 = parts.iter().map(|part| part.ns).sum();
-    let mut blocked = Part::new("blocked", ledger.blocked);
+    let mut blocked = Part::new("blocked", ledger.blocked, Kind::Blocked);
     blocked.remarks = blockers;
     parts.push(blocked);
-    parts.push(Part::new("user (page faults included)", ledger.user));
-    parts.push(Part::new("waiting for a CPU", ledger.runnable));
+    parts.push(Part::new("user (page faults included)", ledger.user, Kind::User));
+    parts.push(Part::new("waiting for a CPU", ledger.runnable, Kind::Waiting));
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     if shown < calls.len() || ledger.calls > named {
         // Calls that ran in no row: those not watched, or not returned, are among the others.
         let others = (ledger.calls - named).max(0);
-        parts.push(Part::new(other_calls(calls.len() - shown), others));
+        parts.push(Part::new(other_calls(calls.len() - shown), others, Kind::Call));
     }
     let printed: i128 = parts.iter().map(|part| part.ns).sum();
-    parts.push(Part::new("residual", ledger.thread - printed));
+    parts.push(Part::new("residual", ledger.thread - printed, Kind::Residual));
     parts
 }
 
-fn print_notes(page: &mut Page<'_>, record: &Trace) {
+fn notes(record: &Trace) -> Vec<String> {
     let faults: u128 = record
         .processes
         .iter()
         .map(|p| u128::from(p.minor_faults) + u128::from(p.major_faults))
         .sum();
     let faults = if faults > 0 { format!(" ({})", thousands(faults)) } else { String::new() };
-    let note = format!(
+    let mut notes = vec![format!(
         "user is all time on a CPU outside calls: page faults{faults} and interrupts there are part of it"
-    );
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &note);
+    )];
     let threads: u128 = record.processes.iter().map(|p| u128::from(p.threads)).sum();
     if threads > 1 {
         let threads = thousands(threads);
-        let note = format!("times add up over {threads} threads, some of them side by side");
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &note);
+        notes.push(format!("times add up over {threads} threads, some of them side by side"));
     }
+    notes
 }
 
 /// Where the observer cannot tell the parts apart: the calls' own time, from entry to return.
-fn print_wall(page: &mut Page<'_>, record: &Trace) {
+fn of_calls(page: &Page<'_>, record: &Trace) -> Option<Account> {
     let calls = CallSum::by_name(&record.calls, SortKey::Wall);
     let total: u128 = calls.iter().map(|call| call.wall).sum();
     if total == 0 {
-        return;
+        return None;
     }
     let shown = worth_a_row(&calls, total, |call| call.wall);
     let mut parts: Vec<_> = calls[..shown]
         .iter()
-        .map(|call| Part::new(page.name(call.name, 24), signed(call.wall)))
+        .map(|call| Part::new(page.name(call.name, 24), signed(call.wall), Kind::Call))
         .collect();
     let rest: u128 = calls[shown..].iter().map(|call| call.wall).sum();
     if shown < calls.len() {
-        parts.push(Part::new(other_calls(calls.len() - shown), signed(rest)));
+        parts.push(Part::new(other_calls(calls.len() - shown), signed(rest), Kind::Call));
     }
-    page.blank();
-    print_parts(page, "where calls spent wall time", "ms", &parts, "all calls", total);
     let note = "from entry to return, waiting included; this observer cannot tell time on a CPU \
                 from time asleep, nor see the time outside calls";
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
+    Some(Account {
+        title: "where calls spent wall time",
+        parts,
+        sum: "all calls",
+        whole: total,
+        notes: vec![note.to_owned()],
+    })
 }
 
 pub(crate) fn print_parts(

@@ -1,3 +1,4 @@
+use iotomy_record::store::Record;
 use iotomy_record::{Quantity, SortKey, Trace, arbitrary};
 use proptest::prelude::*;
 
@@ -46,6 +47,14 @@ golden!(ascii, {
 });
 golden!(narrow, trace(&records::dd(), &Style { width: 60, ..Style::default() }));
 golden!(colours, trace(&records::killed(), &Style { color: true, ..Style::default() }));
+
+fn as_record(trace: Trace) -> Record {
+    Record::Trace(Box::new(trace))
+}
+
+golden!(a_page, looks::page_alone(&as_record(records::shell_tree())));
+golden!(a_page_of_little, looks::page_alone(&as_record(records::by_ptrace())));
+golden!(other_forms, looks::other_forms(&as_record(records::dd())));
 
 #[test]
 fn rows_follow_the_sort_key() {
@@ -124,5 +133,14 @@ proptest! {
     #[test]
     fn colour_changes_nothing_else(record in arbitrary::trace()) {
         looks::is_only_coloured(|style| trace(&record, style));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_record_is_inert_in_every_form(record in arbitrary::trace()) {
+        looks::is_inert(&as_record(record));
     }
 }

@@ -1,0 +1,158 @@
+//! `iotomy report`: records as one HTML file, or a part of them as SVG, CSV or Markdown.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use iotomy_record::printable;
+use iotomy_record::store::{self, OutputFile, Record};
+use iotomy_report::{PartKind, Source};
+
+/// Make a page of records: pictures, tables and findings in one HTML file
+///
+/// The file needs nothing else and asks nobody for anything; the records are in it. Limits among the
+/// records are the ceilings the results of the others are held against.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// The records, as `--json` wrote them; `-` is standard input
+    #[arg(value_name = "RECORD", required = true)]
+    records: Vec<PathBuf>,
+
+    /// Write here instead of RECORD.html (of several records, report.html); `-` is standard output,
+    /// where SVG, CSV and Markdown go unless said
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Open the page in the browser
+    #[arg(long, conflicts_with_all = ["svg", "csv", "markdown", "list"])]
+    open: bool,
+
+    /// A picture alone, the first unless --part names one
+    #[arg(long, group = "form")]
+    svg: bool,
+
+    /// A table alone, whole and in the record's units; the first unless --part names one
+    #[arg(long, group = "form")]
+    csv: bool,
+
+    /// The answers, findings and tables as Markdown; or the table --part names
+    #[arg(long, group = "form")]
+    markdown: bool,
+
+    /// The parts there are
+    #[arg(long, group = "form")]
+    list: bool,
+
+    /// The part that is wanted, as --list names it
+    #[arg(long, value_name = "NAME", requires = "form", conflicts_with = "list")]
+    part: Option<String>,
+}
+
+/// Writes the page, or the part of it.
+pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
+    if args.records.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        bail!("cannot read two records from standard input: name the files");
+    }
+    let loaded: Vec<(String, Record, Vec<u8>)> = args
+        .records
+        .iter()
+        .map(|path| {
+            let (record, bytes) = store::load_with_bytes(path)?;
+            Ok((path.to_string_lossy().into_owned(), record, bytes))
+        })
+        .collect::<Result<_>>()?;
+    let sources: Vec<Source<'_>> =
+        loaded.iter().map(|(name, record, bytes)| Source { name, record, bytes }).collect();
+    let here = std::env::current_dir().unwrap_or_default();
+    if !(args.svg || args.csv || args.markdown || args.list) {
+        return page(args, &sources, &here);
+    }
+    let part = args.part.as_deref();
+    let text = match args {
+        ReportArgs { svg: true, .. } => iotomy_report::svg(&sources, part)?,
+        ReportArgs { csv: true, .. } => iotomy_report::csv(&sources, part)?,
+        ReportArgs { markdown: true, .. } => iotomy_report::markdown(&sources, part)?,
+        _ => list(&sources),
+    };
+    let to = args.output.as_deref().unwrap_or(Path::new("-"));
+    refuse_a_record(args, to, &here)?;
+    OutputFile::write(to, &here, text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page(args: &ReportArgs, sources: &[Source<'_>], here: &Path) -> Result<ExitCode> {
+    let usual = usual_name(&args.records);
+    let to = args.output.as_deref().unwrap_or(&usual);
+    refuse_a_record(args, to, here)?;
+    OutputFile::write_with(to, here, |to| iotomy_report::html(sources, to))?;
+    if to.as_os_str() == "-" {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.output.is_none() {
+        // Where the name was not given, it is said. With standard error gone there is nobody to tell.
+        let name = printable(&to.to_string_lossy(), true);
+        let _ = writeln!(std::io::stderr(), "iotomy: wrote {name}");
+    }
+    if args.open {
+        open(&here.join(to))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Beside nothing of the record's: in the current folder.
+fn usual_name(records: &[PathBuf]) -> PathBuf {
+    match records {
+        [one] if one.as_os_str() != "-" => {
+            let stem = one.file_stem().unwrap_or("report".as_ref());
+            let mut name = stem.to_os_string();
+            name.push(".html");
+            name.into()
+        }
+        _ => PathBuf::from("report.html"),
+    }
+}
+
+/// A record is never written over by its report.
+fn refuse_a_record(args: &ReportArgs, to: &Path, here: &Path) -> Result<()> {
+    let is_record = |path: &&PathBuf| {
+        path.as_os_str() != "-" && to.as_os_str() != "-" && store::same_output(path, to, here)
+    };
+    if let Some(path) = args.records.iter().find(is_record) {
+        bail!(
+            "cannot write the report to {}: it is the record; give another name with -o",
+            printable(&path.to_string_lossy(), true)
+        );
+    }
+    Ok(())
+}
+
+fn list(sources: &[Source<'_>]) -> String {
+    let parts = iotomy_report::parts(sources);
+    let widest = parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+    let line = |part: &iotomy_report::Part| {
+        let kind = match part.kind {
+            PartKind::Chart => "picture",
+            PartKind::Table => "table  ",
+        };
+        format!("{:widest$}  {kind}  {}\n", part.name, part.title)
+    };
+    parts.iter().map(line).collect()
+}
+
+/// By the desktop's own opener, which returns when it has found a program.
+fn open(path: &Path) -> Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let shown = printable(&path.to_string_lossy(), true);
+    let status =
+        Command::new("xdg-open").arg(&path).stdin(Stdio::null()).status().with_context(|| {
+            format!("cannot open {shown} by xdg-open; the page is written, open it by hand")
+        })?;
+    if !status.success() {
+        bail!(
+            "cannot open {shown}: xdg-open ended with {status}; the page is written, open it by hand"
+        );
+    }
+    Ok(())
+}

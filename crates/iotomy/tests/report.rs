@@ -1,0 +1,186 @@
+//! `iotomy report`: the files it writes, and what it refuses. What a browser makes of its pages is in
+//! `report_pages.rs`.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+#[path = "support/records.rs"]
+#[expect(dead_code, reason = "others are for pages in a browser")]
+mod records;
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use records::HOSTILE;
+use support::{iotomy, program};
+use tempfile::TempDir;
+
+/// Runs `iotomy report` in a folder.
+fn report(folder: &Path, words: &[&str]) -> Output {
+    iotomy(&[&["report"], words].concat()).current_dir(folder).output().unwrap()
+}
+
+fn said(folder: &Path, words: &[&str]) -> String {
+    let output = report(folder, words);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A folder with a record of each kind.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for make in
+        [records::impossible, records::limits, records::copy, records::sweep, records::hostile]
+    {
+        make(folder.path());
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-and-cat.json");
+    fs::copy(example, folder.path().join("race.json")).unwrap();
+    folder
+}
+
+const KINDS: [(&str, &str); 5] = [
+    ("impossible.json", "trace"),
+    ("race.json", "race"),
+    ("sweep.json", "sweep"),
+    ("limits.json", "limits"),
+    ("copy.json", "copy"),
+];
+
+#[test]
+fn a_page_has_the_name_of_its_record_and_is_small() {
+    let folder = folder();
+    for (record, kind) in KINDS {
+        let output = report(folder.path(), &[record]);
+        let name = record.replace(".json", ".html");
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("iotomy: wrote {name}\n"));
+        let page = fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+        assert!(page.contains(&format!("data-kind=\"{kind}\"")) && page.len() < 1 << 20);
+    }
+    let output = report(folder.path(), &["limits.json", "copy.json"]);
+    assert_eq!(output.stderr, b"iotomy: wrote report.html\n");
+    assert_eq!(said(folder.path(), &["-o", "x.html", "limits.json"]), "");
+    let page = fs::read_to_string(folder.path().join("x.html")).unwrap();
+    assert_eq!(said(folder.path(), &["-o", "-", "limits.json"]), page);
+    assert_eq!(page, fs::read_to_string(folder.path().join("limits.html")).unwrap());
+}
+
+#[test]
+fn every_part_that_is_listed_can_be_had() {
+    let folder = folder();
+    for (record, _) in KINDS {
+        let list = said(folder.path(), &["--list", record]);
+        assert!(list.contains("picture") && list.contains("table"), "{list}");
+        for line in list.lines() {
+            let mut words = line.split_whitespace();
+            let (name, kind) = (words.next().unwrap(), words.next().unwrap());
+            let form = if kind == "picture" { "--svg" } else { "--csv" };
+            let text = said(folder.path(), &[form, "--part", name, record]);
+            assert_eq!(text.starts_with("<svg "), kind == "picture", "{name}: {text}");
+        }
+        assert!(said(folder.path(), &["--markdown", record]).starts_with("# "));
+        assert!(said(folder.path(), &["--svg", record]).starts_with("<svg "));
+    }
+    let both =
+        said(folder.path(), &["--csv", "--part", "2/machine-floors", "copy.json", "limits.json"]);
+    assert_eq!(both.lines().nth(1), Some("syscall,81.25,4.0625,made for a test"));
+}
+
+#[test]
+fn hostile_names_are_words_in_every_form() {
+    let folder = folder();
+    for form in ["--markdown", "--csv", "--svg", "--list"] {
+        let text = said(folder.path(), &[form, "hostile.json"]);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+        assert!(form == "--csv" || form == "--list" || !text.contains("<img"), "{text}");
+    }
+    let files = said(folder.path(), &["--csv", "--part", "files", "hostile.json"]);
+    assert!(files.contains("\n\"'=1+1\",file,") && !files.contains("\n=1+1"), "{files}");
+    let page = said(folder.path(), &["-o", "-", "hostile.json"]);
+    assert!(
+        !page.contains("<img") && !page.contains(HOSTILE) && page.matches("<script>").count() == 1
+    );
+    let shown = iotomy(&["show"]).arg(folder.path().join("hostile.json")).output().unwrap();
+    assert!(!String::from_utf8(shown.stdout).unwrap().contains('\u{1b}'));
+    // A name that is no UTF-8 is a name too.
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::OsStr::from_bytes(b"\xff<b>.json");
+    fs::copy(folder.path().join("copy.json"), folder.path().join(name)).unwrap();
+    let output = iotomy(&["report", "-o", "-"]).arg(folder.path().join(name)).output().unwrap();
+    assert!(
+        output.status.success() && !String::from_utf8(output.stdout).unwrap().contains("<b>.json")
+    );
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_is_drawn_of_its_record() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let drawn = said(&docs, &["--svg", "--part", "waterfall-a-b", "examples/dd-and-cat.json"]);
+    let kept = fs::read_to_string(docs.join("pictures/dd-and-cat.svg")).unwrap();
+    assert!(drawn == kept, "draw it anew, by the command the README has");
+}
+
+#[test]
+fn what_is_no_record_is_refused_and_the_old_page_stays() {
+    let folder = folder();
+    fs::write(folder.path().join("page.html"), "old").unwrap();
+    let whole = fs::read(folder.path().join("race.json")).unwrap();
+    fs::write(folder.path().join("cut.json"), &whole[..whole.len() / 2]).unwrap();
+    let text = String::from_utf8(whole).unwrap().replacen("iotomy.race/1", "iotomy.race/2", 1);
+    fs::write(folder.path().join("newer.json"), text).unwrap();
+    for (record, says) in [
+        ("cut.json", "ends too early"),
+        ("newer.json", "newer"),
+        ("absent.json", "No such file"),
+        (".", "directory"),
+    ] {
+        // One that is damaged spoils the page of all.
+        let output = report(folder.path(), &["-o", "page.html", "limits.json", record]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.starts_with("iotomy: ") && error.contains(says) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("page.html")).unwrap(), "old");
+    for (words, says) in [
+        (&["-o", "race.json", "limits.json", "race.json"][..], "it is the record"),
+        (&["-o", "none/x.html", "limits.json"], "make its folder first"),
+        (&["--csv", "--part", "no-such", "limits.json"], "there are machine-floors"),
+        (&["-", "-"], "two records from standard input"),
+        (&["--svg", "--csv", "limits.json"], "cannot be used with"),
+        (&["--part", "calls", "limits.json"], "--svg"),
+        (&[], "RECORD"),
+    ] {
+        let output = report(folder.path(), words);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains(says), "{words:?}: {error}");
+    }
+    // Nothing but what was there, and no half of a page.
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 9);
+}
+
+#[test]
+fn the_page_is_opened_by_the_desktops_opener() {
+    let folder = folder();
+    let bin = tempfile::tempdir().unwrap();
+    program(bin.path(), "xdg-open", b"#!/bin/sh\nprintf %s \"$1\" > opened\n");
+    let open = |path: &str| {
+        let mut command = iotomy(&["report", "--open", "-o", "x.html", "limits.json"]);
+        command.current_dir(folder.path()).env("PATH", path).output().unwrap()
+    };
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    assert!(open(&path).status.success());
+    let opened = fs::read_to_string(folder.path().join("opened")).unwrap();
+    assert_eq!(Path::new(&opened), fs::canonicalize(folder.path().join("x.html")).unwrap());
+    let output = open("/nonexistent");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("the page is written, open it by hand"), "{error}");
+}

@@ -1,0 +1,243 @@
+//! A picture: what is drawn, what it says in words, and its legend.
+//!
+//! It is drawn in names of classes alone; the colours are the style sheet's, one for light and one for
+//! dark. Every text that goes into it is escaped here, so that no name of a record can be markup.
+
+use std::fmt::Write as _;
+
+use crate::escape::markup;
+use crate::page::columns;
+
+/// The size of a small letter's box, in the units of the picture.
+pub(crate) const LETTER: f64 = 6.4;
+
+/// The width of a picture that has the page's.
+pub(crate) const WIDE: f64 = 760.0;
+
+/// Series that have a colour and a mark of their own; the ninth looks like the first.
+const SERIES: usize = 8;
+
+/// What a picture with its own file looks like.
+const STYLE: &str = include_str!("html/chart.css");
+
+/// A picture of a part of a record.
+#[derive(Debug, Clone)]
+pub(crate) struct Chart {
+    /// Its name among the parts of the record.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What it shows, for those who do not see it.
+    pub(crate) says: String,
+    pub(crate) legend: Vec<Key>,
+    /// What has to be known to read it.
+    pub(crate) notes: Vec<String>,
+    pub(crate) drawing: Drawing,
+}
+
+/// An entry of a legend.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    /// The class of what it stands for.
+    pub(crate) class: String,
+    pub(crate) label: String,
+    /// The series that it shows and hides.
+    pub(crate) series: Option<usize>,
+}
+
+impl Key {
+    pub(crate) fn new(class: &str, label: &str) -> Self {
+        Self { class: class.to_owned(), label: label.to_owned(), series: None }
+    }
+}
+
+impl Chart {
+    /// The picture as a file of its own.
+    pub(crate) fn file(&self) -> String {
+        let Drawing { wide: width, high, body, .. } = &self.drawing;
+        let mut legend = Drawing::new(*width, 0.0);
+        let (mut x, mut y) = (8.0, high + 16.0);
+        for key in &self.legend {
+            let wide = 34.0 + columns(&key.label) as f64 * LETTER;
+            if x + wide > *width {
+                (x, y) = (8.0, y + 18.0);
+            }
+            match key.series {
+                Some(series) => legend.mark(series, x + 6.0, y - 4.0, ""),
+                None => legend.rect([x, y - 10.0, 12.0, 12.0], &key.class, ""),
+            }
+            legend.text(x + 18.0, y, "", &key.label);
+            x += wide;
+        }
+        let high = if self.legend.is_empty() { *high } else { y + 10.0 };
+        let (title, says) = (markup(&self.title), markup(&self.says));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {}\" \
+             width=\"{width}\" height=\"{}\"><title>{title}</title><desc>{says}</desc><style>{STYLE}</style>\
+             <rect class=\"paper\" width=\"{width}\" height=\"{}\"/>\
+             <text class=\"bold\" x=\"8\" y=\"18\">{title}</text>\
+             <g transform=\"translate(0 26)\">{body}{}</g></svg>\n",
+            short(high + 26.0),
+            short(high + 26.0),
+            short(high + 26.0),
+            legend.body,
+        )
+    }
+}
+
+/// Lines, boxes and letters.
+#[derive(Debug, Clone)]
+pub(crate) struct Drawing {
+    pub(crate) wide: f64,
+    pub(crate) high: f64,
+    pub(crate) body: String,
+    /// Marks that have numbers to tell.
+    pub(crate) points: usize,
+}
+
+impl Drawing {
+    pub(crate) fn new(wide: f64, high: f64) -> Self {
+        Self { wide, high, body: String::new(), points: 0 }
+    }
+
+    // Writing to a String cannot fail.
+
+    /// A box at x and y, so wide and so high; with words it is a point, which tells them.
+    pub(crate) fn rect(&mut self, [x, y, wide, high]: [f64; 4], class: &str, tip: &str) {
+        let (x, y, wide, high) = (short(x), short(y), short(wide.max(0.0)), short(high.max(0.0)));
+        let _ = write!(
+            self.body,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{high}\" class=\"{}\"",
+            self.classes(class, tip)
+        );
+        self.end("rect", tip);
+    }
+
+    pub(crate) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
+        let _ = write!(
+            self.body,
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{class}\"/>",
+            short(x1),
+            short(y1),
+            short(x2),
+            short(y2)
+        );
+    }
+
+    /// A line through points.
+    pub(crate) fn path(&mut self, points: &[(f64, f64)], class: &str) {
+        if points.len() < 2 {
+            return;
+        }
+        let points: Vec<String> =
+            points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
+        let _ = write!(self.body, "<polyline points=\"{}\" class=\"{class}\"/>", points.join(" "));
+    }
+
+    /// A text, which is a stranger's: it is escaped. `class` says where it is anchored and how it looks.
+    pub(crate) fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        let _ = write!(
+            self.body,
+            "<text x=\"{}\" y=\"{}\"{class}>{}</text>",
+            short(x),
+            short(y),
+            markup(text)
+        );
+    }
+
+    /// The mark of a series: each has a colour and a shape.
+    pub(crate) fn mark(&mut self, series: usize, x: f64, y: f64, tip: &str) {
+        let of = |points: &[(f64, f64)]| {
+            let points: Vec<String> = points
+                .iter()
+                .map(|(dx, dy)| format!("{},{}", short(x + dx), short(y + dy)))
+                .collect();
+            format!("<polygon points=\"{}\"", points.join(" "))
+        };
+        let shape = match series % 4 {
+            0 => format!("<circle cx=\"{}\" cy=\"{}\" r=\"4\"", short(x), short(y)),
+            1 => of(&[(-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)]),
+            2 => of(&[(0.0, -4.8), (4.6, 3.4), (-4.6, 3.4)]),
+            _ => of(&[(0.0, -5.2), (5.2, 0.0), (0.0, 5.2), (-5.2, 0.0)]),
+        };
+        let class = self.classes(&format!("{} dot", series_class(series)), tip);
+        let _ = write!(self.body, "{shape} class=\"{class}\"");
+        let element = if series.is_multiple_of(4) { "circle" } else { "polygon" };
+        self.end(element, tip);
+    }
+
+    /// What belongs to one series, so that it can be hidden.
+    pub(crate) fn group(&mut self, series: usize, draw: impl FnOnce(&mut Self)) {
+        let _ = write!(self.body, "<g data-series=\"{series}\">");
+        draw(self);
+        self.body.push_str("</g>");
+    }
+
+    fn classes(&self, class: &str, tip: &str) -> String {
+        if tip.is_empty() { class.to_owned() } else { format!("{class} point") }
+    }
+
+    fn end(&mut self, element: &str, tip: &str) {
+        if tip.is_empty() {
+            self.body.push_str("/>");
+        } else {
+            self.points += 1;
+            let _ = write!(self.body, "><title>{}</title></{element}>", markup(tip));
+        }
+    }
+}
+
+/// Labels below a floor, from the left, those that would lie on the one before left out.
+pub(crate) fn labels_below(
+    drawing: &mut Drawing,
+    y: f64,
+    labels: impl IntoIterator<Item = (f64, String)>,
+) {
+    let mut free = f64::NEG_INFINITY;
+    for (x, label) in labels {
+        let half = columns(&label) as f64 * LETTER / 2.0;
+        let x = x.min(drawing.wide - half - 2.0);
+        if x - half > free {
+            drawing.text(x, y, "mid dim num", &label);
+            free = x + half + LETTER;
+        }
+    }
+}
+
+/// The class of the colour of a series.
+pub(crate) fn series_class(series: usize) -> String {
+    format!("s{}", series % SERIES)
+}
+
+/// A place to a tenth of a unit; adding 0 makes −0 of rounding a 0.
+pub(crate) fn short(x: f64) -> String {
+    let x = if x.is_finite() { (x.clamp(-1e6, 1e6) * 10.0).round() / 10.0 + 0.0 } else { 0.0 };
+    format!("{x}")
+}
+
+/// The start of a text that takes no more than so many units.
+pub(crate) fn fit(text: &str, wide: f64) -> String {
+    crate::page::elide(text, (wide / LETTER).max(4.0) as usize, "…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup() {
+        let mut drawing = Drawing::new(WIDE, 10.0);
+        drawing.text(0.0, 0.0, "", "<script>&\"'");
+        drawing.mark(1, 0.0, 0.0, "</title><x>");
+        assert!(!drawing.body.contains("<script>") && !drawing.body.contains("<x>"));
+        assert_eq!(drawing.points, 1);
+    }
+
+    #[test]
+    fn places_are_short_whatever_they_are() {
+        assert_eq!(
+            [short(1.25), short(-0.04), short(f64::NAN), short(1e300)],
+            ["1.3", "0", "0", "1000000"]
+        );
+    }
+}

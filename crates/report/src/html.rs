@@ -1,0 +1,265 @@
+//! Records as one HTML file that needs nothing else.
+//!
+//! The page is whole without its script, which sorts, filters, toggles and tells numbers. Its policy
+//! (CSP) lets it ask nobody for anything, and run that script alone, by its hash: what a stranger's text
+//! might smuggle in would not run even if it were not escaped.
+
+mod embed;
+mod figure;
+mod table;
+
+use std::io::{self, Write};
+use std::thread;
+
+use iotomy_record::store::Record;
+
+use crate::Source;
+use crate::escape::markup;
+use crate::section::{self, Answer, Block, Found, Section, Tile};
+
+/// The colours, then what is drawn and what is written in them.
+const STYLE: &str = concat!(
+    ":root{",
+    include_str!("html/light.css"),
+    "}\n@media (prefers-color-scheme:dark){:root:not([data-theme=light]){",
+    include_str!("html/dark.css"),
+    "}}\n:root[data-theme=dark]{",
+    include_str!("html/dark.css"),
+    "}\n@media print{:root:root:root{",
+    include_str!("html/light.css"),
+    "}}\n",
+    include_str!("html/chart.css"),
+    include_str!("html/page.css"),
+);
+
+const SCRIPT: &str = include_str!("html/script.js");
+
+/// SHA-256 of [`SCRIPT`] in base64, which the policy names; a test compares them.
+const SCRIPT_HASH: &str = "UaAfy1NFh5iTKxAbCPuVcIW8Qq2VTlCo+uF/b3E4MWY=";
+
+/// Writes a page of the records.
+///
+/// # Errors
+/// What `to` says.
+pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
+    let records: Vec<&Record> = sources.iter().map(|source| source.record).collect();
+    // Packing the records takes as long as all the rest.
+    let (sections, packed) = thread::scope(|scope| {
+        let packing: Vec<_> =
+            sources.iter().map(|source| scope.spawn(|| embed::packed(source.bytes))).collect();
+        let sections = section::all(&records);
+        let packed: Vec<String> =
+            packing.into_iter().map(|one| one.join().unwrap_or_default()).collect();
+        (sections, packed)
+    });
+    let title = match sections.as_slice() {
+        [one] => one.title.clone(),
+        many => format!("{} records", many.len()),
+    };
+    head(to, &title)?;
+    top(to, &sections)?;
+    writeln!(to, "<main id=\"main\">")?;
+    for (at, section) in sections.iter().enumerate() {
+        one(to, at + 1, section, &sources[at], &packed[at])?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    writeln!(
+        to,
+        "</main>\n<footer>Made by iotomy {version}. Every number here is of the records in this file.</footer>\n\
+         <script>{SCRIPT}</script>\n</body>\n</html>"
+    )
+}
+
+fn head(to: &mut dyn Write, title: &str) -> io::Result<()> {
+    writeln!(
+        to,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; script-src 'sha256-{SCRIPT_HASH}'; img-src data:; base-uri 'none'; form-action \
+         'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"generator\" content=\"iotomy {}\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{} · iotomy</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        env!("CARGO_PKG_VERSION"),
+        markup(title),
+    )
+}
+
+/// The way to each record, or to each part of the only one.
+fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
+    write!(
+        to,
+        "<a class=\"skip\" href=\"#main\">to the report</a>\n<header class=\"top\"><span class=\"brand\">iotomy\
+         </span><nav aria-label=\"on this page\"><ol>"
+    )?;
+    match sections {
+        [one] => {
+            if !one.findings.is_empty() {
+                write!(to, "<li><a href=\"#r1-findings\">{}</a></li>", heading(one))?;
+            }
+            for (id, title) in one.blocks.iter().filter_map(named).take(WAYS) {
+                write!(to, "<li><a href=\"#r1-{id}\">{}</a></li>", markup(&short(title)))?;
+            }
+            write!(to, "<li><a href=\"#r1-facts\">Record</a></li>")?;
+        }
+        many => {
+            for (at, section) in many.iter().enumerate() {
+                write!(
+                    to,
+                    "<li><a href=\"#r{}\"><small>{}</small>{}</a></li>",
+                    at + 1,
+                    section.kind,
+                    markup(&short(&section.title))
+                )?;
+            }
+        }
+    }
+    writeln!(to, "</ol></nav></header>")
+}
+
+/// Ways to the parts of the only record, at most, and columns each takes.
+const WAYS: usize = 9;
+const WAY: usize = 30;
+
+fn short(title: &str) -> String {
+    crate::page::elide(title, WAY, "…")
+}
+
+/// The parts worth a way to them: pictures and tables that stand for themselves.
+fn named(block: &Block) -> Option<(&str, &str)> {
+    match block {
+        Block::Chart(chart) => Some((&chart.id, &chart.title)),
+        Block::Sheet(sheet) if !sheet.folded => Some((&sheet.id, &sheet.title)),
+        _ => None,
+    }
+}
+
+fn heading(section: &Section) -> &'static str {
+    if section.kind == "sweep" { "Claims" } else { "Findings" }
+}
+
+fn one(
+    to: &mut dyn Write,
+    number: usize,
+    section: &Section,
+    source: &Source<'_>,
+    packed: &str,
+) -> io::Result<()> {
+    let id = format!("r{number}");
+    let code = if matches!(section.kind, "trace" | "copy") { " class=\"code\"" } else { "" };
+    writeln!(
+        to,
+        "<section class=\"record\" id=\"{id}\" data-kind=\"{}\" aria-labelledby=\"{id}-title\">\n\
+         <p class=\"kind\">{}</p>\n<h1{code} id=\"{id}-title\">{}</h1>",
+        section.kind,
+        section.kind,
+        markup(&section.title)
+    )?;
+    for Answer { tone, says, rest } in &section.answers {
+        let (says, rest) = (markup(says), markup(rest));
+        writeln!(to, "<p class=\"answer {tone}\"><strong>{says}</strong><span>{rest}</span></p>")?;
+    }
+    if !section.tiles.is_empty() {
+        write!(to, "<dl class=\"tiles\">")?;
+        for Tile { label, value, note } in &section.tiles {
+            let (value, note) = (markup(value), markup(note));
+            write!(
+                to,
+                "<div><dt>{label}</dt><dd class=\"value\">{value}</dd><dd class=\"note\">{note}</dd></div>"
+            )?;
+        }
+        writeln!(to, "</dl>")?;
+    }
+    if !section.findings.is_empty() {
+        writeln!(
+            to,
+            "<h2 id=\"{id}-findings\">{}</h2>\n<ul class=\"findings\">",
+            heading(section)
+        )?;
+        section.findings.iter().try_for_each(|found| finding(to, found))?;
+        writeln!(to, "</ul>")?;
+    }
+    section.blocks.iter().try_for_each(|block| part(to, &id, block))?;
+    facts(to, &id, section, source, packed)?;
+    writeln!(to, "</section>")
+}
+
+fn finding(to: &mut dyn Write, found: &Found) -> io::Result<()> {
+    write!(
+        to,
+        "<li class=\"{}\"><span class=\"badge\">{}</span><p><span class=\"id\">{}</span> {}</p>",
+        found.tone,
+        found.word,
+        markup(&found.id),
+        markup(&found.text)
+    )?;
+    if let Some((label, text)) = &found.more {
+        write!(to, "<p class=\"more\"><b>{label}</b> {}</p>", markup(text))?;
+    }
+    if !found.evidence.is_empty() {
+        write!(
+            to,
+            "<details><summary>evidence</summary><table><caption>What it rests on</caption><tbody>"
+        )?;
+        for (key, value) in &found.evidence {
+            write!(
+                to,
+                "<tr><th scope=\"row\">{}</th><td class=\"w\">{}</td></tr>",
+                markup(key),
+                markup(value)
+            )?;
+        }
+        write!(to, "</tbody></table></details>")?;
+    }
+    writeln!(to, "</li>")
+}
+
+fn part(to: &mut dyn Write, id: &str, block: &Block) -> io::Result<()> {
+    match block {
+        Block::Head(text) => writeln!(to, "<h2>{}</h2>", markup(text)),
+        Block::Chart(chart) => figure::write(to, id, chart),
+        Block::Few(charts) => {
+            writeln!(to, "<div class=\"few\">")?;
+            charts.iter().try_for_each(|chart| figure::write(to, id, chart))?;
+            writeln!(to, "</div>")
+        }
+        Block::Sheet(sheet) => table::write(to, id, sheet),
+        Block::Notes(notes) => {
+            notes.iter().try_for_each(|note| writeln!(to, "<p class=\"note\">{}</p>", markup(note)))
+        }
+        Block::Text(text) => {
+            write!(to, "<pre class=\"raw\">")?;
+            text.lines().try_for_each(|line| writeln!(to, "{}", markup(line)))?;
+            writeln!(to, "</pre>")
+        }
+    }
+}
+
+/// Where it all comes from, and the record itself.
+fn facts(
+    to: &mut dyn Write,
+    id: &str,
+    section: &Section,
+    source: &Source<'_>,
+    packed: &str,
+) -> io::Result<()> {
+    writeln!(to, "<h2 id=\"{id}-facts\">Record</h2>\n<dl class=\"facts\">")?;
+    let size = crate::bytes(source.bytes.len() as u128);
+    let of_file = [
+        ("record", format!("{}, {size}", source.name)),
+        ("schema", source.record.as_ref().schema().to_owned()),
+    ];
+    for (label, text) in section.facts.iter().chain(&of_file) {
+        writeln!(to, "<dt>{label}</dt><dd>{}</dd>", markup(text))?;
+    }
+    let name = embed::file_name(source.name);
+    writeln!(
+        to,
+        "</dl>\n<a class=\"get\" download=\"{name}.gz\" href=\"data:application/gzip;base64,{packed}\">Download the \
+         record</a>"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Parts of a report by themselves: a picture as SVG, a table as CSV, any of them as Markdown.
+//!
+//! A part is called by its name in the record, `calls`; with several records, by the record's place in
+//! front, `2/calls`.
+
+use iotomy_record::store::Record;
+
+use crate::chart::Chart;
+use crate::escape::csv_field;
+use crate::markdown::Writer;
+use crate::section::{self, Block, Section};
+use crate::sheet::{Cell, Sheet, Value};
+use crate::{Source, findings};
+
+/// What a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartKind {
+    /// A picture.
+    Chart,
+    /// A table.
+    Table,
+}
+
+/// A part that can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: PartKind,
+    /// What it shows.
+    pub title: String,
+}
+
+/// Why there is no such part.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PartError {
+    /// No part has this name.
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// The records have none of this kind.
+    None(PartKind),
+}
+
+impl std::error::Error for PartError {}
+
+impl std::fmt::Display for PartError {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown { name, known } => {
+                let name = iotomy_record::printable(name, true);
+                write!(
+                    to,
+                    "there is no part \"{name}\" of that kind; there are {}",
+                    known.join(", ")
+                )
+            }
+            Self::None(PartKind::Chart) => {
+                to.write_str("the record has nothing to draw; try --markdown")
+            }
+            Self::None(PartKind::Table) => to.write_str("the record has no table; try --markdown"),
+        }
+    }
+}
+
+/// Every part of the records, in their order.
+pub fn parts(sources: &[Source<'_>]) -> Vec<Part> {
+    let sections = sections(sources);
+    named(&sections)
+        .into_iter()
+        .map(|(name, item)| match item {
+            Item::Chart(chart) => Part { name, kind: PartKind::Chart, title: chart.title.clone() },
+            Item::Sheet(sheet) => Part { name, kind: PartKind::Table, title: sheet.title.clone() },
+        })
+        .collect()
+}
+
+/// A picture; without a name, the first.
+///
+/// # Errors
+/// When there is none, or none of this name.
+pub fn svg(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartError> {
+    let sections = sections(sources);
+    let charts = named(&sections).into_iter().filter_map(|(name, item)| match item {
+        Item::Chart(chart) => Some((name, chart)),
+        Item::Sheet(_) => None,
+    });
+    pick(charts.collect(), part, PartKind::Chart).map(Chart::file)
+}
+
+/// A table, with all its rows; without a name, the first. Values are in the record's units.
+///
+/// # Errors
+/// When there is none, or none of this name.
+pub fn csv(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartError> {
+    let sections = sections(sources);
+    let sheets = named(&sections).into_iter().filter_map(|(name, item)| match item {
+        Item::Sheet(sheet) => Some((name, sheet)),
+        Item::Chart(_) => None,
+    });
+    pick(sheets.collect(), part, PartKind::Table).map(sheet_as_csv)
+}
+
+/// The answers, findings and tables; or one table.
+///
+/// # Errors
+/// When there is no table of this name.
+pub fn markdown(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartError> {
+    let sections = sections(sources);
+    let mut to = Writer::default();
+    if part.is_some() {
+        let sheets = named(&sections).into_iter().filter_map(|(name, item)| match item {
+            Item::Sheet(sheet) => Some((name, sheet)),
+            Item::Chart(_) => None,
+        });
+        to.sheet(pick(sheets.collect(), part, PartKind::Table)?, usize::MAX);
+    } else {
+        sections.iter().for_each(|section| to.section(section));
+    }
+    Ok(to.finish())
+}
+
+enum Item<'a> {
+    Chart(&'a Chart),
+    Sheet(&'a Sheet),
+}
+
+fn sections(sources: &[Source<'_>]) -> Vec<Section> {
+    let records: Vec<&Record> = sources.iter().map(|source| source.record).collect();
+    section::all(&records)
+}
+
+fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
+    let mut items = Vec::new();
+    for (at, section) in sections.iter().enumerate() {
+        let name = |id: &str| match sections.len() {
+            1 => id.to_owned(),
+            _ => format!("{}/{id}", at + 1),
+        };
+        for block in &section.blocks {
+            match block {
+                Block::Chart(chart) => items.push((name(&chart.id), Item::Chart(chart))),
+                Block::Few(few) => {
+                    items.extend(few.iter().map(|chart| (name(&chart.id), Item::Chart(chart))));
+                }
+                Block::Sheet(sheet) => items.push((name(&sheet.id), Item::Sheet(sheet))),
+                Block::Head(_) | Block::Notes(_) | Block::Text(_) => {}
+            }
+        }
+    }
+    items
+}
+
+fn pick<'a, T>(
+    all: Vec<(String, &'a T)>,
+    wanted: Option<&str>,
+    kind: PartKind,
+) -> Result<&'a T, PartError> {
+    let Some(wanted) = wanted else {
+        return all.into_iter().next().map(|(_, one)| one).ok_or(PartError::None(kind));
+    };
+    match all.iter().find(|(name, _)| name == wanted) {
+        Some((_, one)) => Ok(one),
+        None => {
+            let known = all.into_iter().take(findings::TEXT).map(|(name, _)| name).collect();
+            Err(PartError::Unknown { name: wanted.to_owned(), known })
+        }
+    }
+}
+
+fn sheet_as_csv(sheet: &Sheet) -> String {
+    let mut text = String::new();
+    let mut line = |fields: &mut dyn Iterator<Item = String>| {
+        text += &fields.collect::<Vec<String>>().join(",");
+        text.push('\n');
+    };
+    line(&mut sheet.fields.iter().map(|field| csv_field(&field.key)));
+    for row in &sheet.rows {
+        line(&mut row.iter().map(csv_cell));
+    }
+    text
+}
+
+fn csv_cell(cell: &Cell) -> String {
+    match cell.value {
+        // A number is no formula, whatever sign it has.
+        Value::Whole(_) | Value::Real(_) | Value::Absent => cell.raw(),
+        Value::Text => csv_field(&cell.text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

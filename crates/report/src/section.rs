@@ -1,0 +1,188 @@
+//! A record as the parts of a report, before they have a form: the answer, the findings, pictures and
+//! tables, and where it all comes from. HTML, SVG, CSV and Markdown are made from this alone.
+//!
+//! Every text in here has been made printable; what it is written into still has to escape it.
+
+use iotomy_record::store::Record;
+use iotomy_record::{Finding, Limits, Machine};
+
+use crate::chart::Chart;
+use crate::page::Page;
+use crate::sheet::{Sheet, wide_style};
+use crate::{ceilings, findings, numbers};
+
+/// A record.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// The kind of record.
+    pub(crate) kind: &'static str,
+    pub(crate) title: String,
+    /// What came of it, the most important first.
+    pub(crate) answers: Vec<Answer>,
+    /// The few figures that say most.
+    pub(crate) tiles: Vec<Tile>,
+    pub(crate) findings: Vec<Found>,
+    pub(crate) blocks: Vec<Block>,
+    /// Machine, kernel, command, version…
+    pub(crate) facts: Vec<(&'static str, String)>,
+}
+
+/// A line of the answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// `good`, `bad`, `doubt` or `plain`.
+    pub(crate) tone: &'static str,
+    pub(crate) says: String,
+    /// What it rests on.
+    pub(crate) rest: String,
+}
+
+impl Answer {
+    pub(crate) fn new(
+        tone: &'static str,
+        says: impl Into<String>,
+        rest: impl Into<String>,
+    ) -> Self {
+        Self { tone, says: says.into(), rest: rest.into() }
+    }
+}
+
+/// A figure with its name.
+#[derive(Debug)]
+pub(crate) struct Tile {
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) note: String,
+}
+
+/// A finding or a claim.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) tone: &'static str,
+    /// The verdict.
+    pub(crate) word: &'static str,
+    pub(crate) id: String,
+    pub(crate) text: String,
+    /// What to try, or why it was judged so.
+    pub(crate) more: Option<(&'static str, String)>,
+    pub(crate) evidence: Vec<(String, String)>,
+}
+
+/// A part of a page.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// A heading.
+    Head(String),
+    /// A picture.
+    Chart(Chart),
+    /// Pictures that are small enough to stand side by side.
+    Few(Vec<Chart>),
+    /// A table.
+    Sheet(Sheet),
+    /// Sentences.
+    Notes(Vec<String>),
+    /// Text as a terminal shows it.
+    Text(String),
+}
+
+/// Evidence that is shown of a finding, at most.
+const EVIDENCE: usize = 24;
+
+impl Found {
+    /// A finding of a record.
+    pub(crate) fn of(page: &Page<'_>, finding: &Finding) -> Self {
+        let (_, word, ink) = findings::grade(finding.verdict);
+        Self {
+            tone: crate::sheet::tone(ink),
+            word,
+            id: page.name(&finding.id, 60),
+            text: page.name(&finding.text, findings::TEXT),
+            more: finding.advice.as_ref().map(|try_| ("try", page.name(try_, findings::TEXT))),
+            evidence: evidence(page, &finding.evidence),
+        }
+    }
+
+    /// All of a record, the gravest first.
+    pub(crate) fn all(page: &Page<'_>, findings: &[Finding]) -> Vec<Self> {
+        let mut sorted: Vec<&Finding> = findings.iter().collect();
+        sorted.sort_by_key(|finding| findings::grade(finding.verdict).0);
+        sorted.into_iter().map(|finding| Self::of(page, finding)).collect()
+    }
+}
+
+/// The numbers something rests on, by name.
+pub(crate) fn evidence(
+    page: &Page<'_>,
+    of: &std::collections::BTreeMap<String, serde_json::Value>,
+) -> Vec<(String, String)> {
+    let shown = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => page.name(text, findings::TEXT),
+        serde_json::Value::Number(n) => n.as_u64().map_or_else(
+            || n.as_f64().map_or_else(|| n.to_string(), |n| format!("{n:.4}")),
+            |n| numbers::thousands(n.into()),
+        ),
+        other => page.name(&other.to_string(), findings::TEXT),
+    };
+    of.iter().take(EVIDENCE).map(|(key, value)| (page.name(key, 60), shown(value))).collect()
+}
+
+/// Where a record was made.
+pub(crate) fn machine_facts(page: &Page<'_>, machine: &Machine) -> Vec<(&'static str, String)> {
+    let text = |text: &str| page.name(text, 300);
+    let mut facts = vec![("kernel", text(&machine.kernel))];
+    if !machine.cpu.is_empty() {
+        facts.push(("processor", format!("{} × {}", machine.cpus, text(&machine.cpu))));
+    }
+    if machine.memory_bytes > 0 {
+        facts.push(("memory", numbers::bytes(u128::from(machine.memory_bytes >> 20) << 20)));
+    }
+    facts.push(("virtualization", text(&machine.virtualization)));
+    facts.push(("clock", text(&machine.clock)));
+    facts.push(("mitigations", text(&machine.mitigations)));
+    facts.retain(|(_, text)| !text.is_empty());
+    facts
+}
+
+/// The parts of each record, in their order.
+pub(crate) fn all(records: &[&Record]) -> Vec<Section> {
+    records.iter().map(|record| of(record, ceilings_of(record, records), records)).collect()
+}
+
+/// The limits among the records that are of the machine of this one.
+fn ceilings_of<'r>(record: &Record, all: &[&'r Record]) -> Option<&'r Limits> {
+    if matches!(record, Record::Limits(_)) {
+        return None;
+    }
+    let machine = record.as_ref().machine();
+    all.iter().find_map(|other| match other {
+        Record::Limits(limits) if ceilings::are_of(limits, machine) => Some(limits),
+        _ => None,
+    })
+}
+
+/// The parts of a record. Limits of the same machine, where there are some, are held beside its results.
+fn of(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Section {
+    match record {
+        Record::Trace(trace) => crate::trace::section(trace, ceilings),
+        Record::Race(race) => crate::race::section(race, ceilings),
+        Record::Sweep(sweep) => crate::sweep::section(sweep),
+        Record::Limits(limits) => crate::limits::section(limits, all),
+        Record::Copy(copy) => crate::copy::section(copy, ceilings),
+        Record::Anatomy(anatomy) => crate::anatomy::section(anatomy),
+    }
+}
+
+/// A record of a kind that has no pictures: its text.
+pub(crate) fn plain(kind: &'static str, title: String, text: String, machine: &Machine) -> Section {
+    let style = wide_style();
+    let page = Page::new(&style);
+    Section {
+        kind,
+        title,
+        answers: Vec::new(),
+        tiles: Vec::new(),
+        findings: Vec::new(),
+        blocks: vec![Block::Text(text)],
+        facts: machine_facts(&page, machine),
+    }
+}

@@ -1,0 +1,171 @@
+//! A table before it has a form: what a row says to a reader, and the value behind it.
+//!
+//! HTML and Markdown show the text, in one unit a column; sorting and CSV take the value, in the
+//! record's own unit.
+
+use crate::page::{Ink, Page};
+
+/// Rows a table of a page has at most: more are not looked at, and cost the reader's browser time.
+pub(crate) const MOST_ROWS: usize = 400;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Text,
+    /// Figures.
+    Number,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    /// Its name in CSV, with the record's unit.
+    pub(crate) key: String,
+    pub(crate) head: String,
+    /// The unit of what is shown.
+    pub(crate) unit: String,
+    pub(crate) align: Align,
+}
+
+impl Field {
+    pub(crate) fn text(key: &str, head: &str) -> Self {
+        Self { key: key.into(), head: head.into(), unit: String::new(), align: Align::Text }
+    }
+
+    pub(crate) fn number(key: &str, head: &str, unit: &str) -> Self {
+        Self { key: key.into(), head: head.into(), unit: unit.into(), align: Align::Number }
+    }
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) value: Value,
+}
+
+/// What stands behind a text.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) enum Value {
+    /// The text is all there is.
+    #[default]
+    Text,
+    /// Nothing is known.
+    Absent,
+    /// An exact number.
+    Whole(i128),
+    /// A measured one.
+    Real(f64),
+}
+
+impl Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: Value::Text }
+    }
+
+    pub(crate) fn absent() -> Self {
+        Self { text: String::new(), value: Value::Absent }
+    }
+
+    pub(crate) fn whole(value: impl TryInto<i128>, text: impl Into<String>) -> Self {
+        let value = value.try_into().unwrap_or(i128::MAX);
+        Self { text: text.into(), value: Value::Whole(value) }
+    }
+
+    pub(crate) fn real(value: f64, text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: Value::Real(value) }
+    }
+
+    /// The value for a machine; of a text, the text.
+    pub(crate) fn raw(&self) -> String {
+        match self.value {
+            Value::Text => self.text.clone(),
+            Value::Absent => String::new(),
+            Value::Whole(value) => value.to_string(),
+            Value::Real(value) => value.to_string(),
+        }
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(crate) struct Sheet {
+    /// Its name among the parts of the record.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// The row that sums the others up.
+    pub(crate) total: Option<Vec<Cell>>,
+    pub(crate) notes: Vec<String>,
+    /// Rows the record has and the table has not.
+    pub(crate) hidden: usize,
+    /// Whether it is looked at only by those who ask.
+    pub(crate) folded: bool,
+}
+
+impl Sheet {
+    pub(crate) fn new(id: &str, title: &str, fields: Vec<Field>) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            fields,
+            rows: Vec::new(),
+            total: None,
+            notes: Vec::new(),
+            hidden: 0,
+            folded: false,
+        }
+    }
+
+    /// Adds a row, which has a cell a field.
+    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+        debug_assert_eq!(row.len(), self.fields.len());
+        self.rows.push(row);
+    }
+
+    /// Takes off the columns in which no row has anything, but never the first.
+    pub(crate) fn without_empty_columns(mut self) -> Self {
+        let has = |at: usize| at == 0 || self.rows.iter().any(|row| !row[at].text.is_empty());
+        let kept: Vec<bool> = (0..self.fields.len()).map(has).collect();
+        let keep = |row: &mut Vec<Cell>| {
+            let mut at = 0;
+            row.retain(|_| {
+                at += 1;
+                kept[at - 1]
+            });
+        };
+        self.rows.iter_mut().for_each(keep);
+        self.total.iter_mut().for_each(keep);
+        let mut at = 0;
+        self.fields.retain(|_| {
+            at += 1;
+            kept[at - 1]
+        });
+        self
+    }
+}
+
+/// Printable text of a record at whatever width a page has.
+pub(crate) fn wide_style() -> crate::Style {
+    crate::Style { color: false, unicode: true, width: 400 }
+}
+
+/// What an answer or a finding looks like.
+pub(crate) fn tone(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Red => "bad",
+        Ink::Yellow => "doubt",
+        Ink::Green => "good",
+        Ink::Plain | Ink::Bold | Ink::Dim => "plain",
+    }
+}
+
+/// Columns a name takes at most on a page.
+const NAME: usize = 300;
+
+/// A name of the record, safe to show.
+pub(crate) fn name(page: &Page<'_>, text: &str) -> String {
+    page.name(text, NAME)
+}

@@ -1,0 +1,298 @@
+//! A sweep as the parts of a report.
+
+use iotomy_record::{AxisValue, Case, ClaimVerdict, Sweep};
+
+use super::chart::{Fit, chart};
+use super::grid::Grid;
+use super::scale::Scale;
+use super::{label, values};
+use crate::axis::Unit;
+use crate::numbers::{counted, duration, thousands};
+use crate::page::Page;
+use crate::section::{Answer, Block, Found, Section, Tile, evidence, machine_facts};
+use crate::sheet::{Cell, Field, Sheet, name, wide_style};
+
+/// Grids that are drawn, at most.
+const GRIDS: usize = 16;
+
+/// The parts of a record.
+pub(crate) fn section(record: &Sweep) -> Section {
+    let style = wide_style();
+    let page = Page::new(&style);
+    let about = &record.about;
+    let mut answers = Vec::new();
+    if record.run.is_partial {
+        let rest = "these are the cases there were by then; --resume goes on";
+        answers.push(Answer::new("doubt", "interrupted", rest));
+    }
+    answers.push(verdicts(record));
+    let mut facts = vec![("experiment", name(&page, &record.experiment))];
+    let texts = [("hypothesis", &about.hypothesis), ("refuted by", &about.refuted_by)];
+    facts.extend(texts.map(|(key, text)| (key, page.name(text, 2_000))));
+    let controls = about.controls.iter().take(40).map(|text| page.name(text, 400));
+    facts.push(("controls", controls.collect::<Vec<String>>().join("; ")));
+    facts.push(("started", name(&page, &record.started)));
+    facts.extend(machine_facts(&page, &record.machine));
+    if record.run.rounds > 0 {
+        let rounds = counted(record.run.rounds.into(), "round", "rounds");
+        let size = page.name(&record.run.size, 20);
+        facts.push(("run", format!("{size} · {rounds} · seed {}", record.run.seed)));
+    }
+    facts.retain(|(_, text)| !text.is_empty());
+    let summary = page.name(&about.summary, 300);
+    let experiment = page.name(&record.experiment, 60);
+    Section {
+        kind: "sweep",
+        title: if summary.is_empty() { experiment } else { format!("{experiment}: {summary}") },
+        answers,
+        tiles: tiles(record),
+        findings: record.claims.iter().map(|claim| found(&page, claim)).collect(),
+        blocks: blocks(&page, record),
+        facts,
+    }
+}
+
+/// How many of the claims hold.
+fn verdicts(record: &Sweep) -> Answer {
+    let of = |verdict| record.claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let (holds, fails) = (of(ClaimVerdict::Holds), of(ClaimVerdict::Fails));
+    let open = record.claims.len() - holds - fails;
+    let says = match record.claims.len() {
+        0 => "no claim was judged".to_owned(),
+        all => {
+            format!("{holds} of {} hold on this machine", counted(all as u128, "claim", "claims"))
+        }
+    };
+    let mut rest = Vec::new();
+    if fails > 0 {
+        rest.push(format!("{fails} fail"));
+    }
+    if open > 0 {
+        rest.push(format!("{open} inconclusive"));
+    }
+    Answer::new("plain", says, rest.join(" · "))
+}
+
+fn found(page: &Page<'_>, claim: &iotomy_record::Claim) -> Found {
+    let (tone, word) = match claim.verdict {
+        ClaimVerdict::Holds => ("good", "holds"),
+        ClaimVerdict::Fails => ("bad", "fails"),
+        ClaimVerdict::Inconclusive => ("doubt", "inconclusive"),
+    };
+    let id = format!("{} ({})", page.name(&claim.id, 60), page.name(&claim.source, 30));
+    Found {
+        tone,
+        word,
+        id,
+        text: page.name(&claim.text, 2_000),
+        more: (!claim.because.is_empty()).then(|| ("because", page.name(&claim.because, 2_000))),
+        evidence: evidence(page, &claim.evidence),
+    }
+}
+
+fn tiles(record: &Sweep) -> Vec<Tile> {
+    let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
+    let skipped = record.cases.iter().filter(|case| case.skipped.is_some()).count();
+    let samples: usize = record.cases.iter().map(|case| case.samples.len()).sum();
+    let loose = match record.run.loose {
+        0 => "all intervals tight".to_owned(),
+        n => format!("{} with wide intervals", thousands(n.into())),
+    };
+    let mut tiles = vec![
+        Tile {
+            label: "cases",
+            value: thousands(measured as u128),
+            note: format!("{skipped} skipped"),
+        },
+        Tile { label: "samples", value: thousands(samples as u128), note: loose },
+    ];
+    if record.run.wall_ns > 0 {
+        let value = duration(record.run.wall_ns as f64);
+        tiles.push(Tile { label: "took", value, note: String::new() });
+    }
+    tiles
+}
+
+fn blocks(page: &Page<'_>, record: &Sweep) -> Vec<Block> {
+    let fits = Fit::all(page, record);
+    let grids = Grid::all(record);
+    let mut blocks = Vec::new();
+    for (at, grid) in grids.iter().take(GRIDS).enumerate() {
+        let id = |what: &str| {
+            if grids.len() == 1 { what.to_owned() } else { format!("{what}-{}", at + 1) }
+        };
+        blocks.extend(chart(page, record, grid, &fits, &id("chart")).map(Block::Chart));
+        blocks.push(Block::Sheet(medians(page, record, grid, &id("medians"))));
+    }
+    if grids.len() > GRIDS {
+        let text = format!("{} more combinations are in the table of cases", grids.len() - GRIDS);
+        blocks.push(Block::Notes(vec![text]));
+    }
+    if !fits.is_empty() {
+        blocks.push(Block::Sheet(fitted(record, &fits)));
+    }
+    blocks.push(Block::Sheet(cases(page, record)));
+    blocks.extend(skipped(page, record).map(Block::Sheet));
+    blocks
+}
+
+/// A row each value along, a column each line.
+fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet {
+    let scale = grid.scale();
+    let along = grid.along.map_or(String::new(), |axis| page.name(&axis.name, 60));
+    let columns = grid.columns();
+    let mut fields = vec![Field::number(&along, &along, "")];
+    for column in &columns {
+        let head = grid.head(page, *column);
+        let head = if head.is_empty() { "median".to_owned() } else { head };
+        fields.push(Field::number(&head, &head, scale.unit));
+    }
+    let mut sheet = Sheet::new(id, &format!("{}, medians", grid.title(page, record)), fields);
+    for row in grid.rows() {
+        let mut cells = vec![axis_cell(page, grid, row)];
+        for column in &columns {
+            let median = grid.case(row, *column).and_then(|case| Some((case.median?, case.ci95)));
+            cells.push(median.map_or_else(Cell::absent, |(median, ends)| {
+                let half = ends.map_or_else(String::new, |[low, high]| {
+                    format!(" ± {}", scale.shown((high - low) / 2.0))
+                });
+                Cell::real(median, scale.shown(median) + &half)
+            }));
+        }
+        sheet.push(cells);
+    }
+    sheet.notes.push("median and half of its interval of 95 %".to_owned());
+    sheet.folded = true;
+    sheet
+}
+
+fn axis_cell(page: &Page<'_>, grid: &Grid<'_>, value: &AxisValue) -> Cell {
+    let text = grid.row_name(page, value);
+    match value {
+        AxisValue::Number(number) => Cell::whole(*number, text),
+        AxisValue::Name(_) => Cell::text(text),
+    }
+}
+
+fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
+    let unit = Unit::of(record.cases.first().map_or("", |case| case.unit.as_str()));
+    let shown = |value: f64| Cell::real(value, unit.shown(value));
+    let mut sheet = Sheet::new(
+        "fits",
+        "Fits",
+        vec![
+            Field::text("claim", "claim"),
+            Field::text("name", "of"),
+            Field::number("intercept", "intercept", ""),
+            Field::number("slope", "slope, each", ""),
+            Field::number("slope_low", "95 % from", ""),
+            Field::number("slope_high", "to", ""),
+            Field::number("r2", "R²", ""),
+        ],
+    );
+    for fit in fits {
+        let [low, high] =
+            fit.slope_ci95.map_or([Cell::absent(), Cell::absent()], |ends| ends.map(shown));
+        sheet.push(vec![
+            Cell::text(&fit.claim),
+            Cell::text(&fit.name),
+            shown(fit.intercept),
+            shown(fit.slope),
+            low,
+            high,
+            fit.r2.map_or_else(Cell::absent, |r2| Cell::real(r2, format!("{r2:.3}"))),
+        ]);
+    }
+    sheet
+}
+
+/// A row a case that was measured.
+fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
+    let of: Vec<&Case> = record.cases.iter().filter(|case| !case.samples.is_empty()).collect();
+    let unit = of.first().map_or("", |case| case.unit.as_str());
+    let scale = Scale::of(unit, of.iter().filter_map(|case| case.median));
+    let suffix = unit.replace('/', "_per_");
+    let key =
+        |name: &str| if unit.is_empty() { name.to_owned() } else { format!("{name}_{suffix}") };
+    let mut fields: Vec<Field> = record
+        .axes
+        .iter()
+        .map(|axis| {
+            let name = page.name(&axis.name, 60);
+            match axis.values.first() {
+                Some(AxisValue::Number(_)) => Field::number(&name, &name, ""),
+                _ => Field::text(&name, &name),
+            }
+        })
+        .collect();
+    fields.push(Field::number("samples", "samples", ""));
+    for (name, head) in [
+        ("median", "median"),
+        ("low", "95 % from"),
+        ("high", "to"),
+        ("min", "least"),
+        ("mean", "mean"),
+        ("stddev", "deviation"),
+    ] {
+        fields.push(Field::number(&key(name), head, scale.unit));
+    }
+    let extras = &record.about.extras;
+    let of_extra = |name: &str| {
+        let name = name.to_owned();
+        of.iter().filter_map(move |case| case.extra.get(&name).copied())
+    };
+    let scales: Vec<Scale> =
+        extras.iter().map(|extra| Scale::of(&extra.unit, of_extra(&extra.name))).collect();
+    for (extra, scale) in extras.iter().zip(&scales) {
+        let head = extra.name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ");
+        fields.push(Field::number(&page.name(&extra.name, 60), &page.name(&head, 60), scale.unit));
+    }
+    let mut sheet = Sheet::new("cases", "Each case", fields);
+    let figure = |value: Option<f64>, scale: &Scale| {
+        value.map_or_else(Cell::absent, |value| Cell::real(value, scale.shown(value)))
+    };
+    for case in of {
+        let mut cells: Vec<Cell> = record
+            .axes
+            .iter()
+            .map(|axis| match case.params.get(&axis.name) {
+                Some(value @ AxisValue::Number(number)) => {
+                    Cell::whole(*number, super::value(page, axis, value))
+                }
+                Some(value) => Cell::text(super::value(page, axis, value)),
+                None => Cell::absent(),
+            })
+            .collect();
+        cells.push(Cell::whole(case.samples.len() as u64, thousands(case.samples.len() as u128)));
+        let [low, high] = case.ci95.map_or([None, None], |ends| ends.map(Some));
+        let figures = [case.median, low, high, case.min, case.mean, case.stddev];
+        cells.extend(figures.map(|value| figure(value, &scale)));
+        let more = extras.iter().zip(&scales);
+        cells
+            .extend(more.map(|(extra, scale)| figure(case.extra.get(&extra.name).copied(), scale)));
+        sheet.push(cells);
+    }
+    for extra in extras.iter().take(40) {
+        sheet.notes.push(format!(
+            "{}: {}",
+            page.name(&extra.name, 60),
+            page.name(&extra.summary, 400)
+        ));
+    }
+    sheet.without_empty_columns()
+}
+
+/// What was not measured, or not whole, and why.
+fn skipped(page: &Page<'_>, record: &Sweep) -> Option<Sheet> {
+    let fields = vec![Field::text("case", "case"), Field::text("why", "why")];
+    let mut sheet = Sheet::new("skipped", "Skipped", fields);
+    for case in &record.cases {
+        let Some(why) = case.skipped.as_ref().or(case.note.as_ref()) else { continue };
+        let case = match values(page, record, &case.params).as_str() {
+            "" => "the case".to_owned(),
+            _ => label(page, record, &case.params),
+        };
+        sheet.push(vec![Cell::text(case), Cell::text(page.name(why, 400))]);
+    }
+    (!sheet.rows.is_empty()).then_some(sheet)
+}

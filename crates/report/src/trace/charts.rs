@@ -1,0 +1,270 @@
+//! The pictures of a trace: where the time went, the same of each process, and distributions.
+
+use iotomy_record::{Quantity, SortKey, Trace};
+
+use super::distributions::{merged, that_matter, what};
+use super::images::{CallSum, Image, Ledger};
+use super::ledger::{self, Kind};
+use crate::chart::{Chart, Drawing, Key, LETTER, WIDE, fit};
+use crate::numbers::{bytes, decimals_for, duration, fixed, share, thousands};
+use crate::page::Page;
+use crate::quantize;
+
+/// Where labels end, bars begin and end, and figures end.
+const LABELS: f64 = 196.0;
+const BARS: f64 = 206.0;
+const BARS_END: f64 = 590.0;
+const FIGURES: f64 = 676.0;
+const SHARES: f64 = 748.0;
+
+/// Height of a row, and of its bar.
+const ROW: f64 = 26.0;
+const BAR: f64 = 16.0;
+
+/// Processes that are drawn, at most.
+const PROCESSES: usize = 24;
+
+/// Distributions that are drawn, at most.
+const DISTRIBUTIONS: usize = 9;
+
+/// The class of a kind of time.
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Call => "t-call",
+        Kind::User => "t-user",
+        Kind::Blocked => "t-blocked",
+        Kind::Waiting => "t-waiting",
+        Kind::Residual => "t-residual",
+    }
+}
+
+fn legend(has_parts: bool) -> Vec<Key> {
+    if !has_parts {
+        return Vec::new();
+    }
+    [
+        (Kind::Call, "in system calls, on a CPU"),
+        (Kind::User, "outside of them, on a CPU"),
+        (Kind::Blocked, "asleep"),
+        (Kind::Waiting, "waiting for a CPU"),
+        (Kind::Residual, "residual"),
+    ]
+    .map(|(kind, label)| Key::new(class(kind), label))
+    .to_vec()
+}
+
+/// Where the time went, a bar a part.
+pub(super) fn ledger(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Chart> {
+    let account = ledger::of(page, record, images)?;
+    let ms = |ns: i128| ns as f64 / 1e6;
+    let whole = i128::try_from(account.whole).unwrap_or(i128::MAX);
+    let decimals = decimals_for(ms(whole));
+    let largest = account.parts.iter().map(|part| part.ns.unsigned_abs()).max().unwrap_or(1).max(1);
+    let mut drawing = Drawing::new(WIDE, ROW * (account.parts.len() + 1) as f64 + 22.0);
+    drawing.text(FIGURES, 12.0, "end dim", "ms");
+    drawing.text(SHARES, 12.0, "end dim", "share");
+    let mut says = Vec::new();
+    for (at, part) in account.parts.iter().enumerate() {
+        let y = 22.0 + ROW * at as f64;
+        let shared = share(part.ns, account.whole);
+        let figure = fixed(ms(part.ns), decimals);
+        drawing.text(LABELS, y + 12.5, "end", &fit(&part.label, LABELS - 4.0));
+        let long = part.ns.max(0) as f64 / largest as f64 * (BARS_END - BARS);
+        let remarks = match part.remarks.is_empty() {
+            true => String::new(),
+            false => format!(" ({} ms)", part.remarks.join(", ")),
+        };
+        let tip = format!("{}: {figure} ms, {shared}{remarks}", part.label);
+        drawing.rect([BARS, y, long.max(1.0), BAR], class(part.kind), &tip);
+        drawing.text(FIGURES, y + 12.5, "end num", &figure);
+        drawing.text(SHARES, y + 12.5, "end num dim", &shared);
+        says.push(tip);
+    }
+    let y = 22.0 + ROW * account.parts.len() as f64;
+    drawing.line([LABELS - 90.0, y - 3.0, SHARES, y - 3.0], "grid");
+    drawing.text(LABELS, y + 12.5, "end bold", account.sum);
+    drawing.text(FIGURES, y + 12.5, "end num bold", &fixed(ms(whole), decimals));
+    drawing.text(SHARES, y + 12.5, "end num bold", &share(whole, account.whole));
+    let has_parts = account.parts.iter().any(|part| part.kind != Kind::Call);
+    Some(Chart {
+        id: "ledger".into(),
+        title: capital(account.title),
+        says: says.join("; "),
+        legend: legend(has_parts),
+        notes: account.notes,
+        drawing,
+    })
+}
+
+/// The same of each process, its parts behind one another.
+pub(super) fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Option<Chart> {
+    let with: Vec<_> =
+        images.iter().filter_map(|image| Some((image.label(page), image.ledger?))).collect();
+    if with.len() < 2 {
+        return None;
+    }
+    let shown = with.len().min(PROCESSES);
+    let (drawing, says) = stacked(&with[..shown]);
+    let notes = match with.len() - shown {
+        0 => Vec::new(),
+        n => vec![format!("{} processes with less time are not drawn", thousands(n as u128))],
+    };
+    Some(Chart {
+        id: "processes-time".into(),
+        title: "The time of each process".into(),
+        says,
+        legend: legend(true),
+        notes,
+        drawing,
+    })
+}
+
+/// The time of several traced runs, beside each other.
+pub(crate) fn side_by_side(runs: &[(String, &Trace)]) -> Option<Chart> {
+    let rows: Vec<(String, Ledger)> = runs
+        .iter()
+        .filter_map(|(label, trace)| Some((label.clone(), Ledger::sum(&super::images::of(trace))?)))
+        .take(PROCESSES)
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let (drawing, says) = stacked(&rows);
+    Some(Chart {
+        id: "time".into(),
+        title: "Where the time of the traced runs went".into(),
+        says,
+        legend: legend(true),
+        notes: vec!["thread time of all processes; these runs are not among the timed ones".into()],
+        drawing,
+    })
+}
+
+/// A bar a row, its parts behind one another.
+fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
+    let time = |of: &Ledger| of.thread.max(0) as f64 / 1e6;
+    let largest = rows.iter().map(|(_, of)| time(of)).fold(1e-9, f64::max);
+    let decimals = decimals_for(largest);
+    let mut drawing = Drawing::new(WIDE, ROW * rows.len() as f64 + 24.0);
+    drawing.text(FIGURES, 12.0, "end dim", "ms");
+    let mut says = Vec::new();
+    for (at, (label, of)) in rows.iter().enumerate() {
+        let y = 22.0 + ROW * at as f64;
+        drawing.text(LABELS, y + 12.5, "end", &fit(label, LABELS - 4.0));
+        let parts = [
+            (Kind::Call, "in calls", of.calls),
+            (Kind::User, "user", of.user),
+            (Kind::Blocked, "asleep", of.blocked),
+            (Kind::Waiting, "waiting for a CPU", of.runnable),
+            (Kind::Residual, "residual", of.residual()),
+        ];
+        // A record that does not add up must not draw over its figures.
+        let sum: i128 = parts.iter().map(|(_, _, ns)| (*ns).max(0)).sum();
+        let room = (time(of) / largest).clamp(0.0, 1.0) * (BARS_END - BARS);
+        let mut x = BARS;
+        for (kind, what, ns) in parts.into_iter().filter(|(_, _, ns)| *ns > 0) {
+            let long = ns as f64 / sum.max(1) as f64 * room;
+            let tip = format!(
+                "{label}: {what} {} ms, {}",
+                fixed(ns as f64 / 1e6, decimals),
+                share(ns, of.thread.max(0).unsigned_abs())
+            );
+            drawing.rect([x, y, long, BAR], class(kind), &tip);
+            x += long;
+        }
+        drawing.text(FIGURES, y + 12.5, "end num", &fixed(time(of), decimals));
+        says.push(format!("{label} {} ms", fixed(time(of), decimals)));
+    }
+    (drawing, says.join("; "))
+}
+
+/// The distributions that matter: what calls returned, and how long they took.
+pub(super) fn distributions(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (image, name) in that_matter(record, images) {
+        for quantity in [Quantity::Return, Quantity::Wall] {
+            charts.extend(distribution(page, image, name, quantity, charts.len()));
+        }
+    }
+    // Of calls that only wait, how long.
+    for image in images.iter().take(4) {
+        for sum in CallSum::by_name(image.calls.iter().copied(), SortKey::Blocked).iter().take(2) {
+            let of_image = |chart: &Chart| chart.says.starts_with(&subject(page, image, sum.name));
+            if sum.calls > 1 && sum.blocked.unwrap_or(0) > 0 && !charts.iter().any(of_image) {
+                charts.extend(distribution(page, image, sum.name, Quantity::Wall, charts.len()));
+            }
+        }
+    }
+    charts.truncate(DISTRIBUTIONS);
+    charts
+}
+
+fn subject(page: &Page<'_>, image: &Image<'_>, name: &str) -> String {
+    format!("{} of {}: ", page.name(name, 40), image.label(page))
+}
+
+/// The size of one of them.
+const SMALL: f64 = 372.0;
+const FLOOR: f64 = 132.0;
+const TOP: f64 = 20.0;
+
+fn distribution(
+    page: &Page<'_>,
+    image: &Image<'_>,
+    name: &str,
+    quantity: Quantity,
+    number: usize,
+) -> Option<Chart> {
+    let calls = image.calls.iter().filter(|call| call.syscall == name);
+    let moves_bytes = calls.clone().any(|call| call.bytes > 0);
+    let rows = quantize::rows(&merged(calls, quantity));
+    let total: u128 = rows.iter().map(|row| u128::from(row.count)).sum();
+    let most = rows.iter().map(|row| row.count).max().filter(|most| *most > 0)?;
+    let shown = |label: &str| match label.parse::<u64>() {
+        Err(_) => label.to_owned(),
+        Ok(value) if quantity != Quantity::Return => duration(value as f64),
+        Ok(value) if moves_bytes => bytes(value.into()),
+        Ok(value) => thousands(value.into()),
+    };
+    let mut drawing = Drawing::new(SMALL, FLOOR + 26.0);
+    let step = (SMALL - 24.0) / rows.len() as f64;
+    let every = (9.0 * LETTER / step).ceil().max(1.0) as usize;
+    let mut says = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let x = 12.0 + step * at as f64;
+        let label = shown(&row.label);
+        if row.count > 0 {
+            let high = (row.count as f64 / most as f64 * (FLOOR - TOP)).max(2.0);
+            let count = thousands(row.count.into());
+            let tip =
+                format!("from {label}: {count} calls, {}", share(i128::from(row.count), total));
+            let thick = (step - 3.0).clamp(1.5, 46.0);
+            let left = x + (step - thick) / 2.0;
+            drawing.rect([left, FLOOR - high, thick, high], "t-call", &tip);
+            if row.count == most {
+                drawing.text(x + step / 2.0, FLOOR - high - 5.0, "mid num", &count);
+            }
+            says.push(tip);
+        }
+        if at % every == every / 2 && !label.is_empty() {
+            drawing.line([x, FLOOR, x, FLOOR + 4.0], "axis");
+            let x = x.clamp(4.0 * LETTER, SMALL - 4.0 * LETTER);
+            drawing.text(x, FLOOR + 17.0, "mid dim", &label);
+        }
+    }
+    drawing.line([12.0, FLOOR, SMALL - 12.0, FLOOR], "axis");
+    Some(Chart {
+        id: format!("distribution-{}", number + 1),
+        title: format!("{} {} — {}", page.name(name, 40), what(quantity), image.label(page)),
+        says: subject(page, image, name) + &says.join("; "),
+        legend: Vec::new(),
+        notes: Vec::new(),
+        drawing,
+    })
+}
+
+/// With a capital letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,0 +1,369 @@
+//! A trace as the parts of a report.
+
+use iotomy_record::{FileKind, Limits, SortKey, Trace};
+
+use super::calls::remarks;
+use super::files::{by_file, users};
+use super::images::{self, CallSum, Image};
+use super::{charts, headline, ledger};
+use crate::ceilings::{self, Outcome};
+use crate::numbers::{
+    bytes, counted, decimals_for, duration, figure, fixed, percent, share, thousands,
+};
+use crate::page::Page;
+use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
+use crate::sheet::{Cell, Field, Sheet, name, tone, wide_style};
+
+/// The parts of a record; with limits of its machine, its rates beside them.
+pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
+    let style = wide_style();
+    let page = Page::new(&style);
+    let images = images::of(record);
+    let mut answers = vec![Answer::new(
+        "plain",
+        headline::subject(&page, record, &images),
+        headline::parts(&page, record).join(" · "),
+    )];
+    answers.extend(
+        headline::warnings(&page, record)
+            .into_iter()
+            .map(|warning| Answer::new(tone(warning.ink), warning.word, warning.text)),
+    );
+    let mut facts = vec![("command", command(&page, record))];
+    facts.push(("started", name(&page, &record.started)));
+    facts.extend(machine_facts(&page, &record.machine));
+    facts.push(("observer", observer(&page, record)));
+    Section {
+        kind: "trace",
+        title: title(&page, record),
+        answers,
+        tiles: tiles(&page, record, &images),
+        findings: Found::all(&page, &record.findings),
+        blocks: blocks(&page, record, &images, limits),
+        facts,
+    }
+}
+
+/// What was run.
+pub(crate) fn command(page: &Page<'_>, record: &Trace) -> String {
+    match record.command.is_empty() {
+        true => "none: running processes were watched".to_owned(),
+        // More words than columns cannot be seen.
+        false => page.name(&record.command[..record.command.len().min(2_000)].join(" "), 2_000),
+    }
+}
+
+/// What a page of it is called.
+pub(crate) fn title(page: &Page<'_>, record: &Trace) -> String {
+    match record.command.is_empty() {
+        true => headline::subject(page, record, &images::of(record)),
+        false => page.name(&record.command[..record.command.len().min(200)].join(" "), 160),
+    }
+}
+
+fn observer(page: &Page<'_>, record: &Trace) -> String {
+    let of = &record.observer;
+    format!(
+        "{}, {} a call; ready after {}",
+        page.name(&of.name, 40),
+        duration(of.cost_ns_per_call),
+        duration(of.startup_ns as f64)
+    )
+}
+
+fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
+    let total = CallSum::total("", &record.calls);
+    let mut tiles = vec![Tile {
+        label: "wall",
+        value: duration(record.wall_ns as f64),
+        note: match images.len() {
+            0 | 1 => String::new(),
+            n => counted(n as u128, "program image", "program images"),
+        },
+    }];
+    if let Some(account) = ledger::of(page, record, images)
+        && let Some(part) = account.parts.iter().max_by_key(|part| part.ns)
+    {
+        tiles.push(Tile {
+            label: "most of it",
+            value: share(part.ns, account.whole),
+            note: part.label.clone(),
+        });
+    }
+    tiles.push(Tile {
+        label: "calls",
+        value: thousands(total.calls),
+        note: match total.errors {
+            0 => "none failed".to_owned(),
+            n => format!("{} failed", thousands(n)),
+        },
+    });
+    if total.bytes > 0 {
+        tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
+    }
+    let all = record.observer.cost_ns_per_call * total.calls as f64;
+    if record.wall_ns > 0 {
+        tiles.push(Tile {
+            label: "watching cost",
+            value: match share(all as i128, record.wall_ns.into()).as_str() {
+                "0.0 %" => "< 0.1 %".to_owned(),
+                share => share.to_owned(),
+            },
+            note: format!("{} a call", duration(record.observer.cost_ns_per_call)),
+        });
+    }
+    tiles
+}
+
+fn blocks(
+    page: &Page<'_>,
+    record: &Trace,
+    images: &[Image<'_>],
+    limits: Option<&Limits>,
+) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    blocks.extend(charts::ledger(page, record, images).map(Block::Chart));
+    blocks.extend(charts::processes(page, images).map(Block::Chart));
+    let results = results(page, None, record, record.wall_ns as f64);
+    blocks.extend(ceilings::chart(&results, &record.findings, limits).map(Block::Chart));
+    blocks.push(Block::Sheet(calls(page, "calls", "Calls", record, None)));
+    if images.len() > 1 {
+        blocks.push(Block::Sheet(calls(
+            page,
+            "calls-of-processes",
+            "Calls of each process",
+            record,
+            Some(images),
+        )));
+        blocks.push(Block::Sheet(processes(page, images)));
+    }
+    let few = charts::distributions(page, record, images);
+    if !few.is_empty() {
+        blocks.push(Block::Head("Distributions".into()));
+        blocks.push(Block::Few(few));
+    }
+    if !record.files.is_empty() {
+        blocks.push(Block::Sheet(files(page, record, images)));
+    }
+    blocks
+}
+
+/// Bytes from which on a rate says something.
+const ENOUGH: u128 = 1 << 20;
+
+/// Results of a run, at most.
+const RESULTS: usize = 5;
+
+/// What went through its files in its time. Pipes and sockets are left out: what goes through them stays
+/// in the CPU's caches.
+pub(crate) fn results(
+    page: &Page<'_>,
+    label: Option<&str>,
+    record: &Trace,
+    wall_ns: f64,
+) -> Vec<Outcome> {
+    let kinds = [FileKind::File, FileKind::Block, FileKind::Char];
+    let (files, _) = by_file(record);
+    let mut results: Vec<Outcome> = files
+        .iter()
+        .filter(|((_, kind), _)| kinds.contains(kind))
+        .filter_map(|((path, _), used)| {
+            let moved = used.read_bytes.max(used.write_bytes);
+            let way = if used.read_bytes >= used.write_bytes { "read from" } else { "written to" };
+            let rate = moved as f64 / (wall_ns.max(1.0) / 1e9);
+            let lead = label.map_or_else(String::new, |label| format!("{label}: "));
+            (moved >= ENOUGH).then(|| Outcome {
+                label: format!("{lead}{way} {}", page.name(path, 200)),
+                path: Some((*path).to_owned()),
+                contender: label.map(str::to_owned),
+                rate,
+            })
+        })
+        .collect();
+    results.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+    results.truncate(RESULTS);
+    results
+}
+
+/// The calls, summed over the processes, or of each.
+pub(crate) fn calls(
+    page: &Page<'_>,
+    id: &str,
+    title: &str,
+    record: &Trace,
+    images: Option<&[Image<'_>]>,
+) -> Sheet {
+    let total = CallSum::total("all", &record.calls);
+    let decimals = decimals_for(total.wall as f64 / 1e6);
+    let mut fields = vec![Field::text("call", "call")];
+    if images.is_some() {
+        fields.insert(0, Field::text("process", "process"));
+    }
+    fields.extend([
+        Field::number("calls", "calls", ""),
+        Field::number("errors", "errors", ""),
+        Field::number("bytes", "bytes", ""),
+        Field::number("wall_ns", "wall", "ms"),
+        Field::number("wall_percent", "share", "%"),
+        Field::number("on_cpu_ns", "on-CPU", "ms"),
+        Field::number("blocked_ns", "blocked", "ms"),
+        Field::number("runnable_ns", "waiting", "ms"),
+        Field::number("mean_ns", "mean", "µs"),
+        Field::number("max_ns", "max", "µs"),
+        Field::text("remarks", "remarks"),
+    ]);
+    let mut sheet = Sheet::new(id, title, fields);
+    match images {
+        None => {
+            for sum in CallSum::by_name(&record.calls, record.view.sort) {
+                sheet.push(row(page, None, &sum, total.wall, decimals));
+            }
+            if sheet.rows.len() > 1 {
+                sheet.total = Some(row(page, None, &total, total.wall, decimals));
+            }
+        }
+        Some(images) => {
+            let of = |image: &Image<'_>| {
+                let calls = CallSum::by_name(image.calls.iter().copied(), SortKey::Wall);
+                let label = image.label(page);
+                calls
+                    .into_iter()
+                    .map(|sum| row(page, Some(&label), &sum, total.wall, decimals))
+                    .collect::<Vec<_>>()
+            };
+            sheet.rows = images.iter().flat_map(of).collect();
+            sheet.folded = true;
+        }
+    }
+    if record.calls.iter().any(|call| call.syscall.starts_with("io_uring_")) {
+        sheet.notes.push(super::calls::OF_RINGS.to_owned());
+    }
+    sheet.without_empty_columns()
+}
+
+fn row(
+    page: &Page<'_>,
+    image: Option<&str>,
+    sum: &CallSum<'_>,
+    whole: u128,
+    decimals: usize,
+) -> Vec<Cell> {
+    let ms = |ns: u128| Cell::whole(ns, fixed(ns as f64 / 1e6, decimals));
+    let known = |ns: Option<u128>| ns.map_or_else(Cell::absent, ms);
+    let some =
+        |n: u128, text: String| if n > 0 { Cell::whole(n, text) } else { Cell::whole(0, "") };
+    let part = i128::try_from(sum.wall).unwrap_or(i128::MAX);
+    let mut cells: Vec<Cell> = image.map(Cell::text).into_iter().collect();
+    cells.extend([
+        Cell::text(page.name(sum.name, 60)),
+        Cell::whole(sum.calls, thousands(sum.calls)),
+        some(sum.errors, thousands(sum.errors)),
+        some(sum.bytes, bytes(sum.bytes)),
+        ms(sum.wall),
+        Cell::real(sum.wall as f64 / (whole.max(1) as f64) * 100.0, percent(part, whole)),
+        known(sum.on_cpu),
+        known(sum.blocked),
+        known(sum.runnable),
+        Cell::real(sum.mean_us() * 1e3, figure(sum.mean_us())),
+        Cell::whole(sum.max, figure(sum.max as f64 / 1e3)),
+        Cell::text(remarks(page, sum).join(", ")),
+    ]);
+    cells
+}
+
+fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
+    let largest = images.first().map_or(0.0, |image| image.time() as f64 / 1e6);
+    let decimals = decimals_for(largest);
+    let mut sheet = Sheet::new(
+        "processes",
+        "Processes",
+        vec![
+            Field::text("process", "process"),
+            Field::text("command", "arguments"),
+            Field::number("threads", "threads", ""),
+            Field::number("thread_ns", "time", "ms"),
+            Field::number("user_ns", "user", "ms"),
+            Field::number("calls_on_cpu_ns", "in calls", "ms"),
+            Field::number("blocked_ns", "blocked", "ms"),
+            Field::number("runnable_ns", "waiting", "ms"),
+            Field::number("residual_ns", "residual", "ms"),
+            Field::number("calls", "calls", ""),
+            Field::number("bytes", "bytes", ""),
+            Field::number("max_rss_bytes", "resident", ""),
+        ],
+    );
+    for image in images {
+        let of = image.ledger;
+        let ms = |part: fn(&images::Ledger) -> i128| {
+            of.map_or_else(Cell::absent, |of| {
+                Cell::whole(part(&of), fixed(part(&of) as f64 / 1e6, decimals))
+            })
+        };
+        let calls = CallSum::total("", image.calls.iter().copied());
+        let process = image.process;
+        let argv = process.map(|p| page.name(&p.argv[..p.argv.len().min(200)].join(" "), 200));
+        sheet.push(vec![
+            Cell::text(image.label(page)),
+            Cell::text(argv.unwrap_or_default()),
+            process
+                .map_or_else(Cell::absent, |p| Cell::whole(p.threads, thousands(p.threads.into()))),
+            ms(|of| of.thread),
+            ms(|of| of.user),
+            ms(|of| of.calls),
+            ms(|of| of.blocked),
+            ms(|of| of.runnable),
+            ms(images::Ledger::residual),
+            Cell::whole(calls.calls, thousands(calls.calls)),
+            Cell::whole(
+                calls.bytes,
+                if calls.bytes > 0 { bytes(calls.bytes) } else { String::new() },
+            ),
+            process.map_or_else(Cell::absent, |p| {
+                Cell::whole(p.max_rss_bytes, bytes(p.max_rss_bytes.into()))
+            }),
+        ]);
+    }
+    sheet.without_empty_columns()
+}
+
+fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
+    let mut sheet = Sheet::new(
+        "files",
+        "Files",
+        vec![
+            Field::text("file", "file"),
+            Field::text("kind", "kind"),
+            Field::number("read_calls", "reads", ""),
+            Field::number("read_bytes", "read", ""),
+            Field::number("write_calls", "writes", ""),
+            Field::number("write_bytes", "written", ""),
+            Field::number("mapped_bytes", "mapped", ""),
+            Field::text("by", "by"),
+        ],
+    );
+    let (files, total) = by_file(record);
+    let cells = |path: String, kind: &str, of: &super::files::Use<'_>, by: String| {
+        let n = |n: u128| Cell::whole(n, if n > 0 { thousands(n) } else { String::new() });
+        let size = |calls: u128, n: u128| {
+            Cell::whole(n, if calls > 0 || n > 0 { bytes(n) } else { String::new() })
+        };
+        vec![
+            Cell::text(path),
+            Cell::text(kind),
+            n(of.read_calls),
+            size(of.read_calls, of.read_bytes),
+            n(of.write_calls),
+            size(of.write_calls, of.write_bytes),
+            size(of.map_calls, of.mapped_bytes),
+            Cell::text(by),
+        ]
+    };
+    for ((path, kind), used) in &files {
+        let by = if images.len() > 1 { users(page, used) } else { String::new() };
+        sheet.push(cells(name(page, path), kind.name(), used, by));
+    }
+    if files.len() > 1 {
+        sheet.total = Some(cells("all".into(), "", &total, String::new()));
+    }
+    sheet.without_empty_columns()
+}
