@@ -4,6 +4,7 @@
 //! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
 //! very first call is counted.
 
+mod block;
 mod books;
 mod calibrate;
 mod layout;
@@ -13,10 +14,11 @@ mod vigil;
 
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, ObserverUse};
+use iotomy_record::{BlockIo, Exit, ObserverUse, Stories};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
+use self::block::{Block, Found};
 use self::books::Books;
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
@@ -68,26 +70,49 @@ impl Observer for Bpf {
     }
 
     fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
-        let started = Instant::now();
-        let process = match request.target {
-            Target::Process(pid) => Some(attach::process(pid)?),
-            _ => None,
-        };
-        let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
-        let cost_ns_per_call =
-            calibrate::price(&mut session, request.files).map_err(unsupported)?;
-        let watch = Watch {
-            request,
-            session,
-            books: Books::default(),
-            startup: started,
-            cost_ns_per_call,
-            startup_ns: 0,
-        };
-        match &request.target {
-            Target::Command(command) => watch.command(command),
-            Target::Process(_) | Target::Machine => watch.running(process),
-        }
+        watch(request, None).map(|(observation, _)| observation)
+    }
+}
+
+/// Watches as the observer does, and below the calls, too: the block layer, and the `stories`
+/// slowest reads and writes.
+///
+/// # Errors
+/// As [`Observer::watch`]; and what kept the block layer from being watched.
+pub fn watch_block(
+    request: &Request,
+    stories: u32,
+) -> Result<(Observation, BlockIo, Option<Stories>), ObserveError> {
+    let (observation, found) = watch(request, Some(stories))?;
+    let found = found.unwrap_or_default();
+    Ok((observation, found.block, found.stories))
+}
+
+fn watch(
+    request: &Request,
+    stories: Option<u32>,
+) -> Result<(Observation, Option<Found>), ObserveError> {
+    let started = Instant::now();
+    let process = match request.target {
+        Target::Process(pid) => Some(attach::process(pid)?),
+        _ => None,
+    };
+    let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
+    let cost_ns_per_call = calibrate::price(&mut session, request.files).map_err(unsupported)?;
+    let block = stories.map(|stories| Block::begin(&session, stories)).transpose();
+    let watch = Watch {
+        request,
+        session,
+        block: block.map_err(unsupported)?,
+        found: None,
+        books: Books::default(),
+        startup: started,
+        cost_ns_per_call,
+        startup_ns: 0,
+    };
+    match &request.target {
+        Target::Command(command) => watch.command(command),
+        Target::Process(_) | Target::Machine => watch.running(process),
     }
 }
 
@@ -142,6 +167,8 @@ fn transfers() -> [[u8; 512]; 2] {
 struct Watch<'a> {
     request: &'a Request,
     session: Session,
+    block: Option<Block>,
+    found: Option<Found>,
     books: Books,
     startup: Instant,
     cost_ns_per_call: f64,
@@ -149,7 +176,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn command(mut self, command: &Command) -> Result<Observation, ObserveError> {
+    fn command(mut self, command: &Command) -> Result<(Observation, Option<Found>), ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
@@ -175,10 +202,10 @@ impl Watch<'_> {
             exit = Some(vigil.wait_unwatched(pid)?);
         }
         let wall_ns = self.wall_of(pid).unwrap_or(watched).min(watched);
-        Ok(self.observation(wall_ns, exit))
+        Ok(self.observed(wall_ns, exit))
     }
 
-    fn running(mut self, pid: Option<u32>) -> Result<Observation, ObserveError> {
+    fn running(mut self, pid: Option<u32>) -> Result<(Observation, Option<Found>), ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
         let vigil = Vigil::begin(subject, &interrupts, self.request)?;
@@ -190,7 +217,7 @@ impl Watch<'_> {
         vigil.keep(&self.session, &mut self.books)?;
         let wall_ns = nanos(began.elapsed());
         self.close()?;
-        Ok(self.observation(wall_ns, None))
+        Ok(self.observed(wall_ns, None))
     }
 
     /// Programs that ran before the watch: their exec was not seen, /proc knows them.
@@ -214,8 +241,12 @@ impl Watch<'_> {
 
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
+        if let Some(block) = &mut self.block {
+            block.end().map_err(unsupported)?;
+        }
         self.session.settle().map_err(unsupported)?;
         self.books.take_all(&self.session);
+        self.found = self.block.as_ref().map(|block| block.found(&self.books));
         Ok(())
     }
 
@@ -224,6 +255,11 @@ impl Watch<'_> {
         let images = || self.books.images.values().filter(|image| image.pid == pid);
         let start = images().map(|image| image.start_ns).min()?;
         images().map(|image| image.end_ns).max()?.checked_sub(start)
+    }
+
+    fn observed(mut self, wall_ns: u64, exit: Option<Exit>) -> (Observation, Option<Found>) {
+        let found = self.found.take();
+        (self.observation(wall_ns, exit), found)
     }
 
     fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {

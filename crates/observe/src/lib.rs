@@ -21,6 +21,7 @@ mod request;
 mod tally;
 mod timestamp;
 
+pub use bpf::watch_block;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;

@@ -21,7 +21,7 @@ use super::layout::{
 
 /// Eight-byte aligned, as an ELF reader wants it.
 #[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
+pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
 
@@ -226,24 +226,18 @@ impl Session {
         missed.sum()
     }
 
-    /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
+    /// Shows every row of a table to `look`, one at a time, and frees those it has taken.
     pub(super) fn visit<Key: Wire, Row: Wire>(
         &self,
         table: &str,
-        mut visit: impl FnMut(Key, Row) -> Fate,
+        look: impl FnMut(Key, Row) -> Fate,
     ) {
-        let table = map(&self.object, table);
-        let mut keys = table.keys().peekable();
-        while let Some(key) = keys.next() {
-            // The next key is found from this one, so before this one may go.
-            keys.peek();
-            let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
-            let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
-            if fate == Fate::Freed {
-                // The row is there: only this side deletes.
-                let _ = table.delete(&key);
-            }
-        }
+        visit(&self.object, table, look);
+    }
+
+    /// What is kept of the watched threads, for objects that share it.
+    pub(super) fn threads(&self) -> Map<'_> {
+        map(&self.object, "threads")
     }
 
     /// A descriptor that is readable when many threads have ended, or the last one has.
@@ -260,8 +254,28 @@ impl Session {
 
 const ITERATORS: [&str; 2] = ["adopt", "settle"];
 
-fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
     object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
+}
+
+/// Shows every row of a table to `look`, one at a time, and frees those it has taken.
+pub(super) fn visit<Key: Wire, Row: Wire>(
+    object: &Object,
+    table: &str,
+    mut look: impl FnMut(Key, Row) -> Fate,
+) {
+    let table = map(object, table);
+    let mut keys = table.keys().peekable();
+    while let Some(key) = keys.next() {
+        // The next key is found from this one, so before this one may go.
+        keys.peek();
+        let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
+        let fate = look(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
+        if fate == Fate::Freed {
+            // The row is there: only this side deletes.
+            let _ = table.delete(&key);
+        }
+    }
 }
 
 /// libbpf puts the object's name in front of `.bss`.
@@ -319,7 +333,7 @@ impl Knobs {
 
 /// One line: what was attempted, what the kernel said, and, where a program was refused, the
 /// verifier's last word: an error number alone would not tell what it disliked.
-fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
+pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
     let lines = || log.iter().flat_map(|text| text.lines());
     let verdict = lines()
