@@ -38,7 +38,7 @@
 /* Kinds of events that are no entry of user space's table. */
 #define WHAT_OUT      (WHATS - 1) /* state, preempted */
 #define WHAT_IN	      (WHATS - 2) /* cpu */
-#define WHAT_WOKEN    (WHATS - 3) /* two words of the waker's name, is it the idle task, cpu */
+#define WHAT_WOKEN    (WHATS - 3) /* two words of the running thread's name, is it the idle task */
 #define WHAT_QUEUE    (WHATS - 4) /* a bio: operation and flags, sector, bytes, device */
 #define WHAT_INSERT   (WHATS - 5) /* a request, as of a bio */
 #define WHAT_ISSUE    (WHATS - 6)

@@ -226,7 +226,10 @@ int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
-/* Runs where the waker is; sched_wakeup may run where the woken thread is to be. */
+/*
+ * Runs where the waker is; sched_wakeup may run where the woken thread is to be. Whether the waker
+ * is the thread that runs there or an interrupt is not told: only of the idle task is it known.
+ */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(story_waking, struct task_struct *task)
 {

@@ -125,9 +125,9 @@ fn happening(event: &Event, start_ns: u64) -> Happening {
         WOKEN => {
             let name = [event.args[0].to_ne_bytes(), event.args[1].to_ne_bytes()].concat();
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-            let idle = event.args[2] != 0;
+            let interrupt = event.args[2] != 0;
             let by = String::from_utf8_lossy(&name[..end]).into_owned();
-            word(words, "by", if idle { "an interrupt".to_owned() } else { by });
+            word(words, "by", if interrupt { "an interrupt".to_owned() } else { by });
         }
         QUEUE | INSERT | ISSUE | COMPLETE | MERGE => request(event, values, words),
         _ => {
