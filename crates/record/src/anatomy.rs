@@ -3,5 +3,5 @@
 mod block;
 mod story;
 
-pub use block::{BlockIo, Requests, ReadAhead, Via};
+pub use block::{BlockIo, ReadAhead, Requests, Via};
 pub use story::{Happening, Hidden, Stories, Story};

@@ -5,6 +5,7 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod anatomy;
 mod copy;
 mod findings;
 mod limits;

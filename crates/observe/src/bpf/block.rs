@@ -20,8 +20,8 @@ use libbpf_rs::{
 
 use self::events::{TRACEPOINTS, may_happen};
 use self::layout::{
-    ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE,
-    Plan, Row, RowKey, Story,
+    ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE, Plan,
+    Row, RowKey, Story,
 };
 use super::books::Books;
 use super::layout::{Fields, Wire};
@@ -117,7 +117,8 @@ impl Block {
         let events = format::events();
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut programs = self.object.progs_mut();
-        let program = programs.find(|program| program.name() == EVENT).expect("it is in block.bpf.c");
+        let program =
+            programs.find(|program| program.name() == EVENT).expect("it is in block.bpf.c");
         let numbered = TRACEPOINTS.iter().enumerate();
         for (number, tracepoint) in numbered.filter(|(_, one)| may_happen(one, &mounts)) {
             let plan = events.as_deref().and_then(|events| format::plan(events, tracepoint));
@@ -169,21 +170,13 @@ impl Block {
     }
 }
 
-fn listen(
-    program: &ProgramMut<'_>,
-    tracepoint: &events::Tracepoint,
-    number: u32,
-) -> Option<Link> {
+fn listen(program: &ProgramMut<'_>, tracepoint: &events::Tracepoint, number: u32) -> Option<Link> {
     let options = TracepointOpts { cookie: u64::from(number), ..TracepointOpts::default() };
     let category = libbpf_rs::TracepointCategory::Custom(tracepoint.category.to_owned());
     program.attach_tracepoint_with_opts(category, tracepoint.name, options).ok()
 }
 
-fn prepare(
-    open: &mut OpenObject,
-    session: &Session,
-    stories: u32,
-) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, session: &Session, stories: u32) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {

@@ -45,7 +45,7 @@ struct Field {
     signed: bool,
 }
 
-/// A line is as `field:loff_t pos;	offset:24;	size:8;	signed:1;`.
+/// A line is as `field:loff_t pos; offset:24; size:8; signed:1;`, with tabs between its parts.
 fn field(text: &str, name: &str) -> Option<Field> {
     text.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);

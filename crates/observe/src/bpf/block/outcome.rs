@@ -30,7 +30,10 @@ pub(super) fn block(object: &Object, counters: &Counters, books: &Books) -> Bloc
     requests.sort_by_key(|row| std::cmp::Reverse((row.device_ns, row.bio_bytes)));
     BlockIo {
         requests,
-        read_ahead: ahead.iter().filter_map(|(image, row)| read_ahead(*image, row, books)).collect(),
+        read_ahead: ahead
+            .iter()
+            .filter_map(|(image, row)| read_ahead(*image, row, books))
+            .collect(),
         others_requests: counters.others_requests,
         others_bytes: counters.others_bytes,
         lost: counters.lost,

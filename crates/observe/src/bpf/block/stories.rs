@@ -31,7 +31,8 @@ pub(super) fn stories(object: &Object, counters: &Counters, books: &Books) -> Ve
     let pool = map(object, "pool");
     let first = books.images.values().map(|image| image.start_ns).min().unwrap_or(0);
     let kept = counters.kept.iter().flatten().flatten();
-    let buffers = kept.filter_map(|at| pool.lookup(&at.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+    let buffers =
+        kept.filter_map(|at| pool.lookup(&at.to_ne_bytes(), MapFlags::ANY).ok().flatten());
     let mut stories: Vec<Story> = buffers
         .filter_map(|bytes| story(&Buffer::read(&mut Fields(&bytes)), first, books))
         .collect();
@@ -80,8 +81,7 @@ fn events(buffer: &Buffer) -> (Vec<Happening>, Vec<Hidden>) {
     let mut hidden = Vec::new();
     for (what, count) in buffer.counts.iter().enumerate() {
         let shown = seen.iter().filter(|event| usize::from(event.what) == what).count() as u64;
-        let mut late =
-            seen.iter().filter(|event| usize::from(event.what) == what && event.late);
+        let mut late = seen.iter().filter(|event| usize::from(event.what) == what && event.late);
         let until = late.next().map_or(buffer.end_ns, |event| event.at_ns);
         if u64::from(*count) > shown {
             hidden.push(Hidden {
