@@ -4,22 +4,25 @@
 //! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
 //! very first call is counted.
 
-mod block;
+pub(crate) mod block;
 mod books;
 mod calibrate;
+pub(crate) mod companion;
 mod layout;
 mod object;
 mod outcome;
+mod sample_price;
+pub(crate) mod sampler;
 mod vigil;
 
 use std::time::{Duration, Instant};
 
-use iotomy_record::{BlockIo, Exit, ObserverUse, Stories};
+use iotomy_record::{Exit, ObserverUse};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
-use self::block::{Block, Found};
 use self::books::Books;
+use self::companion::{Companion, Images};
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
@@ -56,42 +59,25 @@ impl Observer for Bpf {
     }
 
     fn probe(&self) -> Probe {
-        let knobs = Knobs {
-            by_file: true,
-            whole_machine: false,
-            wanted: None,
-            transfers: transfers(),
-            rows: 64,
-        };
-        match Session::load(&knobs).and_then(|mut session| session.attach()) {
+        match probe_with(&mut []) {
             Ok(()) => Probe::Ready,
             Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
         }
     }
 
     fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
-        watch(request, None).map(|(observation, _)| observation)
+        watch(request, &mut [])
     }
 }
 
-/// Watches as the observer does, and below the calls, too: the block layer, and the `stories`
-/// slowest reads and writes.
+/// Watches as the observer does, with others beside it.
 ///
 /// # Errors
-/// As [`Observer::watch`]; and what kept the block layer from being watched.
-pub fn watch_block(
+/// As [`Observer::watch`], and what keeps a companion from beginning.
+pub(crate) fn watch(
     request: &Request,
-    stories: u32,
-) -> Result<(Observation, BlockIo, Option<Stories>), ObserveError> {
-    let (observation, found) = watch(request, Some(stories))?;
-    let found = found.unwrap_or_default();
-    Ok((observation, found.block, found.stories))
-}
-
-fn watch(
-    request: &Request,
-    stories: Option<u32>,
-) -> Result<(Observation, Option<Found>), ObserveError> {
+    companions: &mut [&mut dyn Companion],
+) -> Result<Observation, ObserveError> {
     let started = Instant::now();
     let process = match request.target {
         Target::Process(pid) => Some(attach::process(pid)?),
@@ -99,12 +85,13 @@ fn watch(
     };
     let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
     let cost_ns_per_call = calibrate::price(&mut session, request.files).map_err(unsupported)?;
-    let block = stories.map(|stories| Block::begin(&session, stories)).transpose();
+    for companion in companions.iter_mut() {
+        companion.begin(&session).map_err(unsupported)?;
+    }
     let watch = Watch {
         request,
         session,
-        block: block.map_err(unsupported)?,
-        found: None,
+        companions,
         books: Books::default(),
         startup: started,
         cost_ns_per_call,
@@ -114,6 +101,23 @@ fn watch(
         Target::Command(command) => watch.command(command),
         Target::Process(_) | Target::Machine => watch.running(process),
     }
+}
+
+/// Tries what [`watch`] does before anything is watched.
+///
+/// # Errors
+/// What was refused and what the kernel said.
+pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
+    let knobs = Knobs {
+        by_file: true,
+        whole_machine: false,
+        wanted: None,
+        transfers: transfers(),
+        rows: 64,
+    };
+    let mut session = Session::load(&knobs)?;
+    session.attach()?;
+    companions.iter_mut().try_for_each(|companion| companion.begin(&session))
 }
 
 fn unsupported(reason: String) -> ObserveError {
@@ -164,19 +168,18 @@ fn transfers() -> [[u8; 512]; 2] {
 }
 
 /// One watch under way.
-struct Watch<'a> {
+struct Watch<'a, 'c> {
     request: &'a Request,
     session: Session,
-    block: Option<Block>,
-    found: Option<Found>,
+    companions: &'a mut [&'c mut dyn Companion],
     books: Books,
     startup: Instant,
     cost_ns_per_call: f64,
     startup_ns: u64,
 }
 
-impl Watch<'_> {
-    fn command(mut self, command: &Command) -> Result<(Observation, Option<Found>), ObserveError> {
+impl Watch<'_, '_> {
+    fn command(mut self, command: &Command) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
@@ -202,10 +205,10 @@ impl Watch<'_> {
             exit = Some(vigil.wait_unwatched(pid)?);
         }
         let wall_ns = self.wall_of(pid).unwrap_or(watched).min(watched);
-        Ok(self.observed(wall_ns, exit))
+        Ok(self.observation(wall_ns, exit))
     }
 
-    fn running(mut self, pid: Option<u32>) -> Result<(Observation, Option<Found>), ObserveError> {
+    fn running(mut self, pid: Option<u32>) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
         let vigil = Vigil::begin(subject, &interrupts, self.request)?;
@@ -217,7 +220,7 @@ impl Watch<'_> {
         vigil.keep(&self.session, &mut self.books)?;
         let wall_ns = nanos(began.elapsed());
         self.close()?;
-        Ok(self.observed(wall_ns, None))
+        Ok(self.observation(wall_ns, None))
     }
 
     /// Programs that ran before the watch: their exec was not seen, /proc knows them.
@@ -241,12 +244,17 @@ impl Watch<'_> {
 
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
-        if let Some(block) = &mut self.block {
-            block.end().map_err(unsupported)?;
+        for companion in self.companions.iter_mut() {
+            companion.stop();
         }
         self.session.settle().map_err(unsupported)?;
         self.books.take_all(&self.session);
-        self.found = self.block.as_ref().map(|block| block.found(&self.books));
+        if !self.companions.is_empty() {
+            let images = Images::of(&self.books);
+            for companion in self.companions.iter_mut() {
+                companion.finish(&self.session, &images);
+            }
+        }
         Ok(())
     }
 
@@ -255,11 +263,6 @@ impl Watch<'_> {
         let images = || self.books.images.values().filter(|image| image.pid == pid);
         let start = images().map(|image| image.start_ns).min()?;
         images().map(|image| image.end_ns).max()?.checked_sub(start)
-    }
-
-    fn observed(mut self, wall_ns: u64, exit: Option<Exit>) -> (Observation, Option<Found>) {
-        let found = self.found.take();
-        (self.observation(wall_ns, exit), found)
     }
 
     fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {

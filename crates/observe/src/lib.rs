@@ -9,6 +9,7 @@
 //! [`iotomy_record::ObserverUse`].
 
 pub mod abilities;
+pub mod anatomy;
 mod attach;
 mod bpf;
 mod cache;
@@ -21,7 +22,6 @@ mod request;
 mod tally;
 mod timestamp;
 
-pub use bpf::watch_block;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;

@@ -3,6 +3,7 @@
 //! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
 //! and other scripts: what a hostile record would hold and the loader would still accept.
 
+mod anatomy;
 mod block;
 mod copy;
 
@@ -13,6 +14,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+pub use anatomy::anatomy;
 pub use block::{block_io, stories};
 pub use copy::copy;
 

@@ -18,7 +18,10 @@ pub mod store;
 mod sweep;
 mod trace;
 
-pub use anatomy::{BlockIo, Happening, Hidden, ReadAhead, Requests, Stories, Story, Via};
+pub use anatomy::{
+    Anatomy, BlockIo, Dissected, Function, Happening, Hidden, Layer, ReadAhead, Requests, Sampling,
+    Stack, StackKind, Stories, Story, Via,
+};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use limits::{Limit, Limits, Volume};

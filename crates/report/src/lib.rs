@@ -21,6 +21,7 @@ mod trace;
 
 use iotomy_record::numbers;
 
+pub use anatomy::{FlameError, anatomy, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;

@@ -7,6 +7,7 @@
 pub(crate) mod copying;
 mod invariants;
 pub(crate) mod races;
+pub(crate) mod volume;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -135,6 +135,14 @@ TABLE(ahead_rows, 16384, BPF_F_NO_PREALLOC, u32, struct ahead_row);
 
 static const struct block_row no_row;
 
+/* As in anatomy.bpf.c: not one whose image found no room, for nobody could say whose it is. */
+static __always_inline struct thread *watched(struct task_struct *task)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	return t && (t->image || t->launcher) ? t : NULL;
+}
+
 static __always_inline void lose(void)
 {
 	__sync_fetch_and_add(&counters.lost, 1);

@@ -23,14 +23,14 @@ use self::layout::{
     ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE, Plan,
     Row, RowKey, Story,
 };
-use super::books::Books;
+use super::companion::{Companion, Images};
 use super::layout::{Fields, Wire};
 use super::object::{Aligned, Session, map, refusal};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o")));
 
 /// Most stories of each kind that can be asked for.
-pub(crate) const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
+pub const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
 
 /// Programs that nothing but stories need, by the beginning of their names.
 const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
@@ -39,8 +39,64 @@ const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
 const EVENT: &str = "story_event";
 const PAGE_ADDED: &str = "page_added";
 
+/// Watches the block layer.
+pub(crate) struct Block {
+    stories: u32,
+    loaded: Option<Loaded>,
+    found: Result<Found, String>,
+}
+
+/// What it found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Found {
+    pub(crate) block: BlockIo,
+    /// Where stories were asked for.
+    pub(crate) stories: Option<Stories>,
+}
+
+impl Block {
+    /// Will follow the `stories` slowest calls of each kind; 0: none.
+    pub(crate) fn new(stories: u32) -> Self {
+        let found = Err("the watch did not begin".to_owned());
+        Self { stories: stories.min(MOST_STORIES), loaded: None, found }
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// Why the block layer was not watched.
+    pub(crate) fn into_found(self) -> Result<Found, String> {
+        self.found
+    }
+}
+
+impl Companion for Block {
+    /// Without stories, which are asked for by name, a watch is worth its while without this too.
+    fn begin(&mut self, session: &Session) -> Result<(), String> {
+        match Loaded::begin(session, self.stories) {
+            Ok(loaded) => self.loaded = Some(loaded),
+            Err(reason) if self.stories > 0 => return Err(reason),
+            Err(reason) => self.found = Err(reason),
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if let Some(loaded) = &self.loaded {
+            loaded.stop();
+        }
+    }
+
+    fn finish(&mut self, _session: &Session, images: &Images) {
+        if let Some(mut loaded) = self.loaded.take() {
+            loaded.links.clear();
+            self.found = Ok(loaded.found(images));
+        }
+    }
+}
+
 /// The object, loaded and attached.
-pub(super) struct Block {
+struct Loaded {
     object: Object,
     links: Vec<Link>,
     stories: u32,
@@ -48,36 +104,26 @@ pub(super) struct Block {
     absent: Vec<String>,
 }
 
-/// What it found.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) block: BlockIo,
-    /// Where stories were asked for.
-    pub(super) stories: Option<Stories>,
-}
-
-impl Block {
-    /// Loads the object beside `session`, whose programs are attached, and attaches it. It follows
-    /// the `stories` slowest calls of each kind.
+impl Loaded {
+    /// Loads the object beside `session`, whose programs are attached, and attaches it.
     ///
     /// # Errors
     /// What was refused and what the kernel said, in a line.
-    pub(super) fn begin(session: &Session, stories: u32) -> Result<Self, String> {
+    fn begin(session: &Session, stories: u32) -> Result<Self, String> {
         let mut open = ObjectBuilder::default()
             .name("iotomy")
             .and_then(|builder| builder.open_memory(&OBJECT.0))
             .map_err(|error| refusal("open the BPF object of the block layer", &error))?;
-        let stories = stories.min(MOST_STORIES);
         prepare(&mut open, session, stories)
             .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
         let object = open
             .load()
             .map_err(|error| refusal("load the BPF programs of the block layer", &error))?;
-        let mut block =
+        let mut loaded =
             Self { object, links: Vec::new(), stories, tracepoints: 0, absent: Vec::new() };
-        block.assert_sizes();
-        block.attach()?;
-        Ok(block)
+        loaded.assert_sizes();
+        loaded.attach()?;
+        Ok(loaded)
     }
 
     fn assert_sizes(&self) {
@@ -138,25 +184,18 @@ impl Block {
         }
     }
 
-    /// Stops counting. To be called before the trace is settled.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub(super) fn end(&mut self) -> Result<(), String> {
-        let over = map(&self.object, ".data.over").update(
-            &0u32.to_ne_bytes(),
-            &1u32.to_ne_bytes(),
-            MapFlags::ANY,
-        );
-        self.links.clear();
-        over.map_err(|error| refusal("end the watch of the block layer", &error))
+    /// Stops counting at once; to detach may take a second. Where the kernel refuses, a little of
+    /// what came after the watch is counted, too.
+    fn stop(&self) {
+        let over = map(&self.object, ".data.over");
+        let _ = over.update(&0u32.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY);
     }
 
-    /// What was found, in the record's terms. `books` are the trace's, complete.
-    pub(super) fn found(&self, books: &Books) -> Found {
+    /// What was found, in the record's terms.
+    fn found(&self, images: &Images) -> Found {
         let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let counters = Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()));
-        let block = outcome::block(&self.object, &counters, books);
+        let block = outcome::block(&self.object, &counters, images);
         let stories = (self.stories > 0).then(|| Stories {
             asked: self.stories,
             followed: counters.followed,
@@ -164,7 +203,7 @@ impl Block {
             lost: counters.lost_stories,
             tracepoints: self.tracepoints,
             absent: self.absent.clone(),
-            calls: stories::stories(&self.object, &counters, books),
+            calls: stories::stories(&self.object, &counters, images),
         });
         Found { block, stories }
     }
@@ -180,7 +219,7 @@ fn prepare(open: &mut OpenObject, session: &Session, stories: u32) -> Result<(),
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
-            "threads" => map.reuse_fd(session.threads().as_fd())?,
+            "threads" => map.reuse_fd(session.table("threads").as_fd())?,
             // A story takes 6 KiB: room for them only where they are asked for.
             "pool" | "given_back" if stories == 0 => map.set_max_entries(1)?,
             ".rodata.knobs" => {

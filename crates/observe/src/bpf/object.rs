@@ -61,7 +61,7 @@ pub(super) enum Fate {
 }
 
 /// The object, loaded and perhaps attached.
-pub(super) struct Session {
+pub(crate) struct Session {
     object: Object,
     links: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
@@ -166,7 +166,7 @@ impl Session {
         map(&self.object, ".data.adoption")
             .update(&0u32.to_ne_bytes(), &request, MapFlags::ANY)
             .map_err(|error| refusal("ask for tasks to watch", &error))?;
-        self.iterate("adopt")
+        iterate(&self.object, "adopt")
     }
 
     /// Ends the watch and books what threads that are still alive did until then.
@@ -186,23 +186,9 @@ impl Session {
         set(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())?;
         // A thread that ends before it is settled is booked by its last switch.
         self.links.retain(|(name, _)| name == "sched_switch");
-        let settled = self.iterate("settle");
+        let settled = iterate(&self.object, "settle");
         self.links.clear();
         settled
-    }
-
-    fn iterate(&self, name: &'static str) -> Result<(), String> {
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
-        let run = || -> Result<(), libbpf_rs::Error> {
-            let link = program.attach()?;
-            // The programs print nothing: reading to the end is what runs them.
-            let mut nothing = [0; 16];
-            let mut iterator = Iter::new(&link)?;
-            while iterator.read(&mut nothing)? > 0 {}
-            Ok(())
-        };
-        run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
     }
 
     /// The counters of the kernel side, now.
@@ -226,18 +212,18 @@ impl Session {
         missed.sum()
     }
 
-    /// Shows every row of a table to `look`, one at a time, and frees those it has taken.
+    /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
     pub(super) fn visit<Key: Wire, Row: Wire>(
         &self,
         table: &str,
-        look: impl FnMut(Key, Row) -> Fate,
+        visit: impl FnMut(Key, Row) -> Fate,
     ) {
-        visit(&self.object, table, look);
+        visit_rows(&self.object, table, visit);
     }
 
-    /// What is kept of the watched threads, for objects that share it.
-    pub(super) fn threads(&self) -> Map<'_> {
-        map(&self.object, "threads")
+    /// A table, to be shared with the programs of another object.
+    pub(super) fn table(&self, name: &str) -> Map<'_> {
+        map(&self.object, name)
     }
 
     /// A descriptor that is readable when many threads have ended, or the last one has.
@@ -252,17 +238,11 @@ impl Session {
     }
 }
 
-const ITERATORS: [&str; 2] = ["adopt", "settle"];
-
-pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
-    object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
-}
-
-/// Shows every row of a table to `look`, one at a time, and frees those it has taken.
-pub(super) fn visit<Key: Wire, Row: Wire>(
+/// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
+pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     object: &Object,
     table: &str,
-    mut look: impl FnMut(Key, Row) -> Fate,
+    mut visit: impl FnMut(Key, Row) -> Fate,
 ) {
     let table = map(object, table);
     let mut keys = table.keys().peekable();
@@ -270,12 +250,36 @@ pub(super) fn visit<Key: Wire, Row: Wire>(
         // The next key is found from this one, so before this one may go.
         keys.peek();
         let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
-        let fate = look(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
+        let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
         if fate == Fate::Freed {
             // The row is there: only this side deletes.
             let _ = table.delete(&key);
         }
     }
+}
+
+/// Runs an iterator of an object over all tasks.
+///
+/// # Errors
+/// What the kernel said.
+pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String> {
+    let mut programs = object.progs_mut();
+    let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
+    let run = || -> Result<(), libbpf_rs::Error> {
+        let link = program.attach()?;
+        // The programs print nothing: reading to the end is what runs them.
+        let mut nothing = [0; 16];
+        let mut iterator = Iter::new(&link)?;
+        while iterator.read(&mut nothing)? > 0 {}
+        Ok(())
+    };
+    run().map_err(|error| refusal(&format!("run {name} over the tasks"), &error))
+}
+
+const ITERATORS: [&str; 2] = ["adopt", "settle"];
+
+pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+    object.maps().find(|map| is_called(map.name(), name)).expect("the object has its maps")
 }
 
 /// libbpf puts the object's name in front of `.bss`.

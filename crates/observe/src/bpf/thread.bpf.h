@@ -100,9 +100,4 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-static __always_inline struct thread *watched(struct task_struct *task)
-{
-	return bpf_task_storage_get(&threads, task, NULL, 0);
-}
-
 #endif

@@ -22,6 +22,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "trace.h"
+#include "thread.bpf.h"
+#include "path.bpf.h"
 
 #define PF_KTHREAD    0x00200000
 #define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
@@ -29,8 +31,6 @@
 #define TASK_DEAD     0x0080
 #define MAX_ERRNO     4095
 #define WAKE_BYTES    (64 * 1024)
-#define DEPTH	      48
-#define NAME_LEN      256
 #define MAP_ANONYMOUS 0x20
 #define O_DIRECT      040000
 
@@ -50,12 +50,8 @@ u64 ended_ns SEC(".data.ended");
 /* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
 u32 sight SEC(".data.sight");
 
-/* iotomy's own root folder, where the paths it shows begin; found by `adopt` like `sight`. */
-struct root root SEC(".data.root");
-
 struct counters counters;
 
-#include "thread.bpf.h"
 #include "slots.bpf.h"
 
 /* What a thread `adopt` finds begins with: whole before the thread itself can see any of it. */
@@ -109,6 +105,11 @@ static const struct scratch no_scratch;
 static __always_inline void lose(void)
 {
 	__sync_fetch_and_add(&counters.lost_events, 1);
+}
+
+static __always_inline struct thread *watched(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, NULL, 0);
 }
 
 static __always_inline bool wants(u16 call)

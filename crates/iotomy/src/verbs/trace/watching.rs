@@ -69,7 +69,7 @@ pub(in crate::verbs) fn record(
 }
 
 /// What was seen as a record; `command` is empty where none was started.
-pub(super) fn assemble(
+pub(in crate::verbs) fn assemble(
     command: Vec<String>,
     started: String,
     seen: Observation,

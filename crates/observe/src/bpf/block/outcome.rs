@@ -6,33 +6,31 @@ use std::fs;
 use iotomy_record::{BlockIo, Histogram, ReadAhead, Requests, Via};
 use libbpf_rs::Object;
 
-use super::super::books::Books;
-use super::super::layout::{CALL_I386, CALL_NUMBER, SLOTS};
-use super::super::object::{Fate, visit};
+use super::super::companion::{Images, call_by_number};
+use super::super::layout::SLOTS;
+use super::super::object::{Fate, visit_rows};
 use super::layout::{AheadRow, Counters, NO_CALL, Row, RowKey};
-use crate::naming::call_name;
-use iotomy_sys::syscalls::Abi;
 
 /// The block layer's part of the record.
-pub(super) fn block(object: &Object, counters: &Counters, books: &Books) -> BlockIo {
+pub(super) fn block(object: &Object, counters: &Counters, images: &Images) -> BlockIo {
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
-    visit(object, "rows", |key: RowKey, row: Row| {
+    visit_rows(object, "rows", |key: RowKey, row: Row| {
         rows.insert(key, row);
         Fate::Kept
     });
     let mut ahead: BTreeMap<u32, AheadRow> = BTreeMap::new();
-    visit(object, "ahead_rows", |image: u32, row: AheadRow| {
+    visit_rows(object, "ahead_rows", |image: u32, row: AheadRow| {
         ahead.insert(image, row);
         Fate::Kept
     });
     let mut requests: Vec<Requests> =
-        rows.iter().filter_map(|(key, row)| requests(key, row, books)).collect();
+        rows.iter().filter_map(|(key, row)| requests(key, row, images)).collect();
     requests.sort_by_key(|row| std::cmp::Reverse((row.device_ns, row.bio_bytes)));
     BlockIo {
         requests,
         read_ahead: ahead
             .iter()
-            .filter_map(|(image, row)| read_ahead(*image, row, books))
+            .filter_map(|(image, row)| read_ahead(*image, row, images))
             .collect(),
         others_requests: counters.others_requests,
         others_bytes: counters.others_bytes,
@@ -41,30 +39,16 @@ pub(super) fn block(object: &Object, counters: &Counters, books: &Books) -> Bloc
     }
 }
 
-/// Whose image it is. What iotomy's own child reads to start the command is the command's: it is
-/// image 0 until its exec is done. `None`: of the calibration.
-pub(super) fn whose(image: u32, books: &Books) -> Option<(u32, String)> {
-    let own = std::process::id();
-    let of_command = books.images.iter().filter(|(_, found)| found.pid != own);
-    let (id, found) = match image {
-        0 => of_command.min_by_key(|(id, found)| (found.start_ns, **id))?,
-        _ => of_command.into_iter().find(|(id, _)| **id == image)?,
-    };
-    let exec = books.program(*id).map_or_else(|| String::from("?"), |found| found.exec.clone());
-    Some((found.pid, exec))
-}
-
 /// A call by the number the kernel side keeps.
 pub(super) fn call(call: u16) -> Option<String> {
-    let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
-    (call != NO_CALL).then(|| call_name(abi, u32::from(call & CALL_NUMBER)))
+    (call != NO_CALL).then(|| call_by_number(call))
 }
 
-fn requests(key: &RowKey, row: &Row, books: &Books) -> Option<Requests> {
-    let (pid, exec) = whose(key.image, books)?;
+fn requests(key: &RowKey, row: &Row, images: &Images) -> Option<Requests> {
+    let (pid, exec) = images.name(key.image)?;
     Some(Requests {
         pid,
-        exec,
+        exec: exec.to_owned(),
         via: via(key.via),
         syscall: call(key.call),
         device: device(key.device),
@@ -92,11 +76,11 @@ fn requests(key: &RowKey, row: &Row, books: &Books) -> Option<Requests> {
     })
 }
 
-fn read_ahead(image: u32, row: &AheadRow, books: &Books) -> Option<ReadAhead> {
-    let (pid, exec) = whose(image, books)?;
+fn read_ahead(image: u32, row: &AheadRow, images: &Images) -> Option<ReadAhead> {
+    let (pid, exec) = images.name(image)?;
     Some(ReadAhead {
         pid,
-        exec,
+        exec: exec.to_owned(),
         asked_pages: row.asked,
         missed_pages: row.missed,
         ahead_pages: row.ahead,

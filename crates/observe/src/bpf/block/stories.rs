@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use iotomy_record::{Happening, Hidden, Story};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
-use super::super::books::Books;
+use super::super::companion::Images;
 use super::super::layout::{Fields, FileKey, Wire};
 use super::super::object::map;
-use super::super::outcome::path;
 use super::events::TRACEPOINTS;
 use super::layout::{Counters, Event, Story as Buffer, WHATS};
-use super::outcome::{call, device, operation, whose};
+use super::outcome::{call, device, operation};
 use crate::naming::error_name;
 
 const OUT: usize = WHATS - 1;
@@ -27,21 +26,19 @@ const MERGE: usize = WHATS - 8;
 const NO_THREAD: u32 = 0;
 
 /// The stories that were kept, slowest first.
-pub(super) fn stories(object: &Object, counters: &Counters, books: &Books) -> Vec<Story> {
+pub(super) fn stories(object: &Object, counters: &Counters, images: &Images) -> Vec<Story> {
     let pool = map(object, "pool");
-    let first = books.images.values().map(|image| image.start_ns).min().unwrap_or(0);
     let kept = counters.kept.iter().flatten().flatten();
     let buffers =
         kept.filter_map(|at| pool.lookup(&at.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-    let mut stories: Vec<Story> = buffers
-        .filter_map(|bytes| story(&Buffer::read(&mut Fields(&bytes)), first, books))
-        .collect();
+    let mut stories: Vec<Story> =
+        buffers.filter_map(|bytes| story(&Buffer::read(&mut Fields(&bytes)), images)).collect();
     stories.sort_by_key(|story| std::cmp::Reverse(story.wall_ns));
     stories
 }
 
-fn story(buffer: &Buffer, first: u64, books: &Books) -> Option<Story> {
-    let (pid, exec) = whose(buffer.image, books)?;
+fn story(buffer: &Buffer, images: &Images) -> Option<Story> {
+    let (pid, exec) = images.name(buffer.image)?;
     let wall_ns = buffer.end_ns.checked_sub(buffer.start_ns)?;
     let key = FileKey {
         dentry: buffer.dentry,
@@ -49,22 +46,21 @@ fn story(buffer: &Buffer, first: u64, books: &Books) -> Option<Story> {
         device: buffer.device,
         thread: NO_THREAD,
     };
-    let name = books.file_names.get(&key);
     let (events, hidden) = events(buffer);
     Some(Story {
         pid,
-        exec,
+        exec: exec.to_owned(),
         tid: buffer.tid,
         syscall: call(buffer.call).unwrap_or_default(),
         fd: buffer.fd,
-        path: name.map(|name| path(name, buffer.inode)),
+        path: images.path(&key).map(str::to_owned),
         offset: (buffer.offset != u64::MAX).then_some(buffer.offset),
         asked_bytes: (buffer.argument > 0).then_some(buffer.argument),
         returned: buffer.ret,
         error: (-4095..0)
             .contains(&buffer.ret)
             .then(|| error_name(buffer.ret.unsigned_abs() as u32)),
-        start_ns: buffer.start_ns.saturating_sub(first),
+        start_ns: buffer.start_ns.saturating_sub(images.first_ns),
         wall_ns,
         on_cpu_ns: wall_ns.saturating_sub(buffer.off_ns),
         blocked_ns: buffer.blocked_ns.min(wall_ns),
