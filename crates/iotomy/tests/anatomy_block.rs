@@ -170,7 +170,8 @@ fn a_cold_read_tells_of_pages_and_requests() {
     assert!(first(read, "block-queue") < last(read, "block-complete"));
     // The pages are many: most of them are only counted.
     let pages = read.hidden.iter().find(|hidden| hidden.event == "mm_filemap_add_to_page_cache");
-    let shown = read.events.iter().filter(|event| event.event.starts_with("mm_filemap_add")).count();
+    let shown =
+        read.events.iter().filter(|event| event.event.starts_with("mm_filemap_add")).count();
     assert!(pages.is_some_and(|pages| pages.count > 0) || shown < 8, "{read:#?}");
 }
 

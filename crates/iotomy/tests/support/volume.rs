@@ -25,9 +25,10 @@ impl Volume {
         let volume = Self { folder };
         let image = image.to_str().unwrap();
         let mounted = volume.path().to_str().unwrap().to_owned();
-        for words in
-            [&["mkfs.ext4", "-q", "-b", "4096", image][..], &["mount", "-o", "loop", image, &mounted]]
-        {
+        for words in [
+            &["mkfs.ext4", "-q", "-b", "4096", image][..],
+            &["mount", "-o", "loop", image, &mounted],
+        ] {
             let done = bare(words[0], &words[1..]).stderr(Stdio::piped()).output().unwrap();
             if !done.status.success() {
                 let said = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -66,7 +67,15 @@ impl Volume {
         let of = format!("of={file}");
         let count = format!("count={pages}");
         run(&["dd", "status=none", "if=/dev/zero", &of, "bs=4096", &count, "conv=fsync"]);
-        run(&["dd", "status=none", "if=/dev/null", &of, "count=0", "conv=notrunc", "oflag=nocache"]);
+        run(&[
+            "dd",
+            "status=none",
+            "if=/dev/null",
+            &of,
+            "count=0",
+            "conv=notrunc",
+            "oflag=nocache",
+        ]);
         file
     }
 }

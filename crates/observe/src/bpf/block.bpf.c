@@ -4,10 +4,10 @@
  * inside their slowest reads and writes. Loaded beside trace.bpf.c, whose task storage it shares
  * and only reads.
  *
- * Hooks: BTF-typed raw tracepoints of the block layer, sys_enter and sys_exit, writeback_dirty_folio
- * and writeback_mark_inode_dirty, sched_switch and sched_waking; the classic tracepoint
- * mm_filemap_add_to_page_cache; and, one program for them all, the classic tracepoints of the
- * table in story/events.rs.
+ * Hooks: BTF-typed raw tracepoints of the block layer, sys_enter and sys_exit,
+ * writeback_dirty_folio and writeback_mark_inode_dirty, sched_switch and sched_waking; the classic
+ * tracepoint mm_filemap_add_to_page_cache; and, one program for them all, the classic tracepoints
+ * of the table in story/events.rs.
  *
  * A bio is booked when it enters the block layer, for there it is known who sends it: see
  * find_cause. A request is its first bio's. Rows are shared between CPUs, so they are added to
@@ -15,9 +15,9 @@
  * beside what a device takes for it.
  *
  * Limits: who dirtied a page is known by inode, not by page: of two that write one file, the last
- * is asked. A kernel thread's metadata cannot be told apart by who changed it: it is booked when the watched
- * threads changed that file system. Encrypted and compressed pages lead to no inode. Every map is
- * bounded, and what finds no room is counted.
+ * is asked. A kernel thread's metadata cannot be told apart by who changed it: it is booked when
+ * the watched threads changed that file system. Encrypted and compressed pages lead to no inode.
+ * Every map is bounded, and what finds no room is counted.
  */
 #include "types.bpf.h"
 #include "block_types.bpf.h"
@@ -34,7 +34,7 @@
 #define PF_IO_WORKER 0x00000010
 #define OPERATION    0xff /* of bi_opf and cmd_flags */
 #define REQ_OP_FLUSH 2
-#define WRITES(op)   ((op) & 1 || (op) == REQ_OP_FLUSH) /* as op_is_write has it */
+#define WRITES(op)   ((op)&1 || (op) == REQ_OP_FLUSH) /* as op_is_write has it */
 #define S_IFMT	     0170000
 #define S_IFREG	     0100000
 #define S_IFBLK	     0060000

@@ -23,17 +23,17 @@
 #define KIND_BITS  3
 /* Above them the number of the argument that is the descriptor, and how a read says what it asks
  * for. */
-#define KIND_FD(kind)	((kind) >> 2 & 3)
+#define KIND_FD(kind)	 ((kind) >> 2 & 3)
 #define KIND_ASKED(kind) ((kind) >> 4 & 3)
-#define KIND_AT(kind)	((kind) >> 6 & 1)
-#define ASKED_COUNT	1 /* bytes, in argument 2 */
-#define ASKED_VECTOR	2 /* an array of struct iovec, in arguments 1 and 2 */
+#define KIND_AT(kind)	 ((kind) >> 6 & 1)
+#define ASKED_COUNT	 1 /* bytes, in argument 2 */
+#define ASKED_VECTOR	 2 /* an array of struct iovec, in arguments 1 and 2 */
 
-#define MOST_STORIES 16
-#define WHATS	     64 /* kinds of events of a story */
-#define EVENTS	     96 /* of a story, at most */
-#define FIRST_OF_KIND 6 /* events of a kind that are kept; of the others the last two */
-#define ARGS	     4
+#define MOST_STORIES	 16
+#define WHATS		 64 /* kinds of events of a story */
+#define EVENTS		 96 /* of a story, at most */
+#define FIRST_OF_KIND	 6  /* events of a kind that are kept; of the others the last two */
+#define ARGS		 4
 
 /* Kinds of events that are no entry of user space's table. */
 #define WHAT_OUT      (WHATS - 1) /* state, preempted */

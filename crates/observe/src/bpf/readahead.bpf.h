@@ -228,8 +228,8 @@ static __always_inline u64 offset_of(struct pt_regs *regs, struct file *file, u8
 	return BPF_CORE_READ((struct file___at *)file, f_pos);
 }
 
-static __always_inline void follow(struct task_struct *task, struct thread *t,
-				   struct pt_regs *regs, u8 kind)
+static __always_inline void follow(struct task_struct *task, struct thread *t, struct pt_regs *regs,
+				   u8 kind)
 {
 	u32 fd = argument(regs, t->call, KIND_FD(kind));
 	struct file *file = file_of(task, fd);

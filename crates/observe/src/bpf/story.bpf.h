@@ -239,16 +239,16 @@ int BPF_PROG(story_waking, struct task_struct *task)
 	if (!x)
 		return 0;
 	bpf_get_current_comm(name, sizeof(name));
-	tell(x->buffer, x->call_ns, WHAT_WOKEN, name[0], name[1],
-	     !bpf_get_current_task_btf()->pid, 0);
+	tell(x->buffer, x->call_ns, WHAT_WOKEN, name[0], name[1], !bpf_get_current_task_btf()->pid,
+	     0);
 	return 0;
 }
 
-#define VALUE(type, at)                                       \
-	({                                                    \
-		type value = 0;                               \
+#define VALUE(type, at)                                           \
+	({                                                        \
+		type value = 0;                                   \
 		bpf_probe_read_kernel(&value, sizeof(value), at); \
-		value;                                        \
+		value;                                            \
 	})
 
 /* A value of a tracepoint's record; sizes as in struct plan. */
