@@ -7,7 +7,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	benches/src/wait/*.c)
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-copy bench-race bench-wait test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-wait test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -32,11 +32,16 @@ build:
 	$(CARGO) build --release --locked --package iotomy
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
-# ARGS="--quick" is over in a minute and keeps nothing.
+# A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
 bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-trace --iotomy $(IOTOMY) $(ARGS)
+
+# What the samples of `iotomy anatomy` add to a command that is watched; some two minutes.
+bench-anatomy: build
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
 
 # How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
 # ARGS="--sweep" races its movers with one another instead.

@@ -11,7 +11,7 @@ use iotomy_benches::run::progress;
 
 use crate::contender::{Contender, Tool, Tools, Variant};
 use crate::lanes::{Lane, Role, race};
-use crate::route::Route;
+use crate::route::{Route, Sharing};
 use crate::runner::Runner;
 use crate::variants::variants;
 use crate::volumes::{FileSystem, Volume, Workshop};
@@ -171,7 +171,10 @@ impl Plan<'_> {
         let mut lanes: Vec<Lane> =
             contenders.iter().map(|(contender, role)| Lane::new(contender.name(), *role)).collect();
         lanes.push(Lane::new("far ends alone".to_owned(), Role::Floor));
-        race(&mut lanes, self.blocks, order, |number, checked| match contenders.get(number) {
+        // Nothing but a start, where no byte is copied.
+        let shares = route.sharing == Sharing::Auto && !self.sweep;
+        let blocks = if shares { self.starts } else { self.blocks };
+        race(&mut lanes, blocks, order, |number, checked| match contenders.get(number) {
             Some((contender, _)) => runner.run(route, contender, self.bytes, checked),
             None => runner.floor(route, self.bytes),
         })?;

@@ -18,7 +18,6 @@ pub(crate) enum Observer {
     Empty,
     Clock,
     Trace,
-    TraceFiles,
     Bpftrace,
     Perf,
     Strace,
@@ -52,12 +51,11 @@ END {
 ";
 
 impl Observer {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Bare,
         Self::Empty,
         Self::Clock,
         Self::Trace,
-        Self::TraceFiles,
         Self::Bpftrace,
         Self::Perf,
         Self::Strace,
@@ -69,7 +67,6 @@ impl Observer {
             Self::Empty => "two empty BPF programs",
             Self::Clock => "two that read the clock",
             Self::Trace => "iotomy trace",
-            Self::TraceFiles => "iotomy trace --files",
             Self::Bpftrace => "bpftrace",
             Self::Perf => "perf trace -s",
             Self::Strace => "strace -f -c",
@@ -120,7 +117,6 @@ impl Observer {
         let before: Vec<&str> = match self {
             Self::Bare | Self::Empty | Self::Clock => Vec::new(),
             Self::Trace => [&trace[..], &["--"]].concat(),
-            Self::TraceFiles => [&trace[..], &["--files", "--"]].concat(),
             // Takes the command as one word, and splits it at blanks.
             Self::Bpftrace => {
                 let words = ["bpftrace", "-q", "-o", &output, "-c", &joined, &script];
@@ -141,7 +137,7 @@ impl Observer {
         let (name, number, _) = subject.counted(0);
         match self {
             Self::Bare | Self::Empty | Self::Clock => return Ok(None),
-            Self::Trace | Self::TraceFiles => return seen_by_iotomy(&path, subject).map(Some),
+            Self::Trace => return seen_by_iotomy(&path, subject).map(Some),
             _ => {}
         }
         let text = fs::read_to_string(&path).map_err(|error| format!("left no output: {error}"))?;

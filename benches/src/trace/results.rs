@@ -245,8 +245,8 @@ fn method() -> String {
          interval of order statistics of at least 95 %. \
          Each observer's own count of the calls is read back: \"all\" means that none is \
          missing.\n\n\
-         `iotomy trace` has all it has by default: counts, errors, bytes, distributions, the \
-         ledger, the whole process tree. bpftrace follows one process by this script:\n\n\
+         `iotomy trace` has all it has by default: counts, errors, bytes, distributions, \
+         files, the ledger, the whole process tree. bpftrace follows one process by this script:\n\n\
          ```\n{BPFTRACE_SCRIPT}```\n\n\
          `raw.json` (`iotomy.sweep/1`) has every sample, in the order of the blocks; `dd.json` \
          (`iotomy.trace/1`) is the record of `iotomy trace --files -- dd of=/dev/null bs=8k` on \

@@ -104,13 +104,6 @@ fn of_subject(costs: &[Cost], subject: Subject) -> Vec<Target> {
             false,
         ),
         row(
-            "files-empty-aim",
-            empty("iotomy trace --files"),
-            2.5,
-            to_empty(Observer::TraceFiles),
-            false,
-        ),
-        row(
             "bpftrace",
             format!("{name}: cost of iotomy trace ÷ bpftrace's"),
             1.0 / 3.0,

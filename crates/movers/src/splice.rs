@@ -1,14 +1,19 @@
 //! The `splice` mover.
 //!
 //! ```text
-//! one end is a pipe:   source ──splice(2)──▶ target
-//! none is:             source ──splice(2)──▶ pipe of this process ──splice(2)──▶ target
-//!                             references                            references or copy 1
+//! the source is a pipe, or a small file goes into one:
+//!     source ──splice(2)──▶ target
+//! none is a pipe, or a large file goes into one:
+//!     source ──splice(2)──▶ pipe of this process ──splice(2)──▶ target
+//!            references                            references or copy 1
 //! ```
 //!
 //! Pages change hands inside the kernel. Files give references to their page cache, so a pipe or a
 //! socket that keeps them shows what is written to the file later; a file that is the target copies
-//! from them. One crossing a move with a pipe at an end, two without.
+//! from them. One crossing a move, two by way of the intermediate pipe.
+//!
+//! A pipe is locked while it is filled from a file, page after page, and its reader waits. From another
+//! pipe it is filled by passing on what is there, so that the reader reads while the next round is fetched.
 //!
 //! The one invariant: what was taken into the intermediate pipe is not lost when the target refuses
 //! it. It is drained with read(2) and write(2), and only what these cannot deliver either is given
@@ -36,10 +41,11 @@ pub(crate) struct Splice;
 
 static DECLARATION: Declaration = Declaration {
     name: "splice",
-    summary: "splice(2), through a pipe of its own when neither end is one",
+    summary: "splice(2), through a pipe of its own when neither end is one or a file fills one",
     description: "Pages change hands inside the kernel: references into pipes and sockets, one copy \
-                  into files. Through an intermediate pipe when neither end is a pipe; what a \
-                  target refuses then is drained by read(2) and write(2).",
+                  into files. Through an intermediate pipe when neither end is a pipe, and from a \
+                  large file into a pipe, whose reader is not kept waiting then; what a target \
+                  refuses is drained by read(2) and write(2).",
     man: &["splice(2)", "pipe(7)"],
     calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat"],
     by_reference: true,
@@ -75,11 +81,13 @@ impl Mover for Splice {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        if source.kind() == Kind::Pipe || target.kind() == Kind::Pipe {
+        let is_pipe = source.kind() == Kind::Pipe || target.kind() == Kind::Pipe;
+        if is_pipe && !fills(source, target, job) {
             return straight(source, target, job);
         }
         let (out, into) = match pipe_with(PipeFlags::CLOEXEC) {
             Ok(pipe) => pipe,
+            Err(_) if is_pipe => return straight(source, target, job),
             Err(errno) => return Ok(Outcome::Refused { call: "pipe2", errno: Some(errno) }),
         };
         // Refused for users who have many pipes: the size it has serves too.
@@ -90,7 +98,13 @@ impl Mover for Splice {
     }
 }
 
-/// One end is a pipe: no other is needed.
+/// Whether a file goes into a pipe that cannot hold it at once.
+fn fills(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> bool {
+    let is_large = job.want(0, usize::MAX) > PIPE_SIZE && source.size() > PIPE_SIZE as u64;
+    source.kind() == Kind::Regular && target.kind() == Kind::Pipe && is_large
+}
+
+/// One end is a pipe, and no other is needed.
 fn straight(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
     let call = |want| splice(source.fd(), None, target.fd(), None, want, SpliceFlags::empty());
     repeat(&DECLARATION, source, target, job, call, |_, bytes| traffic(source, target, bytes))

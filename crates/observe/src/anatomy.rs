@@ -150,6 +150,12 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     Dissection { sampling, calls, stacks, ..Dissection::default() }
 }
 
+/// How many of the innermost functions of a sleep are the switch to another task, and the program that
+/// looked at it.
+fn asleep_since(frames: &[String]) -> usize {
+    frames.iter().position(|frame| frame == "__schedule").unwrap_or(0)
+}
+
 /// Numbers to names.
 struct Naming<'a> {
     kernel: KernelSymbols,
@@ -170,7 +176,10 @@ impl<'a> Naming<'a> {
     fn one(&mut self, seen: Seen) -> Named {
         let (layer, mut frames) = match &seen.found {
             Found::Kernel(id) => {
-                let frames = self.kernel_frames(*id);
+                let mut frames = self.kernel_frames(*id);
+                if seen.blocked {
+                    frames.drain(..asleep_since(&frames));
+                }
                 let names = || frames.iter().map(String::as_str);
                 let layer = if seen.blocked {
                     self.layers.asleep(names())

@@ -11,9 +11,11 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_observe::anatomy::{self, Dissection};
-use iotomy_observe::{Observation, Request, Target, rfc3339};
-use iotomy_record::{Anatomy, Exit, View, store};
+use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_record::{Anatomy, Exit, Trace, View, store};
+use iotomy_sys::launch::Command;
 
+use super::judging;
 use super::trace::{Refusal, command, launch_status, say_how_to_end, seconds, watching};
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
@@ -120,19 +122,23 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         say_how_to_end(args.pid, args.duration);
     }
     let started = rfc3339(SystemTime::now());
-    let (observation, dissection) =
-        match anatomy::watch(&request, args.rate, args.story.unwrap_or(0)) {
-            Ok(seen) => seen,
-            Err(error) => {
-                let status = launch_status(&error);
-                complain(&anyhow::Error::new(error));
-                return Ok(ExitCode::from(status));
-            }
-        };
+    let stories = args.story.unwrap_or(0);
+    let (observation, dissection) = match anatomy::watch(&request, args.rate, stories) {
+        Ok(seen) => seen,
+        Err(error) => {
+            let status = launch_status(&error);
+            complain(&anyhow::Error::new(error));
+            return Ok(ExitCode::from(status));
+        }
+    };
     if let Some(reason) = &dissection.block_refused {
         complain(&anyhow!("block I/O is not shown: {reason}"));
     }
-    let record = record(args, &request, started, observation, dissection);
+    let mut record = record(args, &request, started, observation, dissection);
+    if !args.quiet || args.json.is_some() {
+        record.trace.findings =
+            judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
+    }
     let status = record.trace.exit.map_or(0, Exit::status);
     let own = u8::try_from(status).unwrap_or(u8::MAX);
     Ok(match write_out(args, &record, against.as_ref(), &here) {
@@ -194,6 +200,21 @@ fn record(
         Target::Command(command) => watching::record(command, started.clone(), seen, view),
         _ => watching::assemble(Vec::new(), started.clone(), seen, view),
     };
+    assemble(trace, started, dissection)
+}
+
+/// Watches a command to its end, as `race` has it: what was seen, and its dissection.
+pub(super) fn command_dissected(
+    command: &Command,
+    started: &str,
+) -> Result<(Observation, Anatomy), ObserveError> {
+    let (seen, dissection) = anatomy::watch(&watching::everything(command), RATE, 0)?;
+    let view = View::default();
+    let trace = watching::record(command, started.to_owned(), seen.clone(), view);
+    Ok((seen, assemble(trace, started.to_owned(), dissection)))
+}
+
+fn assemble(trace: Trace, started: String, dissection: Dissection) -> Anatomy {
     Anatomy {
         schema: Anatomy::SCHEMA.to_owned(),
         started,

@@ -12,6 +12,10 @@ use super::limits::ProgressLine;
 
 /// Judges, and where a limit is missed, measures it, keeps it for the next time and judges again.
 pub(super) fn findings(quiet: bool, judge: impl Fn(Option<&Limits>) -> Judgement) -> Vec<Finding> {
+    let Judgement { findings, missing } = judge(None);
+    if missing.is_empty() {
+        return findings;
+    }
     let machine = machine();
     let cache = Cache::of_user();
     let kept = cache.as_ref().and_then(|cache| cache.load(&machine));

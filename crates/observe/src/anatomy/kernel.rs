@@ -52,7 +52,17 @@ fn function(line: &str) -> Option<(u64, String)> {
     }
     let name = words.next()?;
     let plain = name.split('.').next().filter(|plain| !plain.is_empty()).unwrap_or(name);
-    Some((address, plain.to_owned()))
+    Some((address, without_tag(plain)))
+}
+
+/// A BPF program's name has a tag of 16 digits in front, which says nothing to a reader.
+fn without_tag(name: &str) -> String {
+    let program = name.strip_prefix("bpf_prog_").and_then(|rest| {
+        let (tag, program) = rest.split_at_checked(16)?;
+        let is_tag = tag.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_tag.then_some(program)
+    });
+    program.map_or_else(|| name.to_owned(), |program| format!("bpf_prog{program}"))
 }
 
 /// Whether names are to be had, found out without reading all of them.
@@ -95,6 +105,13 @@ mod tests {
             [name(0), name(0x10), name(0x3f), name(0x99)],
             [None, Some("first"), Some("first"), Some("later")]
         );
+    }
+
+    #[test]
+    fn programs_are_named_without_their_tags() {
+        assert_eq!(without_tag("bpf_prog_91b9d828c8ec3e4f_sys_enter"), "bpf_prog_sys_enter");
+        assert_eq!(without_tag("bpf_prog_91b9d828c8ec3e4f"), "bpf_prog");
+        assert_eq!(without_tag("bpf_prog_get_fd"), "bpf_prog_get_fd");
     }
 
     #[test]

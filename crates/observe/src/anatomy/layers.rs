@@ -12,6 +12,9 @@ pub(crate) const UNKNOWN: &str = "unknown";
 pub(crate) const NOT_SAMPLED: &str = "not sampled";
 
 const SCHEDULER: &str = "scheduler and wake-up";
+const ENTRY: &str = "entry and exit";
+/// What the table has for the end of an enclosing function's work.
+const NO_LONGER: &str = "-";
 
 /// The rules, and what they said of functions before.
 pub(crate) struct Layers {
@@ -29,6 +32,8 @@ struct Verdict {
 
 #[derive(Debug, Default)]
 struct Rules {
+    /// Those with a caller.
+    pairs: Vec<(&'static str, &'static str)>,
     enclosing: Vec<Rule>,
     layers: Vec<Rule>,
     waits: Vec<Rule>,
@@ -62,10 +67,13 @@ impl Layers {
         asleep: bool,
     ) -> &'static str {
         let mut innermost = None;
-        for frame in frames {
-            let verdict = self.verdict(frame);
-            if let Some(enclosing) = verdict.encloses {
-                return enclosing;
+        let mut frames = frames.into_iter().peekable();
+        while let Some(frame) = frames.next() {
+            let verdict = self.verdict(frame, frames.peek().copied());
+            match verdict.encloses {
+                Some(NO_LONGER) => return innermost.unwrap_or(ENTRY),
+                Some(enclosing) => return enclosing,
+                None => {}
             }
             let layer = verdict.layer.filter(|layer| !asleep || *layer != SCHEDULER);
             innermost = innermost.or(layer);
@@ -75,10 +83,14 @@ impl Layers {
 
     /// What a thread sleeps for; `frames` begin with the innermost function.
     pub(crate) fn wait<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
-        frames.into_iter().find_map(|frame| self.verdict(frame).wait).unwrap_or("other")
+        frames.into_iter().find_map(|frame| self.verdict(frame, None).wait).unwrap_or("other")
     }
 
-    fn verdict(&mut self, function: &str) -> Verdict {
+    fn verdict(&mut self, function: &str, caller: Option<&str>) -> Verdict {
+        let with_caller = || caller.map(|caller| format!("{caller}>{function}"));
+        if let Some(layer) = with_caller().and_then(|pair| self.rules.pair(&pair)) {
+            return Verdict { layer: Some(layer), ..Verdict::default() };
+        }
         if let Some(verdict) = self.known.get(function) {
             return *verdict;
         }
@@ -104,11 +116,19 @@ impl Rules {
             let rule = Rule { name, patterns: patterns.split_whitespace().collect() };
             match section {
                 "enclosing" => rules.enclosing.push(rule),
-                "layers" => rules.layers.push(rule),
+                "layers" => {
+                    let pairs = rule.patterns.iter().filter(|pattern| pattern.contains('>'));
+                    rules.pairs.extend(pairs.map(|pattern| (*pattern, rule.name)));
+                    rules.layers.push(rule);
+                }
                 _ => rules.waits.push(rule),
             }
         }
         rules
+    }
+
+    fn pair(&self, pair: &str) -> Option<&'static str> {
+        self.pairs.iter().find(|(pattern, _)| fits(pattern, pair)).map(|(_, name)| *name)
     }
 
     fn verdict(&self, function: &str) -> Verdict {
@@ -131,4 +151,87 @@ fn fits(pattern: &str, name: &str) -> bool {
         name = &name[at + part.len()..];
     }
     name.ends_with(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stacks as they were found: the layer, `~` and what was waited for of a sleep, and the
+    /// functions from the outside in.
+    const FOUND: &str = include_str!("stacks.txt");
+
+    #[test]
+    fn stacks_that_were_found_are_of_the_layer_they_are_of() {
+        let mut layers = Layers::new();
+        let mut count = 0;
+        for line in FOUND.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (is, functions) = line.split_once(": ").unwrap();
+            let frames: Vec<&str> = functions.split(';').rev().collect();
+            let found = match is.split_once(" ~ ") {
+                None => layers.of(frames.iter().copied()).to_owned(),
+                Some(_) => {
+                    let layer = layers.asleep(frames.iter().copied());
+                    format!("{layer} ~ {}", layers.wait(frames.iter().copied()))
+                }
+            };
+            assert_eq!(found, is, "{functions}");
+            count += 1;
+        }
+        assert!(count >= 60, "{count} stacks");
+    }
+
+    #[test]
+    fn every_layer_of_the_kernel_has_a_stack_that_was_found() {
+        for layer in [
+            "entry and exit",
+            "VFS",
+            "page cache and copying",
+            "memory allocation",
+            "file system (ext4)",
+            "journal",
+            "block layer",
+            "driver",
+            "network stack",
+            "pipe",
+            "scheduler and wake-up",
+            "security hooks",
+            "page faults",
+            "interrupts",
+            "observer",
+        ] {
+            assert!(FOUND.lines().any(|line| line.starts_with(layer)), "none of {layer}");
+        }
+    }
+
+    #[test]
+    fn no_rule_stands_twice() {
+        let rules = Layers::new().rules;
+        for section in [&rules.enclosing, &rules.layers, &rules.waits] {
+            let all: Vec<&str> = section.iter().flat_map(|rule| rule.patterns.clone()).collect();
+            for (at, pattern) in all.iter().enumerate() {
+                assert!(!all[..at].contains(pattern), "{pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        assert!(fits("ext4_*", "ext4_da_write_begin") && fits("ext4_*", "ext4_"));
+        assert!(fits("*_skb_*", "tcp_skb_x_skb_y") && !fits("*_skb_*", "tcp_skb"));
+        assert!(fits("*_skb", "alloc_skb") && !fits("*_skb", "alloc_skb_"));
+        assert!(fits("a", "a") && !fits("a", "ab") && !fits("ab*b", "ab"));
+    }
+
+    #[test]
+    fn the_innermost_function_with_a_rule_counts_and_an_enclosing_one_takes_all() {
+        let mut layers = Layers::new();
+        let frames = ["memcpy", "ext4_x", "vfs_write", "ksys_write"];
+        assert_eq!(layers.of(frames), "file system (ext4)");
+        assert_eq!(layers.of(["memcpy", "ext4_x", "asm_exc_page_fault", "vfs_x"]), "page faults");
+        assert_eq!(layers.of(["memcpy", "no_such_function"]), UNKNOWN);
+        assert_eq!(layers.of([]), UNKNOWN);
+        let pair = ["_raw_spin_unlock_irqrestore", "anon_pipe_write", "vfs_write"];
+        assert_eq!(layers.of(pair), "scheduler and wake-up");
+    }
 }

@@ -86,3 +86,59 @@ pub(crate) fn layer(path: &str) -> String {
         "program".to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inode(path: &std::path::Path) -> u64 {
+        std::fs::metadata(path).unwrap().ino()
+    }
+
+    /// Makes a file of a program with some of its bytes changed, and asks for functions all over it.
+    fn ask(bytes: &[u8]) -> usize {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let mut symbols = UserSymbols::default();
+        let path = file.path().to_str().unwrap();
+        let at = inode(file.path());
+        (0..bytes.len() as u64 + 4096).step_by(64).filter_map(|o| symbols.name(path, at, o)).count()
+    }
+
+    #[test]
+    fn a_damaged_program_has_fewer_names_and_does_no_harm() {
+        let library =
+            std::fs::read_dir("/usr/lib/x86_64-linux-gnu").into_iter().flatten().flatten();
+        let library = library.map(|entry| entry.path()).find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libm.so.6"))
+        });
+        let Some(whole) = library.and_then(|path| std::fs::read(path).ok()) else { return };
+        assert!(ask(&whole) > 0);
+        for part in [0, 3, 64, 500, 5_000, whole.len() / 2] {
+            ask(&whole[..part]);
+        }
+        for step in [7usize, 64, 1_001] {
+            let mut damaged = whole.clone();
+            damaged.iter_mut().skip(16).step_by(step).for_each(|byte| *byte = !*byte);
+            ask(&damaged);
+        }
+    }
+
+    #[test]
+    fn what_is_another_file_by_now_or_none_has_no_names() {
+        let mut symbols = UserSymbols::default();
+        assert_eq!(symbols.name("/nope", 1, 0), None);
+        assert_eq!(symbols.name("/dev/zero", inode("/dev/zero".as_ref()), 0), None);
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(symbols.name(own.to_str().unwrap(), inode(&own) + 1, 4096), None);
+    }
+
+    #[test]
+    fn files_are_told_apart_by_what_they_are_to_a_program() {
+        assert_eq!(layer("/usr/lib/x86_64-linux-gnu/libc.so.6"), "libc");
+        assert_eq!(layer("/lib/ld-musl-x86_64.so.1"), "libc");
+        assert_eq!(layer("/lib64/ld-linux-x86-64.so.2"), "dynamic linker");
+        assert_eq!(layer("/usr/lib/libz.so.1.3"), "library libz.so.1.3");
+        assert_eq!(layer("/usr/bin/dd"), "program");
+    }
+}

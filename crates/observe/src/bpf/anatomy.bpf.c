@@ -3,17 +3,17 @@
  * Where in the kernel, and where in user space, the watched threads spend their time.
  *
  * Hooks: a perf event that interrupts every CPU so often a second (`sample`), and sched_switch
- * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call and
- * the image that the trace books the same moment for, and a sleep takes exactly as long as there.
- * `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
+ * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call
+ * and the image that the trace books the same moment for, and a sleep takes exactly as long as
+ * there. `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
  *
- * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look at
- * the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep costs
- * the unwinding. Nothing is emitted.
+ * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
+ * at the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep
+ * costs the unwinding. Nothing is emitted.
  *
- * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample to
- * where they are let through again. In user space only the innermost function is known: most programs
- * are built without frame pointers. Tables are bounded; what finds no room is counted.
+ * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample
+ * to where they are let through again. In user space only the innermost function is known: most
+ * programs are built without frame pointers. Tables are bounded; what finds no room is counted.
  */
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -72,6 +72,14 @@ struct {
 	__uint(value_size, sizeof(u64));
 } stacks SEC(".maps");
 
+/* Stacks whose place in the first table was another's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+} more_stacks SEC(".maps");
+
 struct spill {
 	struct file_name name;
 	char beyond[NAME_LEN]; /* behind name.path: see walk */
@@ -95,6 +103,11 @@ static __always_inline s32 kernel_stack(void *ctx)
 
 	if (id >= 0)
 		return id;
+	if (id == -EEXIST) {
+		id = bpf_get_stackid(ctx, &more_stacks, 0);
+		if (id >= 0)
+			return id | MORE_STACKS;
+	}
 	return id == -EEXIST ? COLLIDED : NO_STACK;
 }
 

@@ -17,8 +17,11 @@
 #define IN_MEMORY 3 /* mapped, of no file */
 #define NOWHERE	  4 /* it could not be asked: the mappings were being changed */
 
-#define NO_STACK -1 /* none was to be had */
-#define COLLIDED -2 /* its place was another's */
+#define NO_STACK  -1 /* none was to be had */
+#define COLLIDED  -2 /* its places were others' */
+
+/* In the number of a stack: it is in the second table. */
+#define MORE_STACKS 0x40000000
 
 /* All samples and sleeps that were alike. */
 struct sample_key {

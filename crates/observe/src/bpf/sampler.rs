@@ -25,6 +25,7 @@ static OBJECT: &Aligned<[u8]> =
 /// Most rows of samples that are alike, of stacks and of mapped files: some 30 MiB in all.
 const ROWS: u32 = 65_536;
 const STACKS: u32 = 16_384;
+const MORE_STACKS: u32 = 4_096;
 const PLACES: u32 = 2_048;
 /// The kernel's own usual bound on the depth of a stack.
 const DEPTH: u32 = 127;
@@ -273,7 +274,10 @@ impl Loaded {
 
     /// Addresses, the innermost first.
     fn stack(&self, id: i32) -> Vec<u64> {
-        let bytes = map(&self.object, "stacks").lookup(&id.to_ne_bytes(), MapFlags::ANY);
+        const IN_MORE: i32 = 0x4000_0000;
+        let table = if id & IN_MORE == 0 { "stacks" } else { "more_stacks" };
+        let at = (id & !IN_MORE).to_ne_bytes();
+        let bytes = map(&self.object, table).lookup(&at, MapFlags::ANY);
         let bytes = bytes.ok().flatten().unwrap_or_default();
         let words = bytes.chunks_exact(8).map(|word| Fields(word).u64());
         words.take_while(|address| *address != 0).collect()
@@ -309,9 +313,10 @@ fn prepare(open: &mut OpenObject, session: &Session) -> Result<(), libbpf_rs::Er
             }
             "samples" => map.set_max_entries(ROWS)?,
             "places" => map.set_max_entries(PLACES)?,
-            "stacks" => {
+            name @ ("stacks" | "more_stacks") => {
+                let rows = if name == "stacks" { STACKS } else { MORE_STACKS };
                 map.set_value_size(8 * DEPTH.min(deepest).max(1))?;
-                map.set_max_entries(STACKS)?;
+                map.set_max_entries(rows)?;
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /*
- * A watched thread, in task storage: written by the programs of trace.bpf.c, read by those of others
- * that are given the same map.
+ * A watched thread, in task storage: written by the programs of trace.bpf.c, read by those of
+ * others that are given the same map.
  */
 #ifndef IOTOMY_THREAD_BPF_H
 #define IOTOMY_THREAD_BPF_H

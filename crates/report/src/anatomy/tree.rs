@@ -17,6 +17,9 @@ const CALLS: usize = 6;
 const LAYERS: usize = 8;
 /// A call with fewer samples is not split.
 const FEW: u64 = 10;
+/// Functions of a layer that do, where it has one part in this many of the time that is split.
+const FUNCTIONS: usize = 3;
+const FUNCTIONS_OF: u128 = 20;
 /// Columns of a bar that stands for all the time.
 const BAR: usize = 20;
 
@@ -94,7 +97,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     let parts = parts(record);
     let shown: u128 = parts.iter().map(Part::ns).sum();
     let runnable = sum(|row| row.runnable_ns);
-    let lines = Lines::new(thread.max(shown), page.unicode());
+    let lines =
+        Lines::new(thread.max(shown), parts.iter().map(|part| part.on_cpu).sum(), page.unicode());
     let mut table = Table::new(&[
         Column::text("where the time went", 9),
         Column::number("ms", "", 8),
@@ -148,13 +152,15 @@ fn parts(record: &Anatomy) -> Vec<Part> {
 /// How rows look that have their share of the whole in common.
 struct Lines {
     whole: u128,
+    /// On a CPU: what is split by samples.
+    busy: u128,
     decimals: usize,
     unicode: bool,
 }
 
 impl Lines {
-    fn new(whole: u128, unicode: bool) -> Self {
-        Self { whole, decimals: decimals_for(ms(signed(whole))), unicode }
+    fn new(whole: u128, busy: u128, unicode: bool) -> Self {
+        Self { whole, busy, decimals: decimals_for(ms(signed(whole))), unicode }
     }
 
     fn plain(&self, table: &mut Table<'_>, label: &str, ns: i128, ink: Ink) {
@@ -176,13 +182,8 @@ impl Lines {
             part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few).collect();
         layers.sort_by_key(|(_, share)| std::cmp::Reverse(share.ns));
         if few && part.on_cpu > 0 {
-            let samples = match part.samples {
-                0 => "no sample".to_owned(),
-                1 => "1 sample".to_owned(),
-                n => format!("{} samples", thousands(n)),
-            };
-            let label = format!("  on a CPU ({samples}: too few to split)");
-            self.plain(table, &label, signed(part.on_cpu), Ink::Dim);
+            self.plain(table, "  on a CPU", signed(part.on_cpu), Ink::Dim);
+            table.remark(format!("too few samples ({})", thousands(part.samples)));
         }
         let large = |share: &Share| share.ns * 100 >= part.ns();
         let shown = layers.iter().take(LAYERS).take_while(|(_, share)| large(share)).count();
@@ -211,6 +212,13 @@ impl Lines {
             Some(wait) => format!("  {layer}, asleep: {}", page.name(wait, 24)),
         };
         let error = part.error.sqrt();
+        let functions = hottest(page, part);
+        let apart = wait.is_none() && part.ns * FUNCTIONS_OF >= self.busy;
+        let remarks = if apart {
+            Vec::new()
+        } else {
+            functions.iter().take(1).map(|(name, _)| name.clone()).collect()
+        };
         table.push(Row {
             cells: vec![
                 label,
@@ -219,23 +227,21 @@ impl Lines {
                 share(signed(part.ns), self.whole),
                 bar(signed(part.ns), self.whole, BAR, self.unicode),
             ],
-            remarks: hottest(page, part),
+            remarks,
             ink: Ink::Plain,
         });
+        for (name, ns) in functions.iter().filter(|_| apart) {
+            self.plain(table, &format!("    {name}"), signed(*ns), Ink::Dim);
+        }
     }
 }
 
-/// The functions that a layer's time is mostly in, with their share of it.
-fn hottest(page: &Page<'_>, part: &Share) -> Vec<String> {
+/// The functions that a layer's time is mostly in.
+fn hottest(page: &Page<'_>, part: &Share) -> Vec<(String, u128)> {
     let mut functions: Vec<_> = part.functions.iter().collect();
     functions.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
-    let large = functions.into_iter().take(2).filter(|(_, ns)| **ns * 10 >= part.ns);
-    large
-        .map(|(name, ns)| {
-            let percent = (*ns as f64 / part.ns.max(1) as f64 * 100.0).min(100.0);
-            format!("{} {percent:.0} %", page.name(name, 32))
-        })
-        .collect()
+    let large = functions.into_iter().take(FUNCTIONS).filter(|(_, ns)| **ns * 10 >= part.ns);
+    large.map(|(name, ns)| (page.name(name, 36), *ns)).collect()
 }
 
 fn ms(ns: i128) -> f64 {
