@@ -23,7 +23,7 @@ use serde_json::json;
 
 /// Work whose time is mostly in calls that copy, with a stack like that of most reads.
 const WORK: [&str; 6] =
-    ["dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=30000", "status=none"];
+    ["dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=100000", "status=none"];
 const TARGET: f64 = 0.03;
 const KINDS: [&str; 2] = ["trace", "anatomy"];
 

@@ -28,14 +28,14 @@ fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
 #[test]
 fn every_layer_of_the_table_of_rules_is_in_the_guide() {
     let rules = include_str!("../../observe/src/anatomy/layers.txt");
-    let layers = rules.split("[layers]").nth(1).unwrap().split("[waits]").next().unwrap();
+    let layers = rules.split("\n[layers]\n").nth(1).unwrap().split("[waits]").next().unwrap();
     for line in layers.lines().filter(|line| !line.is_empty()) {
         let layer = line.split(": ").next().unwrap();
         let shown =
             if layer.starts_with("file system") { "`file system (ext4)`…" } else { layer };
         assert!(GUIDE.contains(shown), "{layer}");
     }
-    for line in rules.split("[waits]").nth(1).unwrap().lines().filter(|line| !line.is_empty()) {
+    for line in rules.split("\n[waits]\n").nth(1).unwrap().lines().filter(|line| !line.is_empty()) {
         let reason = line.split(": ").next().unwrap();
         assert!(GUIDE.contains(&format!("`{reason}`")), "{reason}");
     }

@@ -1,6 +1,6 @@
 //! Where inside calls, and outside, the time goes: a watch by the `bpf` observer that is sampled.
 //!
-//! The samples come as numbers ([`Raw`]); here they get names, layers, and their part of the times
+//! The samples come as numbers (`Raw`); here they get names, layers, and their part of the times
 //! the trace has exactly. The order matters: the kernel's names are read while the watch's programs are
 //! still loaded, a file's when the watch is over.
 

@@ -96,13 +96,16 @@ fn fold(record: &Anatomy, with_program: bool) -> String {
         let ns = lines.entry(line(stack, with_program)).or_default();
         *ns = ns.saturating_add(stack.ns);
     }
+    let mut known: BTreeMap<(u32, &str, Option<&str>), u128> = BTreeMap::new();
+    for stack in &record.stacks {
+        let key = (stack.pid, stack.exec.as_str(), stack.syscall.as_deref());
+        *known.entry(key).or_default() += u128::from(stack.ns);
+    }
     for call in &record.calls {
         // What no stack speaks for, so that the whole is whole.
         let whole = u128::from(call.on_cpu_ns) + u128::from(call.blocked_ns);
-        let of_call = record.stacks.iter().filter(|stack| {
-            (stack.pid, &stack.exec, &stack.syscall) == (call.pid, &call.exec, &call.syscall)
-        });
-        let known: u128 = of_call.map(|stack| u128::from(stack.ns)).sum();
+        let key = (call.pid, call.exec.as_str(), call.syscall.as_deref());
+        let known = known.remove(&key).unwrap_or(0);
         let rest = Stack {
             exec: call.exec.clone(),
             syscall: call.syscall.clone(),
