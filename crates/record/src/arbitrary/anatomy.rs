@@ -11,7 +11,7 @@ use crate::*;
 pub fn anatomy() -> impl Strategy<Value = Anatomy> {
     let tables = (vec(dissected(), 0..4), vec(stack(), 0..4));
     let below = (option::of(super::block_io()), option::of(super::stories()));
-    let all = (trace(), sampling(), tables, below);
+    let all = (trace().boxed(), sampling().boxed(), tables.boxed(), below);
     all.prop_map(|(trace, sampling, (calls, stacks), (block, stories))| Anatomy {
         schema: Anatomy::SCHEMA.to_string(),
         started: "2025-03-01T10:20:30.5Z".to_string(),

@@ -1,6 +1,7 @@
 //! Requests to devices by what caused them, how long they took, and what read-ahead was worth.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{BlockIo, Histogram, ReadAhead, Requests, Via};
 
@@ -34,7 +35,7 @@ const DISTRIBUTIONS: usize = 2;
 /// run asked for; 0 is all.
 pub(crate) fn print(page: &mut Page<'_>, block: &BlockIo, rows: Option<usize>) {
     print_headline(page, block);
-    print_requests(page, block, rows);
+    print_requests(page, &by_cause(&block.requests), rows);
     print_distributions(page, block);
     print_read_ahead(page, &block.read_ahead);
 }
@@ -71,8 +72,54 @@ fn print_headline(page: &mut Page<'_>, block: &BlockIo) {
     }
 }
 
-fn print_requests(page: &mut Page<'_>, block: &BlockIo, rows: Option<usize>) {
-    let all = block.requests.len();
+/// Rows of one program and cause, all its processes together, and how many these are.
+type Cause<'r> = (Requests, BTreeSet<u32>, &'r str);
+
+fn by_cause(rows: &[Requests]) -> Vec<Cause<'_>> {
+    let mut causes: BTreeMap<_, Cause<'_>> = BTreeMap::new();
+    for row in rows {
+        let key = (&row.exec, row.via, &row.syscall, &row.device, &row.operation);
+        match causes.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert((row.clone(), BTreeSet::from([row.pid]), &row.exec));
+            }
+            Entry::Occupied(mut entry) => {
+                let (sum, pids, _) = entry.get_mut();
+                pids.insert(row.pid);
+                add(sum, row);
+            }
+        }
+    }
+    let mut causes: Vec<Cause<'_>> = causes.into_values().collect();
+    causes.sort_by_key(|(row, ..)| std::cmp::Reverse((row.device_ns, row.bio_bytes)));
+    causes
+}
+
+/// Adds what a row shows.
+fn add(sum: &mut Requests, row: &Requests) {
+    let shown: [fn(&mut Requests) -> &mut u64; 13] = [
+        |row| &mut row.bios,
+        |row| &mut row.bio_bytes,
+        |row| &mut row.merged_bios,
+        |row| &mut row.merged_requests,
+        |row| &mut row.requests,
+        |row| &mut row.bytes,
+        |row| &mut row.finished,
+        |row| &mut row.errors,
+        |row| &mut row.requeued,
+        |row| &mut row.meta,
+        |row| &mut row.fua,
+        |row| &mut row.queue_ns,
+        |row| &mut row.device_ns,
+    ];
+    let mut more = row.clone();
+    for of in shown {
+        *of(sum) = of(sum).saturating_add(*of(&mut more));
+    }
+}
+
+fn print_requests(page: &mut Page<'_>, causes: &[Cause<'_>], rows: Option<usize>) {
+    let all = causes.len();
     if all == 0 {
         return;
     }
@@ -81,10 +128,13 @@ fn print_requests(page: &mut Page<'_>, block: &BlockIo, rows: Option<usize>) {
         Some(0) => all,
         Some(rows) => rows.min(all),
     };
-    let several = block.requests.iter().any(|row| row.pid != block.requests[0].pid);
     let mut table = Table::new(&COLUMNS);
-    for row in &block.requests[..shown] {
-        table.push(Row { cells: cells(page, row, several), remarks: remarks(row), ink: ink(row) });
+    for (row, pids, exec) in &causes[..shown] {
+        let whose = match pids.len() {
+            1 => page.name(exec, 20),
+            n => format!("{n} × {}", page.name(exec, 20)),
+        };
+        table.push(Row { cells: cells(page, row, &whose), remarks: remarks(row), ink: ink(row) });
     }
     table.print(page);
     if shown < all {
@@ -93,9 +143,7 @@ fn print_requests(page: &mut Page<'_>, block: &BlockIo, rows: Option<usize>) {
     }
 }
 
-fn cells(page: &Page<'_>, row: &Requests, several: bool) -> Vec<String> {
-    let exec = page.name(&row.exec, 20);
-    let whose = if several { format!("{exec} ({})", row.pid) } else { exec };
+fn cells(page: &Page<'_>, row: &Requests, whose: &str) -> Vec<String> {
     let mean = |ns: u64, of: u64| match of {
         0 => String::new(),
         of => figure(ns as f64 / of as f64 / 1000.0),
@@ -183,23 +231,27 @@ fn print_distributions(page: &mut Page<'_>, block: &BlockIo) {
     }
 }
 
+/// A line a program, all its processes together.
 fn print_read_ahead(page: &mut Page<'_>, rows: &[ReadAhead]) {
-    let read = rows.iter().filter(|row| row.missed_pages > 0 || row.ahead_pages > 0);
-    for (nth, row) in read.enumerate() {
-        if nth == 0 {
-            page.blank();
-        }
-        let (ahead, hits) = (row.ahead_pages, row.hit_pages);
+    let mut by: BTreeMap<&str, [u128; 4]> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.missed_pages > 0 || row.ahead_pages > 0) {
+        let pages = [row.asked_pages, row.missed_pages, row.hit_pages, row.ahead_pages];
+        let sums = by.entry(&row.exec).or_default();
+        sums.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += u128::from(pages));
+    }
+    if !by.is_empty() {
+        page.blank();
+    }
+    for (exec, [asked, missed, hits, ahead]) in by {
         let text = format!(
-            "{} ({}) asked for {}: {} fetched when asked, {} found read ahead{}",
-            page.name(&row.exec, 20),
-            row.pid,
-            counted(row.asked_pages.into(), "page", "pages"),
-            thousands(row.missed_pages.into()),
-            thousands(hits.into()),
-            match share(hits.into(), ahead.into()) {
+            "{} asked for {}: {} fetched when asked, {} found read ahead{}",
+            page.name(exec, 20),
+            counted(asked, "page", "pages"),
+            thousands(missed),
+            thousands(hits),
+            match share(hits.cast_signed(), ahead) {
                 share if share.is_empty() => String::new(),
-                share => format!(", {share} of {}", thousands(ahead.into())),
+                share => format!(", {share} of {}", thousands(ahead)),
             },
         );
         page.wrapped(
