@@ -58,7 +58,7 @@ bench-race: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-race --iotomy $(IOTOMY) $(ARGS)
 
-# What the epoll waiter costs beside a bare loop, libevent and libuv; some two minutes.
+# What the epoll waiter costs beside a bare loop, libevent, libuv and mio; some three minutes.
 bench-wait:
 	@scripts/setup bench
 	@scripts/build-wait-peers $(TARGET)/peers

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::middle;
+use crate::serve::MIO;
 
 /// The waiter that is held against the others, and those that show what else there is.
 pub(crate) const OURS: &str = "iotomy epoll";
@@ -35,8 +36,12 @@ pub(crate) type Lineup = (Vec<Contender>, Vec<String>, Vec<(String, String)>);
 /// When the peers were not built.
 pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
     let own = std::env::current_exe().context("cannot tell this program's path")?;
-    let serve = ["serve", "epoll"].map(OsString::from).into();
-    let ours = Contender { name: OURS.to_owned(), program: own.into(), arguments: serve };
+    let served = |name: &str, by: &str| Contender {
+        name: name.to_owned(),
+        program: own.clone().into(),
+        arguments: ["serve", by].map(OsString::from).into(),
+    };
+    let ours = [served(OURS, "epoll"), served(MIO, MIO)];
     let output = Command::new(peers).arg("list").output().with_context(|| {
         format!("cannot run {}; build it by scripts/build-wait-peers", peers.display())
     })?;
@@ -47,14 +52,22 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
         program: peers.into(),
         arguments: vec![(*name).into()],
     };
-    let lineup = std::iter::once(ours).chain(built.iter().map(peer)).collect();
+    let lineup = ours.into_iter().chain(built.iter().map(peer)).collect();
     let is_missing = |name: &&str| built.iter().all(|(one, _)| one != name);
     let reason = "its headers were not here when the peers were built".to_owned();
     let missing = ["libevent", "libuv"].into_iter().filter(is_missing);
     let missing = missing.map(|name| (name.to_owned(), reason.clone())).collect();
     let versions = built.iter().filter(|(_, version)| *version != "-");
-    let versions = versions.map(|(name, version)| format!("{name} {version}")).collect();
+    let versions = versions.map(|(name, version)| format!("{name} {version}"));
+    let versions = versions.chain(locked(MIO)).collect();
     Ok((lineup, versions, missing))
+}
+
+/// The version of a crate that this program was built with.
+fn locked(name: &str) -> Option<String> {
+    const LOCK: &str = include_str!("../../../Cargo.lock");
+    let of = LOCK.split(&format!("name = \"{name}\"\nversion = \"")).nth(1)?;
+    Some(format!("{name} {}", of.split('"').next()?))
 }
 
 impl Contender {

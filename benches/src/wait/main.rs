@@ -1,18 +1,18 @@
-//! `bench-wait`: what the `epoll` waiter costs beside a bare loop, libevent and libuv, in one run.
+//! `bench-wait`: what the `epoll` waiter costs beside a bare loop, libevent, libuv and mio, in one run.
 //!
 //! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`], and `peers.c` for the
 //! others). Each contender is a process with pairs of its own, which makes rounds when it is told
-//! to; a block asks each for some, in random order. [`contender`] talks to them, [`results`] judges,
-//! prints and keeps.
+//! to; a block asks each for some, in random order. [`serve`] makes them, [`contender`] talks to those
+//! who do, [`results`] judges, prints and keeps.
 
 mod contender;
 mod results;
+mod serve;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -23,12 +23,11 @@ use iotomy_benches::session::own_session;
 use iotomy_benches::stats::{FEWEST, median};
 use iotomy_observe::{machine, rfc3339};
 use iotomy_waiters::rounds::Ring;
-use iotomy_waiters::{Events, Interest, Settings, Waiter, waiter};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
+use iotomy_waiters::{Events, Interest, Settings, waiter};
 
 use crate::contender::{Contender, contenders};
 use crate::results::{Lane, Point, Results};
+use crate::serve::{BATCH, serve, thread_ns};
 
 /// What is measured: descriptors, active ones, writes. The first is for small sets, the others are
 /// those of the articles' charts.
@@ -37,9 +36,6 @@ const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_
 /// Blocks after which all are started anew, in random order: where a process has its sockets in memory
 /// makes some hundredths of difference, which are nobody's merit.
 const BLOCKS_A_LIFE: u32 = 3;
-
-/// As many events as libevent takes at once at most.
-const BATCH: usize = 4096;
 
 /// Hold the epoll waiter against a bare loop and against event libraries.
 #[derive(Debug, Parser)]
@@ -76,7 +72,7 @@ struct Args {
 /// What this program does as a part of its own measurements.
 #[derive(Debug, Subcommand)]
 enum Part {
-    /// Makes rounds through a waiter, one for each line of standard input.
+    /// Makes rounds through a waiter or mio, one for each line of standard input.
     #[command(hide = true)]
     Serve {
         /// The waiter's name.
@@ -168,49 +164,6 @@ fn point(
         }
     }
     Ok(Point { pairs, active, writes, lanes })
-}
-
-/// Makes rounds until standard input ends.
-fn serve(name: &str, pairs: usize) -> Result<()> {
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-        .context("cannot raise the limit of descriptors")?;
-    let declared = waiter(name).with_context(|| format!("there is no waiter {name}"))?;
-    let mut waiter = (declared.open)(&Settings { descriptors: pairs, ..Settings::default() })?;
-    let mut ring = Ring::new(pairs)?;
-    let mut events = Events::with_capacity(BATCH);
-    for line in std::io::stdin().lock().lines() {
-        let line = line.context("cannot read what to do")?;
-        let mut numbers = line.split_whitespace().map(str::parse::<usize>);
-        let (Some(Ok(active)), Some(Ok(writes))) = (numbers.next(), numbers.next()) else {
-            anyhow::bail!("{line:?} is not ACTIVE WRITES");
-        };
-        let (cpu, wall) = round(&mut ring, waiter.as_mut(), &mut events, (pairs, active, writes))?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{cpu} {wall}").and_then(|()| out.flush()).context("cannot answer")?;
-    }
-    Ok(())
-}
-
-fn round(
-    ring: &mut Ring,
-    waiter: &mut dyn Waiter,
-    events: &mut Events,
-    (pairs, active, writes): (usize, usize, usize),
-) -> Result<(i64, u128)> {
-    ring.register(waiter).map_err(|(_, error)| error)?;
-    waiter.wait(events, Some(Duration::ZERO))?;
-    ring.begin(active, writes)?;
-    let (began, cpu) = (Instant::now(), thread_ns());
-    ring.run(waiter, events)?;
-    let (cpu, wall) = (thread_ns() - cpu, began.elapsed());
-    ring.leave(waiter, pairs)?;
-    Ok((cpu, wall.as_nanos()))
-}
-
-fn thread_ns() -> i64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 /// What the trait and the buffer cost an event by themselves: batches of the waiter `null`, which

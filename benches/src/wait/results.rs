@@ -181,7 +181,7 @@ impl Results {
 
     /// Whether a portable event library costs more than the bare mechanism.
     fn reactor_tax(&self) -> Claim {
-        let found: Vec<(String, Estimate)> = ["libevent", "libuv"]
+        let found: Vec<(String, Estimate)> = ["libevent", "libuv", "mio"]
             .into_iter()
             .flat_map(|peer| self.points.iter().map(move |point| (peer, point)))
             .filter_map(|(peer, point)| {
@@ -272,8 +272,11 @@ A round is one of libevent's benchmark: n pairs of UNIX sockets; all readers are
 one look is taken; one byte is sent to `a` of them; then, timed, a loop that never sleeps runs until \
 every byte has been received, where each event receives one and, while `w` are left, sends one to the \
 next pair. Each contender is a process with pairs of its own; \"bare\" is a loop in C with nothing \
-between it and `epoll_wait`. Every event is one receive and one send besides, the same for all: made \
-directly, because the C library's way around them costs several hundredths of a small round.
+between it and `epoll_wait`, and \"bare-inline\" the same without a function of its own: behind a call of \
+the kernel the first return, or call through a pointer, of a program may cost as much as all the rest of \
+a wait (AMD's CPUs under `Safe RET`), and this one has none. Every event is one receive and one send besides, the same for all: made \
+directly, because the C library's way around them costs several hundredths of a small round. mio tells \
+of what is new and no more (`EPOLLET`), so that its readers read until `EAGAIN`: one receive more an event.
 
 In a block each contender makes some rounds, in random order: the first finds the caches with others and \
 does not count, then the middle of fifteen does, or of three where they are long. After three blocks all \

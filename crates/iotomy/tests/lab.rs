@@ -172,6 +172,44 @@ fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
 }
 
 #[test]
+fn more_descriptors_than_a_process_may_have_are_shared_out_among_several() {
+    let user = User::new();
+    let all = ["wait", "-L", "waiter=poll,epoll", "-L", "descriptors=100,500", "-L", "loop=spin"];
+    let more = ["-L", "active=100", "-q", "--json", "-", "--max-time=60"];
+    let inner = user.command(&[&all[..], &more].concat());
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 400 && exec \"$0\" \"$@\""]).arg(inner.get_program());
+    let output = command.args(inner.get_args()).env("XDG_STATE_HOME", user.state.path()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let sweep = store::parse_sweep(&output.stdout).unwrap();
+    for case in &sweep.cases {
+        assert!(case.skipped.is_none() && case.note.is_none(), "{case:?}");
+        // (400 - 64) / 2 pairs fit into one.
+        let processes =
+            if case.params["descriptors"] == AxisValue::Number(500) { 3.0 } else { 1.0 };
+        assert_eq!(case.extra["processes"], processes, "{case:?}");
+    }
+    // What several share out grows for none of them, and decides nothing.
+    let scale = sweep.claims.iter().find(|claim| claim.id == "wait-scale").unwrap();
+    assert_eq!(scale.verdict.name(), "inconclusive", "{scale:?}");
+}
+
+#[test]
+fn a_comparator_that_is_not_there_is_a_reason_and_no_row() {
+    let user = User::new();
+    let axes = ["wait", "-L", "waiter=epoll,libevent", "-L", "descriptors=20", "-L", "active=1"];
+    let mut command = user.command(&[&axes[..], &["-q", "--json", "-", "--max-time=30"]].concat());
+    let output = command.env("PATH", user.work.path()).output().unwrap();
+    let sweep = store::parse_sweep(&output.stdout).unwrap();
+    let skipped: Vec<_> = sweep.cases.iter().filter_map(|case| case.skipped.as_deref()).collect();
+    assert!(skipped.len() == 1 && skipped[0].contains("make bench-wait builds it"), "{skipped:?}");
+    let tax = sweep.claims.iter().find(|claim| claim.id == "reactor-tax").unwrap();
+    assert_eq!(tax.verdict.name(), "inconclusive");
+    assert!(tax.because.contains("waiter=epoll,libevent,libuv"), "{tax:?}");
+}
+
+#[test]
 fn a_burst_of_signals_overflows_and_none_is_lost() {
     let sweep = User::new().record(&[
         "models",
@@ -203,6 +241,7 @@ fn the_null_device_touches_nothing_that_is_mapped() {
     assert_eq!(verdict("null-sink-pipe"), "holds");
     // Not where files cannot leave memory.
     assert_ne!(verdict("null-sink-residency"), "fails");
+    // A claim that fails is a result: the run had exit status 0.
     assert_ne!(verdict("null-sink-atime"), "holds", "Linux takes a mapping for an access");
     for case in sweep.cases.iter().filter(|case| case.params["way"].to_string() == "mmap") {
         let faults = case.extra["faults"];
@@ -295,6 +334,25 @@ fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
         assert_eq!(after.samples, before.samples);
     }
     assert!(!user.kept("copy").exists());
+}
+
+#[test]
+fn of_several_experiments_those_that_came_to_their_end_are_not_run_again() {
+    let user = User::new();
+    let whole = user.record(&SMALL);
+    let mut part = user.record(&["null-sink", "-L", "size=1M", "--max-time=1"]);
+    (part.run.is_partial, part.run.max_time_ns) = (true, Some(part.run.wall_ns));
+    for kept in [&whole, &part] {
+        store::save_sweep(kept, &user.kept(&kept.experiment), Path::new("/")).unwrap();
+    }
+    let folder = user.work.path().to_str().unwrap();
+    let output = user.run(&["copy", "null-sink", "--resume", "-q", "--json", folder]);
+    assert!(output.status.success(), "{output:?}");
+    let again = store::load_sweep(user.work.path().join("copy.json")).unwrap();
+    assert_eq!(again, whole);
+    let on = store::load_sweep(user.work.path().join("null-sink.json")).unwrap();
+    assert_eq!((on.started, on.run.is_partial), (part.started, false));
+    assert!(!user.kept("copy").exists() && !user.kept("null-sink").exists());
 }
 
 #[test]

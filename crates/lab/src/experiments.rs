@@ -18,6 +18,7 @@ mod copy;
 mod enter_leave;
 mod gate;
 mod herd;
+mod herd_claims;
 mod models;
 mod null_sink;
 mod runner;
@@ -25,6 +26,9 @@ mod scratch;
 mod state;
 mod wait;
 mod wait_claims;
+mod wait_crew;
+mod wait_peers;
+mod wait_rounds;
 mod wait_threads;
 
 use std::ffi::OsString;
@@ -325,6 +329,22 @@ pub trait Watch {
     /// # Errors
     /// Why it could not be watched.
     fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String>;
+
+    /// Counts in the kernel how often the children that this process has now are woken, until what it
+    /// gives is dropped.
+    ///
+    /// # Errors
+    /// Why they cannot be counted.
+    fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String>;
+}
+
+/// A count of wake-ups that goes on.
+pub trait Wakeups {
+    /// How many there were so far.
+    ///
+    /// # Errors
+    /// When the count is not whole.
+    fn so_far(&self) -> Result<u64, String>;
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod outcome;
 mod sample_price;
 pub(crate) mod sampler;
 mod vigil;
+mod wakeups;
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ use self::companion::{Companion, Images};
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
+pub use self::wakeups::Wakeups;
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;

@@ -22,6 +22,7 @@ mod request;
 mod tally;
 mod timestamp;
 
+pub use bpf::Wakeups;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;

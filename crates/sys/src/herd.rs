@@ -190,7 +190,7 @@ pub fn bind_shared() -> io::Result<(OwnedFd, SocketAddr)> {
 }
 
 /// Kills children that have not been waited for, and waits for each.
-fn end_all(pids: &[libc::pid_t]) {
+pub(crate) fn end_all(pids: &[libc::pid_t]) {
     for pid in pids {
         // SAFETY: takes plain integers; the child has not been waited for, so the id is its.
         unsafe { libc::kill(*pid, libc::SIGKILL) };
@@ -213,7 +213,7 @@ fn wait(pid: libc::pid_t) -> libc::c_int {
 }
 
 /// In a child: makes it end with its parent, whose id it was forked under.
-fn end_with(parent: libc::pid_t) {
+pub(crate) fn end_with(parent: libc::pid_t) {
     // SAFETY: takes plain integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
     // SAFETY: takes nothing.
@@ -224,13 +224,13 @@ fn end_with(parent: libc::pid_t) {
 }
 
 /// In a child: ends it without the parent's exit handlers.
-fn leave() -> ! {
+pub(crate) fn leave() -> ! {
     // SAFETY: takes a plain integer and does not return.
     unsafe { libc::_exit(1) }
 }
 
 /// In a child: keeps this descriptor alone, as number 0, and the second as number 1.
-fn keep_only(first: BorrowedFd<'_>, second: Option<BorrowedFd<'_>>) {
+pub(crate) fn keep_only(first: BorrowedFd<'_>, second: Option<BorrowedFd<'_>>) {
     let second = second.map(|fd| {
         // Out of the way of number 0.
         // SAFETY: takes plain integers.

@@ -11,6 +11,7 @@ pub mod buffer;
 pub mod caller;
 pub mod clone_range;
 pub mod copy_ring;
+pub mod crew;
 pub mod epoll;
 pub mod errno;
 pub mod extent;

@@ -9,18 +9,15 @@
 //! finds, and a peek (`MSG_PEEK`) is for sockets only and takes a pending error away; poll(2) of a
 //! single descriptor asks the same of every kind and takes nothing.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use iotomy_sys::poll::poll;
 
 use crate::calls::{Call, Times};
 use crate::deadline::wait_until;
+use crate::tabled::{Way, open};
 use crate::watched::Watched;
-use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Room, Trigger,
-    WaitError, Waiter,
-};
+use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "busy",
@@ -49,42 +46,22 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         timeout_step_ns: 1,
     },
     probe: || Probe::Ready,
-    open: |settings| {
-        let watched = Watched::new(DECLARATION.name, settings.descriptors);
-        Ok(Box::new(Busy { watched, counts: Counts::default() }))
-    },
+    open: |settings| open(Busy, settings),
 };
 
-struct Busy {
-    watched: Watched,
-    counts: Counts,
-}
+struct Busy;
 
-impl Waiter for Busy {
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
+impl Way for Busy {
+    const DECLARATION: &'static Declaration = &DECLARATION;
 
-    fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
-        self.watched.add(fd, interest, token)
-    }
-
-    fn modify(
+    fn wait(
         &mut self,
-        fd: BorrowedFd<'_>,
-        interest: Interest,
-        token: u64,
+        watched: &mut Watched,
+        events: &mut Events,
+        timeout: Option<Duration>,
+        interrupted: &mut u64,
     ) -> Result<(), WaitError> {
-        self.watched.modify(fd, interest, token)
-    }
-
-    fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError> {
-        self.watched.remove(fd)
-    }
-
-    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError> {
-        events.clear();
-        let fds = self.watched.fds();
+        let fds = watched.fds();
         // The first sweep is made without a look at the clock; so is every one that waits for ever.
         let mut sweep = |left: Option<Duration>| loop {
             let mut found = 0;
@@ -95,13 +72,9 @@ impl Waiter for Busy {
                 break Ok(found);
             }
         };
-        let found = wait_until(timeout, &mut self.counts.interrupted, &mut sweep)
+        let found = wait_until(timeout, interrupted, &mut sweep)
             .map_err(|e| WaitError::kernel(DECLARATION.name, "wait", "poll", e))?;
-        self.watched.collect(found, events);
-        Ok(events.len())
-    }
-
-    fn counts(&self) -> Counts {
-        self.counts
+        watched.collect(found, events);
+        Ok(())
     }
 }

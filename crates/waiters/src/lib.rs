@@ -44,6 +44,7 @@ mod ring_set;
 pub mod rounds;
 mod select;
 mod sigio;
+mod tabled;
 mod waker;
 mod watched;
 

@@ -7,13 +7,13 @@
 //! Tells of every descriptor at every wait, in turns where the caller's room is smaller, and asks
 //! the kernel nothing: what is left of a measurement with it is the harness and the trait.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::tabled::{Way, open};
 use crate::watched::Watched;
 use crate::{
-    Abilities, Calls, Closed, Declaration, Event, Events, Interest, Kind, Probe, Ready, Room,
-    Trigger, WaitError, Waiter,
+    Abilities, Calls, Closed, Declaration, Event, Events, Kind, Probe, Ready, Room, Trigger,
+    WaitError,
 };
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -37,42 +37,24 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         timeout_step_ns: 1,
     },
     probe: || Probe::Ready,
-    open: |settings| {
-        let watched = Watched::new(DECLARATION.name, settings.descriptors);
-        Ok(Box::new(Null { watched, next: 0 }))
-    },
+    open: |settings| open(Null { next: 0 }, settings),
 };
 
 struct Null {
-    watched: Watched,
     next: usize,
 }
 
-impl Waiter for Null {
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
+impl Way for Null {
+    const DECLARATION: &'static Declaration = &DECLARATION;
 
-    fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
-        self.watched.add(fd, interest, token)
-    }
-
-    fn modify(
+    fn wait(
         &mut self,
-        fd: BorrowedFd<'_>,
-        interest: Interest,
-        token: u64,
+        watched: &mut Watched,
+        events: &mut Events,
+        _: Option<Duration>,
+        _: &mut u64,
     ) -> Result<(), WaitError> {
-        self.watched.modify(fd, interest, token)
-    }
-
-    fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError> {
-        self.watched.remove(fd)
-    }
-
-    fn wait(&mut self, events: &mut Events, _: Option<Duration>) -> Result<usize, WaitError> {
-        events.clear();
-        let tokens = self.watched.tokens();
+        let tokens = watched.tokens();
         if self.next >= tokens.len() {
             self.next = 0;
         }
@@ -80,6 +62,6 @@ impl Waiter for Null {
         let ready = Ready::READABLE | Ready::WRITABLE;
         events.fill(tokens[self.next..end].iter().map(|token| Event { token: *token, ready }));
         self.next = end;
-        Ok(events.len())
+        Ok(())
     }
 }

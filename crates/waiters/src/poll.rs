@@ -9,18 +9,15 @@
 //! descriptor's queue, leaves it again, and the caller looks through the table for those that are
 //! ready. A wait costs in proportion to what is watched.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use iotomy_sys::poll::poll;
 
 use crate::calls::once;
 use crate::deadline::{millis, wait_until};
+use crate::tabled::{Way, open};
 use crate::watched::Watched;
-use crate::{
-    Abilities, Calls, Closed, Counts, Declaration, Events, Interest, Kind, Probe, Room, Trigger,
-    WaitError, Waiter,
-};
+use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "poll",
@@ -44,50 +41,25 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         timeout_step_ns: 1_000_000,
     },
     probe: || Probe::Ready,
-    open: |settings| {
-        let watched = Watched::new(DECLARATION.name, settings.descriptors);
-        Ok(Box::new(Poll { watched, counts: Counts::default() }))
-    },
+    open: |settings| open(Poll, settings),
 };
 
-struct Poll {
-    watched: Watched,
-    counts: Counts,
-}
+struct Poll;
 
-impl Waiter for Poll {
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
+impl Way for Poll {
+    const DECLARATION: &'static Declaration = &DECLARATION;
 
-    fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
-        self.watched.add(fd, interest, token)
-    }
-
-    fn modify(
+    fn wait(
         &mut self,
-        fd: BorrowedFd<'_>,
-        interest: Interest,
-        token: u64,
+        watched: &mut Watched,
+        events: &mut Events,
+        timeout: Option<Duration>,
+        interrupted: &mut u64,
     ) -> Result<(), WaitError> {
-        self.watched.modify(fd, interest, token)
-    }
-
-    fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError> {
-        self.watched.remove(fd)
-    }
-
-    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError> {
-        events.clear();
-        let fds = self.watched.fds();
-        let call = |left| poll(fds, millis(left));
-        let found = wait_until(timeout, &mut self.counts.interrupted, call)
+        let fds = watched.fds();
+        let found = wait_until(timeout, interrupted, |left| poll(fds, millis(left)))
             .map_err(|e| WaitError::kernel(DECLARATION.name, "wait", "poll", e))?;
-        self.watched.collect(found, events);
-        Ok(events.len())
-    }
-
-    fn counts(&self) -> Counts {
-        self.counts
+        watched.collect(found, events);
+        Ok(())
     }
 }

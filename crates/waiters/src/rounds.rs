@@ -247,7 +247,8 @@ impl Ring {
     ///
     /// # Panics
     /// When there is no such pair.
-    #[inline]
+    // Always: a return behind the calls would be what is measured (see `iotomy_sys::epoll::epoll_wait`).
+    #[inline(always)]
     pub fn read(&mut self, at: usize) -> bool {
         let had = recv(&self.readers[at], &mut [0_u8; 1], RecvFlags::empty()).is_ok();
         if had {
@@ -256,7 +257,7 @@ impl Ring {
         had
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_read(&mut self, at: usize) {
         self.received += 1;
         if self.writes == 0 {

@@ -14,7 +14,7 @@ use super::claims::{digits, ratio, shown};
 use super::gate::{Gate, PATIENCE, Task, probe, refused};
 use super::{
     Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value,
+    Sample, Sampling, Takes, Value, Watch,
 };
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
@@ -24,6 +24,9 @@ const OF_A_PROCESS: u64 = 256 << 10;
 
 /// Descriptors of a process: the listener, a connection, an epoll or a ring, and room.
 const DESCRIPTORS: u64 = 16;
+
+/// Connections a client makes at most where wake-ups are counted.
+const WATCHED: usize = 250;
 
 pub(super) struct Accept;
 
@@ -59,6 +62,12 @@ static DECLARATION: Declaration = Declaration {
             name: "wakes",
             unit: "",
             summary: "sleeps of all workers a connection, as /proc counts them",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "wakeups",
+            unit: "",
+            summary: "wake-ups of all workers a connection, as BPF counts them in the kernel",
             fold: Fold::Mean,
         },
         Extra {
@@ -198,6 +207,23 @@ impl Bench for Loopback {
             }
         }
     }
+
+    fn watch(
+        &mut self,
+        case: &Params,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<(&'static str, f64)>, Skip> {
+        let gate = Gate::new(probe(case.name("strategy"))?)?;
+        let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
+        let herd = gate.herd(size("workers"), 0)?;
+        let connections = size("connections").min(WATCHED);
+        serve(&gate, &herd, size("clients"), connections.div_ceil(10))?;
+        // The clients come later, and are not counted.
+        let wakeups = watch.wakeups().map_err(Skip)?;
+        let served = serve(&gate, &herd, size("clients"), connections)?;
+        let count = wakeups.so_far().map_err(Skip)?;
+        Ok(vec![("wakeups", count as f64 / served.times_ns.len() as f64)])
+    }
 }
 
 /// Lets clients make their connections, all of them.
@@ -292,13 +318,15 @@ fn accept_share(cases: &Cases<'_>) -> Judgement {
             "it takes epoll-exclusive or reuseport with as many workers, and more samples",
         );
     };
-    let woken = many.extra.get("wakes").copied().unwrap_or(0.0);
+    let figure = |name: &str| many.extra.get(name).copied();
+    let woken = match figure("wakeups") {
+        Some(woken) => format!("{} wake-ups a connection, as BPF counts them", digits(woken)),
+        None => format!("{} sleeps a connection", digits(figure("wakes").unwrap_or(0.0))),
+    };
     let because = format!(
-        "{} workers on one epoll each accept {} times what one does, with {} sleeps a connection; \
-         {strategy} accepts {} times as many as they",
+        "{} workers on one epoll each accept {} times what one does, with {woken}; {strategy} accepts {} times as many as they",
         digits(most as f64),
         shown(scaled),
-        digits(woken),
         shown(gain)
     );
     let judgement = if scaled.high < 1.0 && gain.low > 1.0 {

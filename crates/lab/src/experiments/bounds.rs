@@ -120,6 +120,26 @@ impl Drop for SoftLimit {
     }
 }
 
+/// Few signals may be queued for this process; dropped, as many as before.
+pub(super) struct FewSignals(Rlimit);
+
+impl FewSignals {
+    pub(super) fn allow(signals: u64) -> Result<Self, Skip> {
+        let before = getrlimit(Resource::Sigpending);
+        let few = Rlimit { current: Some(signals), maximum: before.maximum };
+        setrlimit(Resource::Sigpending, few)
+            .map_err(|e| Skip::refused("setrlimit RLIMIT_SIGPENDING", e))?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for FewSignals {
+    fn drop(&mut self) {
+        // The soft limit may always be put back to what the hard one allows.
+        let _ = setrlimit(Resource::Sigpending, self.0);
+    }
+}
+
 fn process_bounds(root: &Path, is_root: bool, soft_limit: Option<u64>) -> Vec<Bound> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();

@@ -94,6 +94,12 @@ impl<'a> Cases<'a> {
         Self(self.0.iter().copied().filter(|case| case.params.get(axis) == Some(value)).collect())
     }
 
+    /// Those of which this is so.
+    #[must_use]
+    pub fn filtered(&self, is_so: impl Fn(&Case) -> bool) -> Self {
+        Self(self.0.iter().copied().filter(|case| is_so(case)).collect())
+    }
+
     /// The first of them.
     pub fn first(&self) -> Option<&'a Case> {
         self.0.first().copied()

@@ -8,17 +8,16 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use iotomy_record::Case;
 use iotomy_sys::herd::Herd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use super::claims::{digits, ratio, shown, time};
 use super::gate::{Gate, PATIENCE, Task, load, probe, queued_ns, refused};
+use super::herd_claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
 use super::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value,
+    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
+    Takes, Value, Watch,
 };
 use crate::limits::Skip;
 use crate::limits::room::free_memory;
@@ -31,8 +30,14 @@ const OF_A_PROCESS: u64 = 256 << 10;
 /// poll hang into the socket's queue for it.
 const OF_A_DUPLICATE: u64 = 128;
 
+/// The same for epoll, which keeps an entry of its set and its place in the socket's queue.
+const OF_A_WATCH: u64 = 320;
+
 /// Descriptors of a process besides the listener and its duplicates.
 const SPARE_DESCRIPTORS: u64 = 8;
+
+/// Connections whose wake-ups are counted.
+const WATCHED: usize = 3;
 
 pub(super) struct TheHerd;
 
@@ -61,6 +66,18 @@ static DECLARATION: Declaration = Declaration {
             name: "empty",
             unit: "",
             summary: "of these, how many found nothing to accept",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "wakeups",
+            unit: "",
+            summary: "wake-ups of the processes by a connection, as BPF counts them in the kernel",
+            fold: Fold::Mean,
+        },
+        Extra {
+            name: "in_vain",
+            unit: "",
+            summary: "of these wake-ups, how many found nothing to accept",
             fold: Fold::Mean,
         },
         Extra {
@@ -107,7 +124,8 @@ static DECLARATION: Declaration = Declaration {
             summary: "how many wait",
             takes: Takes::Numbers(1, 65_536),
             quick: &[Value::N(1), Value::N(64), Value::N(512)],
-            default: &[Value::N(1), Value::N(64), Value::N(512), Value::N(1_024), Value::N(4_096)],
+            // 4,096 with duplicates take seconds a connection.
+            default: &[Value::N(1), Value::N(64), Value::N(512), Value::N(1_024)],
             // Those of the article's charts.
             full: &[
                 Value::N(1),
@@ -126,7 +144,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "duplicates",
             unit: "",
-            summary: "duplicates of the listener in each, waited for too; with select and poll only",
+            summary: "duplicates of the listener in each, waited for too; with select, poll and epoll",
             // A set of select has room for 1,024 descriptors.
             takes: Takes::Numbers(0, 1_019),
             quick: DUPLICATES,
@@ -186,19 +204,24 @@ impl Experiment for TheHerd {
     }
 
     fn is_case(&self, case: &Params) -> bool {
-        case.number("duplicates") == 0 || ["select", "poll"].contains(&case.name("waiter"))
+        case.number("duplicates") == 0 || ["select", "poll", "epoll"].contains(&case.name("waiter"))
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
-        probe(case.name("waiter")).map(|_| ())
+        let waiter = case.name("waiter");
+        if waiter.starts_with("epoll") {
+            watches_fit(case.number("processes") * (case.number("duplicates") + 1))?;
+        }
+        probe(waiter).map(|_| ())
     }
 
     fn needs(&self, case: &Params) -> Needs {
         let (processes, duplicates) = (case.number("processes"), case.number("duplicates"));
+        let of_one = if case.name("waiter") == "epoll" { OF_A_WATCH } else { OF_A_DUPLICATE };
         Needs {
             processes,
             descriptors: duplicates + SPARE_DESCRIPTORS,
-            memory_bytes: processes * (OF_A_PROCESS + duplicates * OF_A_DUPLICATE),
+            memory_bytes: processes * (OF_A_PROCESS + duplicates * of_one),
         }
     }
 
@@ -207,16 +230,36 @@ impl Experiment for TheHerd {
     }
 }
 
+/// Whether the user may have so many descriptors in sets of epoll, all processes together.
+fn watches_fit(watches: u64) -> Result<(), Skip> {
+    let file = "/proc/sys/fs/epoll/max_user_watches";
+    let most = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    match most {
+        Some(most) if most < watches => Err(Skip(format!(
+            "needs {watches} places in sets of epoll, and fs.epoll.max_user_watches is {most}; sysctl \
+             fs.epoll.max_user_watches={}",
+            watches.next_power_of_two()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 struct Loopback;
+
+/// The herd of a case, at its gate.
+fn herd(case: &Params) -> Result<(Gate, Herd), Skip> {
+    let gate = Gate::new(probe(case.name("waiter"))?)?;
+    let members = usize::try_from(case.number("processes")).unwrap_or(usize::MAX);
+    let duplicates = u32::try_from(case.number("duplicates")).unwrap_or(u32::MAX);
+    let herd = gate.herd(members, duplicates)?;
+    Ok((gate, herd))
+}
 
 impl Bench for Loopback {
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        let gate = Gate::new(probe(case.name("waiter"))?)?;
-        let members = usize::try_from(case.number("processes")).unwrap_or(usize::MAX);
-        let duplicates = u32::try_from(case.number("duplicates")).unwrap_or(u32::MAX);
         let before = free_memory("/".as_ref());
-        let herd = gate.herd(members, duplicates)?;
-        let mut sleepers = Sleepers { herd: &herd, sleeps: HashMap::with_capacity(members) };
+        let (gate, herd) = herd(case)?;
+        let mut sleepers = Sleepers::of(&herd);
         sleepers.settle()?;
         let memory = before.zip(free_memory("/".as_ref())).map(|(a, b)| a.saturating_sub(b));
         // The first finds caches cold and tables unmade.
@@ -229,6 +272,34 @@ impl Bench for Loopback {
             }
         }
     }
+
+    /// Wake-ups are counted in a herd of its own: what is timed is not watched.
+    fn watch(
+        &mut self,
+        case: &Params,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<(&'static str, f64)>, Skip> {
+        let (gate, herd) = herd(case)?;
+        let mut sleepers = Sleepers::of(&herd);
+        sleepers.settle()?;
+        sleepers.connection(gate.address)?;
+        let wakeups = watch.wakeups().map_err(Skip)?;
+        let mut found = Vec::new();
+        for _ in 0..WATCHED {
+            let before = (wakeups.so_far().map_err(Skip)?, accepts(&herd));
+            sleepers.connection(gate.address)?;
+            let count = wakeups.so_far().map_err(Skip)?.saturating_sub(before.0);
+            let accepted = accepts(&herd).saturating_sub(before.1);
+            found.push(("wakeups", count as f64));
+            found.push(("in_vain", count.saturating_sub(accepted) as f64));
+        }
+        Ok(found)
+    }
+}
+
+/// Connections accepted so far.
+fn accepts(herd: &Herd) -> u64 {
+    herd.counts().iter().map(|one| one.accepts).sum()
 }
 
 /// A herd all of which sleeps.
@@ -238,7 +309,11 @@ struct Sleepers<'a> {
     sleeps: HashMap<i32, u64>,
 }
 
-impl Sleepers<'_> {
+impl<'a> Sleepers<'a> {
+    fn of(herd: &'a Herd) -> Self {
+        Self { herd, sleeps: HashMap::with_capacity(herd.pids().len()) }
+    }
+
     /// Waits until all sleep; how many went to sleep anew since the last time.
     fn settle(&mut self) -> Result<usize, Skip> {
         let (begun, mut text) = (Instant::now(), String::new());
@@ -271,7 +346,6 @@ impl Sleepers<'_> {
         let SocketAddr::V4(address) = address else {
             return Err(Skip("no address of IPv4".to_owned()));
         };
-        let accepts = |herd: &Herd| herd.counts().iter().map(|one| one.accepts).sum::<u64>();
         let (before, waited) = (accepts(self.herd), queued_ns(self.herd.pids()));
         let (began, took) = connect_and_wait(address)?;
         let woken = self.settle()?;
@@ -318,151 +392,4 @@ fn connect_and_wait(address: SocketAddrV4) -> Result<(Instant, Duration), Skip> 
             Err(error) => Err(Skip::refused("connect", error)),
         },
     }
-}
-
-/// The cases of a waiter without duplicates.
-fn plain<'a>(cases: &Cases<'a>, waiter: &str) -> Cases<'a> {
-    cases.named("waiter", waiter).at("duplicates", 0)
-}
-
-/// The case of a waiter without duplicates and with the most processes.
-fn largest<'a>(cases: &Cases<'a>, waiter: &str) -> Option<(&'a Case, u64)> {
-    let of = plain(cases, waiter);
-    let most = of.numbers("processes").pop()?;
-    Some((of.at("processes", most).first()?, most))
-}
-
-fn herd_linear(cases: &Cases<'_>) -> Judgement {
-    let (mut said, mut is_so, mut is_level) = (Vec::new(), true, true);
-    let mut evidence = Vec::new();
-    for (waiter, key) in [("select", "select"), ("epoll", "epoll")] {
-        let of = plain(cases, waiter);
-        let numbers = of.numbers("processes");
-        let (Some(line), true) = (of.line("processes"), numbers.len() >= 3) else { continue };
-        let low = line.slope_ci95.map_or(line.slope, |[low, _]| low);
-        is_so &= line.r2 >= 0.9 && low > 0.0;
-        // No more than doubled from the fewest processes to the most is no growth worth the name.
-        let most = numbers.last().copied().unwrap_or(0) as f64;
-        is_level &= line.slope * most < line.intercept.abs();
-        said.push(format!(
-            "{} + {} × N for {waiter} (R² {:.3}; {})",
-            time(line.intercept),
-            time(line.slope),
-            line.r2,
-            line.slope_ci95.map_or("too few samples".to_owned(), |[low, high]| {
-                format!("{} … {}", time(low), time(high))
-            })
-        ));
-        evidence.push((key, line));
-    }
-    if said.is_empty() {
-        return Judgement::inconclusive(
-            "it takes select or epoll with three numbers of processes, without duplicates",
-        );
-    }
-    let because = format!("connect() = {}", said.join(", "));
-    let judgement = match (is_so, is_level) {
-        (true, false) => Judgement::of(true, because),
-        (_, true) => Judgement::of(false, because),
-        (false, false) => Judgement::inconclusive(because),
-    };
-    evidence.into_iter().fold(judgement, |all, (key, line)| all.with_line(key, line))
-}
-
-fn herd_dups(cases: &Cases<'_>) -> Judgement {
-    let select = cases.named("waiter", "select");
-    let most_duplicates = select.numbers("duplicates").pop().unwrap_or(0);
-    let with = select.at("duplicates", most_duplicates);
-    let without = select.at("duplicates", 0);
-    let both = with.numbers("processes");
-    let most = without.numbers("processes").into_iter().rfind(|n| both.contains(n));
-    let (Some(most), true) = (most, most_duplicates >= 1_000) else {
-        return Judgement::inconclusive(
-            "it takes select without duplicates and with 1,000 or more, at one number of processes",
-        );
-    };
-    let at = |of: &Cases<'_>| of.at("processes", most).first().cloned();
-    let (Some(without), Some(with)) = (at(&without), at(&with)) else {
-        return Judgement::inconclusive("no connection was made");
-    };
-    let Some(times) = ratio(&without, &with) else {
-        return Judgement::inconclusive("too few connections to compare");
-    };
-    let because = format!(
-        "at {} processes {} without and {} with {} duplicates: {} times",
-        digits(most as f64),
-        time(without.median.unwrap_or(0.0)),
-        time(with.median.unwrap_or(0.0)),
-        digits(most_duplicates as f64),
-        shown(times)
-    );
-    Judgement::above(times, 2.0, because)
-        .with_interval("with_over_without", times)
-        .with("processes", most)
-}
-
-fn herd_exclusive(cases: &Cases<'_>) -> Judgement {
-    let found = largest(cases, "epoll").zip(largest(cases, "epoll-exclusive"));
-    let Some(((epoll, most), (exclusive, same))) = found.filter(|(a, b)| a.1 == b.1) else {
-        return Judgement::inconclusive(
-            "it takes epoll and epoll-exclusive with the same number of processes",
-        );
-    };
-    debug_assert_eq!(most, same);
-    let Some(times) = ratio(exclusive, epoll) else {
-        return Judgement::inconclusive("too few connections to compare");
-    };
-    let woken = exclusive.extra.get("woken").copied().unwrap_or(0.0);
-    let because = format!(
-        "at {} processes {} instead of {}: {} times less; {} processes woken a connection instead of {}",
-        digits(most as f64),
-        time(exclusive.median.unwrap_or(0.0)),
-        time(epoll.median.unwrap_or(0.0)),
-        shown(times),
-        digits(woken),
-        digits(epoll.extra.get("woken").copied().unwrap_or(0.0))
-    );
-    Judgement::above(times, 1.0, because)
-        .with_interval("epoll_over_exclusive", times)
-        .with("woken", woken)
-        .with("processes", most)
-}
-
-fn herd_load(cases: &Cases<'_>) -> Judgement {
-    let found = ["select", "epoll", "poll"].map(|waiter| largest(cases, waiter));
-    let found = found.into_iter().flatten().max_by_key(|(_, processes)| *processes);
-    let Some((case, most)) = found.filter(|(_, most)| *most >= 512) else {
-        return Judgement::inconclusive(
-            "it takes select, poll or epoll with 512 processes or more",
-        );
-    };
-    let figure = |name: &str| case.extra.get(name).copied();
-    let (Some(woken), Some(queued), load) = (figure("woken"), figure("queued"), figure("load"))
-    else {
-        return Judgement::inconclusive(
-            "the kernel does not count the time that tasks wait for a CPU",
-        );
-    };
-    let because = format!(
-        "one connection moved {} of {} sleeping processes to runnable; until all slept again {} of \
-         them waited for a CPU on average; the load average of a minute was {}",
-        digits(woken),
-        digits(most as f64),
-        digits(queued),
-        digits(load.unwrap_or(0.0))
-    );
-    let processes = most as f64;
-    // Looking at them takes a part of the time until all are seen to sleep.
-    let judgement = if woken >= 0.9 * processes && queued >= processes / 50.0 {
-        Judgement::of(true, because)
-    } else if woken < 0.5 * processes {
-        Judgement::of(false, because)
-    } else {
-        Judgement::inconclusive(because)
-    };
-    judgement
-        .with("woken", woken)
-        .with("queued", queued)
-        .with("load", load.unwrap_or(0.0))
-        .with("processes", most)
 }

@@ -12,13 +12,12 @@ use iotomy_stats::median;
 use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Trigger, Waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::bounds::SoftLimit;
+use super::bounds::{FewSignals, SoftLimit};
 use super::claims::{digits, time};
-use super::gate::queued_ns;
-use super::wait::{BATCH, OF_A_PAIR, SPARE_DESCRIPTORS, count, open, refused};
-use super::wait_threads::{probe, thread_ns};
+use super::wait::BATCH;
+use super::wait_rounds::{count, of_pairs, open, refused};
+use super::wait_threads::{Usage, probe};
 use super::{
     Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
     Sample, Sampling, Takes, Value, Watch,
@@ -155,12 +154,7 @@ impl Experiment for Models {
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let pairs = case.number("descriptors");
-        Needs {
-            descriptors: 2 * pairs + SPARE_DESCRIPTORS,
-            memory_bytes: pairs * OF_A_PAIR,
-            ..Needs::default()
-        }
+        of_pairs(case.number("descriptors"))
     }
 
     fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
@@ -321,52 +315,6 @@ fn received(ring: &Ring, at: usize) -> Option<f64> {
     match recv(ring.reader(at), &mut bytes, RecvFlags::empty()) {
         Ok((8, _)) => Some(u64::from_ne_bytes(bytes) as f64),
         _ => None,
-    }
-}
-
-/// What this thread uses of a CPU.
-struct Usage {
-    began: Instant,
-    cpu: f64,
-    queued: Option<u64>,
-}
-
-impl Usage {
-    fn begin() -> Self {
-        Self { queued: queued(), began: Instant::now(), cpu: thread_ns() }
-    }
-
-    /// The share of the time it could have had, and the CPU time.
-    fn end(self) -> (f64, f64) {
-        let cpu = thread_ns() - self.cpu;
-        let wall = self.began.elapsed().as_nanos() as f64;
-        let queued = queued().zip(self.queued).map_or(0, |(now, then)| now.saturating_sub(then));
-        // Both clocks are read one after the other.
-        ((cpu / (wall - queued as f64).max(cpu)).clamp(0.0, 1.0), cpu)
-    }
-}
-
-fn queued() -> Option<u64> {
-    queued_ns(&[rustix::thread::gettid().as_raw_nonzero().get()])
-}
-
-/// Few signals may be queued for this process; dropped, as many as before.
-struct FewSignals(Rlimit);
-
-impl FewSignals {
-    fn allow(signals: u64) -> Result<Self, Skip> {
-        let before = getrlimit(Resource::Sigpending);
-        let few = Rlimit { current: Some(signals), maximum: before.maximum };
-        setrlimit(Resource::Sigpending, few)
-            .map_err(|e| Skip::refused("setrlimit RLIMIT_SIGPENDING", e))?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for FewSignals {
-    fn drop(&mut self) {
-        // The soft limit may always be put back to what the hard one allows.
-        let _ = setrlimit(Resource::Sigpending, self.0);
     }
 }
 

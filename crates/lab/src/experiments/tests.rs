@@ -223,6 +223,10 @@ impl Watch for FakeAround {
             _ => Ok(iotomy_record::store::parse_trace(TRACE).unwrap()),
         }
     }
+
+    fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {
+        Err("no observer".into())
+    }
 }
 
 const TRACE: &[u8] = include_bytes!("../race/attribution/trace.json");

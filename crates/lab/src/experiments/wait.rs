@@ -4,20 +4,16 @@
 //! active, and twice with many. Its rounds are in [`iotomy_waiters::rounds`]; what is timed never
 //! sleeps there, so the loop is run with another thread as the sender, too.
 
-use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use rustix::process::{Resource, getrlimit};
 
-use iotomy_waiters::rounds::{Ring, RoundError};
-use iotomy_waiters::{Events, Settings, Waiter, waiter};
-
-use super::bounds::SoftLimit;
 use super::wait_claims::{
-    wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
+    reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
 };
-use super::wait_threads::{Shares, probe, share_out, thread_ns};
+use super::wait_rounds::Rounds;
+use super::wait_threads::probe;
 use super::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
-    Takes, Value, Watch,
+    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes,
+    Value, wait_peers,
 };
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
@@ -30,6 +26,9 @@ pub(super) const OF_A_PAIR: u64 = 8 << 10;
 
 /// Descriptors besides the pairs.
 pub(super) const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Memory of a process besides its pairs.
+const OF_A_PROCESS: u64 = 2 << 20;
 
 /// A soft limit as the article's system had it.
 pub(super) const SOFT_LIMIT: u64 = 256;
@@ -58,6 +57,12 @@ static DECLARATION: Declaration = Declaration {
             fold: Fold::Median,
         },
         Extra { name: "event_ns", unit: "ns", summary: "CPU time an event", fold: Fold::Median },
+        Extra {
+            name: "processes",
+            unit: "",
+            summary: "that share the descriptors out among them, as one may not have so many",
+            fold: Fold::Mean,
+        },
         Extra {
             name: "watchable",
             unit: "",
@@ -105,7 +110,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "waiter",
             unit: "",
-            summary: "how the loop waits",
+            summary: "how the loop waits; libevent and libuv where wait-peers is in PATH (make bench-wait)",
             takes: Takes::Names(&[
                 "busy",
                 "sigio",
@@ -116,6 +121,8 @@ static DECLARATION: Declaration = Declaration {
                 "epoll-oneshot",
                 "io-uring-poll",
                 "io-uring-recv",
+                "libevent",
+                "libuv",
             ]),
             quick: &[
                 Value::S("select"),
@@ -130,20 +137,13 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "descriptors",
             unit: "",
-            summary: "how many are watched; each takes a pair, so two of the process's",
+            summary: "how many are watched; each takes a pair, so two of a process's, and more processes \
+                      where one may not have so many",
             takes: Takes::Numbers(1, 500_000),
             quick: &[Value::N(100), Value::N(1_000)],
-            // 500 is what select can watch; 9,000 what a limit of 20,000 descriptors leaves.
-            default: &[
-                Value::N(100),
-                Value::N(500),
-                Value::N(1_000),
-                Value::N(2_500),
-                Value::N(5_000),
-                Value::N(7_500),
-                Value::N(9_000),
-            ],
-            // Up to the article's 15,000.
+            // 500 is what select can watch; 7,500 is the article's.
+            default: &[Value::N(100), Value::N(500), Value::N(2_500), Value::N(7_500)],
+            // Up to the article's 64,000, which take several processes here.
             full: &[
                 Value::N(100),
                 Value::N(250),
@@ -154,6 +154,8 @@ static DECLARATION: Declaration = Declaration {
                 Value::N(7_500),
                 Value::N(9_000),
                 Value::N(15_000),
+                Value::N(32_000),
+                Value::N(64_000),
             ],
         },
         Axis {
@@ -227,8 +229,16 @@ static DECLARATION: Declaration = Declaration {
                    of poll are the thread's own",
             judge: wait_shared,
         },
+        Claim {
+            id: "reactor-tax",
+            source: "000",
+            text: "a portable event library costs more than the bare mechanism, for its book-keeping a \
+                   descriptor",
+            judge: reactor_tax,
+        },
     ],
-    sampling: Sampling { a_visit: 5, least: 15, most: 100, tight: 0.02 },
+    // As few as an interval can be made of: on a loaded machine there may be one visit.
+    sampling: Sampling { a_visit: 6, least: 18, most: 100, tight: 0.02 },
     man: &["select(2)", "poll(2)", "epoll(7)", "io_uring(7)", "fcntl(2)"],
 };
 
@@ -256,173 +266,49 @@ impl Experiment for Wait {
 
     fn is_case(&self, case: &Params) -> bool {
         case.number("active") <= case.number("descriptors")
+            && !(is_peer(case) && case.name("loop") == "block")
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
-        probe(case.name("waiter"), 2 * case.number("descriptors"))
+        match is_peer(case) {
+            true if processes(case) > 1 => Err(Skip(format!(
+                "the comparator has one process, and one may have {} descriptors",
+                most_descriptors()
+            ))),
+            true => wait_peers::probe(case.name("waiter")),
+            false => {
+                probe(case.name("waiter"), 2 * case.number("descriptors").div_ceil(processes(case)))
+            }
+        }
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let pairs = case.number("descriptors");
+        let (pairs, processes) = (case.number("descriptors"), processes(case));
         Needs {
-            descriptors: 2 * pairs + SPARE_DESCRIPTORS,
-            memory_bytes: pairs * OF_A_PAIR,
-            ..Needs::default()
+            descriptors: 2 * pairs.div_ceil(processes) + SPARE_DESCRIPTORS,
+            memory_bytes: pairs * OF_A_PAIR + (processes - 1) * OF_A_PROCESS,
+            // One is this one.
+            processes: if processes > 1 { processes } else { 0 },
         }
     }
 
     fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        let ceiling = under(SOFT_LIMIT)?;
-        let limit = SoftLimit::raise()?;
-        let most = cases.iter().map(|case| case.number("descriptors")).max().unwrap_or(1);
-        let ring = Ring::new(count(most)).map_err(refused)?;
-        let (most, watchable) = (count(most), HashMap::new());
-        Ok(Box::new(Rounds { ring, most, ceiling, watchable, _limit: limit }))
+        Ok(Box::new(Rounds::new(cases)?))
     }
 }
 
-/// A number of a case as one of things in memory.
-pub(super) fn count(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
+/// Whether a case is one of a library that a program beside iotomy makes rounds with.
+pub(super) fn is_peer(case: &Params) -> bool {
+    wait_peers::NAMES.contains(&case.name("waiter"))
 }
 
-/// Why a round could not be measured.
-pub(super) fn refused(error: impl Into<RoundError>) -> Skip {
-    Skip(error.into().to_string())
+/// How many descriptors a process may have.
+fn most_descriptors() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// A waiter of this name.
-pub(super) fn open(name: &str, descriptors: usize) -> Result<Box<dyn Waiter>, Skip> {
-    let found = waiter(name).ok_or_else(|| Skip(format!("there is no waiter {name}")))?;
-    (found.open)(&Settings { descriptors, ..Settings::default() }).map_err(refused)
-}
-
-/// How many descriptors this process can have under a soft limit, by opening them.
-fn under(soft_limit: u64) -> Result<f64, Skip> {
-    let limit = SoftLimit::set(soft_limit)?;
-    let mut opened: Vec<OwnedFd> = Vec::new();
-    while opened.len() < 2 * count(soft_limit) {
-        match rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
-            Ok(fd) => opened.push(fd),
-            Err(_) => break,
-        }
-    }
-    drop(limit);
-    // The kernel gives the lowest number that is free.
-    let highest = opened.iter().map(|fd| fd.as_raw_fd()).max().unwrap_or(-1);
-    Ok(f64::from(highest + 1))
-}
-
-struct Rounds {
-    ring: Ring,
-    /// How many pairs it has.
-    most: usize,
-    /// How many descriptors the process could have under [`SOFT_LIMIT`].
-    ceiling: f64,
-    _limit: SoftLimit,
-    /// How many of them each waiter can watch, once it was tried.
-    watchable: HashMap<String, f64>,
-}
-
-impl Rounds {
-    /// Has a waiter watch as many as it can, once.
-    fn watchable(&mut self, name: &str) -> Result<f64, Skip> {
-        if let Some(found) = self.watchable.get(name) {
-            return Ok(*found);
-        }
-        self.ring.take_first(self.most);
-        let mut waiter = open(name, self.most)?;
-        let found = match self.ring.register(waiter.as_mut()) {
-            Ok(()) => self.most,
-            Err((watched, _)) => watched,
-        };
-        self.ring.leave(waiter.as_mut(), found).map_err(refused)?;
-        self.watchable.insert(name.to_owned(), found as f64);
-        Ok(found as f64)
-    }
-
-    fn samples(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        let watchable = self.watchable(case.name("waiter"))?;
-        let (pairs, active) = (count(case.number("descriptors")), count(case.number("active")));
-        let writes = count(case.number("writes"));
-        self.ring.take_first(pairs);
-        self.ring.set_partner(case.name("loop") == "block").map_err(refused)?;
-        let mut waiter = open(case.name("waiter"), pairs)?;
-        let mut events = Events::with_capacity(BATCH);
-        let mut is_first = true;
-        loop {
-            let (cpu, wall) = self.round(waiter.as_mut(), &mut events, pairs, (active, writes))?;
-            if std::mem::take(&mut is_first) {
-                continue;
-            }
-            let extra = vec![
-                ("wall_ns", wall),
-                ("event_ns", cpu / (active + writes) as f64),
-                ("watchable", watchable),
-                ("ceiling", self.ceiling),
-            ];
-            if keep(Sample { value: cpu, extra }) == Go::Back {
-                return Ok(());
-            }
-        }
-    }
-
-    /// A round: what it took on the CPU and by the clock.
-    fn round(
-        &mut self,
-        waiter: &mut dyn Waiter,
-        events: &mut Events,
-        pairs: usize,
-        (active, writes): (usize, usize),
-    ) -> Result<(f64, f64), Skip> {
-        if let Err((watched, error)) = self.ring.register(waiter) {
-            self.ring.leave(waiter, watched).map_err(refused)?;
-            return Err(refused(error));
-        }
-        waiter.wait(events, Some(std::time::Duration::ZERO)).map_err(refused)?;
-        self.ring.begin(active, writes).map_err(refused)?;
-        let (began, cpu) = (std::time::Instant::now(), thread_ns());
-        let ended = self.ring.run(waiter, events);
-        let (cpu, wall) = (thread_ns() - cpu, began.elapsed());
-        ended.map_err(refused)?;
-        self.ring.leave(waiter, pairs).map_err(refused)?;
-        Ok((cpu, wall.as_nanos() as f64))
-    }
-}
-
-impl Bench for Rounds {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        let done = self.samples(case, keep);
-        let ended = self.ring.set_partner(false);
-        if done.is_err() {
-            // Bytes that were not received must not be found by the next case.
-            self.ring = Ring::new(self.most).map_err(refused)?;
-        }
-        done.and(ended.map_err(refused))
-    }
-
-    fn watch(
-        &mut self,
-        case: &Params,
-        _: &mut dyn Watch,
-    ) -> Result<Vec<(&'static str, f64)>, Skip> {
-        // How events are shared out depends neither on the loop nor on what else is active.
-        if case.name("loop") != "spin" || case.number("active") != 1 {
-            return Ok(Vec::new());
-        }
-        let pairs = count(case.number("descriptors"));
-        self.ring.take_first(pairs);
-        let waiter = open(case.name("waiter"), pairs)?;
-        let Shares { threads, least, most, lost, empty } = share_out(&self.ring, waiter, pairs)?;
-        if threads < 2.0 {
-            return Ok(vec![("shares", threads)]);
-        }
-        Ok(vec![
-            ("shares", threads),
-            ("share_least", least),
-            ("share_most", most),
-            ("share_lost", lost),
-            ("share_empty", empty),
-        ])
-    }
+/// How many processes it takes so that each may have its descriptors.
+pub(super) fn processes(case: &Params) -> u64 {
+    let of_one = (most_descriptors().saturating_sub(SPARE_DESCRIPTORS) / 2).max(1);
+    case.number("descriptors").div_ceil(of_one).max(1)
 }

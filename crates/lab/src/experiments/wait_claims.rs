@@ -7,7 +7,7 @@ use iotomy_stats::Interval;
 
 use super::claims::{digits, ratio, shown, time};
 use super::wait::SOFT_LIMIT;
-use super::{Cases, Judgement};
+use super::{Cases, Judgement, wait_peers};
 
 /// Growth that still counts as none where descriptors have grown tenfold or more: caches hold fewer
 /// sockets then.
@@ -21,8 +21,10 @@ const NO_BETTER: f64 = 0.95;
 
 const TOO_FEW: &str = "too few rounds to compare";
 
+/// Of one process, as what several share out grows for none of them.
 fn rounds<'a>(cases: &Cases<'a>) -> Cases<'a> {
-    let cases = cases.named("loop", "spin");
+    let is_of_one = |case: &Case| case.extra.get("processes").is_none_or(|many| *many <= 1.0);
+    let cases = cases.named("loop", "spin").filtered(is_of_one);
     let writes = cases.numbers("writes");
     writes.first().map_or(cases.clone(), |first| cases.at("writes", *first))
 }
@@ -244,6 +246,37 @@ pub(super) fn wait_shared(cases: &Cases<'_>) -> Judgement {
         Judgement { verdict: ClaimVerdict::Inconclusive, because, evidence: Vec::new() }
     };
     judgement.with("threads", threads).with("least", least).with("most", most).with("lost", lost)
+}
+
+pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    let over = |library: &'static str| {
+        let pairs = common(&cases, [library, "epoll"], 1).pop()?;
+        let of = ratio(at(&cases, "epoll", pairs, 1)?, at(&cases, library, pairs, 1)?)?;
+        Some((library, of, pairs))
+    };
+    let found: Vec<_> = wait_peers::NAMES.into_iter().filter_map(over).collect();
+    let Some((_, _, pairs)) = found.first() else {
+        return Judgement::inconclusive(
+            "it takes -L waiter=epoll,libevent,libuv, and in PATH the program wait-peers, which make \
+             bench-wait builds in target/peers",
+        );
+    };
+    let said: Vec<_> =
+        found.iter().map(|(name, of, _)| format!("{} × by {name}", shown(*of))).collect();
+    let because = format!(
+        "with {} descriptors, one of them active, a round takes what it takes by epoll {}",
+        digits(*pairs as f64),
+        said.join(" and ")
+    );
+    let judgement = if found.iter().all(|(_, of, _)| of.low > 1.0) {
+        Judgement::of(true, because)
+    } else if found.iter().all(|(_, of, _)| of.high < 1.0) {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    found.into_iter().fold(judgement, |all, (name, of, _)| all.with_interval(name, of))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the experiments on waiters share: whether one works here, the thread's clock, and several
-//! threads at one set.
+//! What the experiments on waiters share: whether one works here, what a thread uses of a CPU, and
+//! several threads at one set.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use iotomy_waiters::{Events, Probe, Waiter, waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::wait::refused;
+use super::gate::queued_ns;
+use super::wait_rounds::refused;
 use crate::limits::Skip;
 
 /// Threads that wait at one set.
@@ -49,6 +50,32 @@ pub(super) fn probe(name: &str, highest: u64) -> Result<(), Skip> {
 pub(super) fn thread_ns() -> f64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+/// What this thread uses of a CPU.
+pub(super) struct Usage {
+    began: Instant,
+    cpu: f64,
+    queued: Option<u64>,
+}
+
+impl Usage {
+    pub(super) fn begin() -> Self {
+        Self { queued: queued(), began: Instant::now(), cpu: thread_ns() }
+    }
+
+    /// The share of the time it could have had, and the CPU time.
+    pub(super) fn end(self) -> (f64, f64) {
+        let cpu = thread_ns() - self.cpu;
+        let wall = self.began.elapsed().as_nanos() as f64;
+        let queued = queued().zip(self.queued).map_or(0, |(now, then)| now.saturating_sub(then));
+        // Both clocks are read one after the other.
+        ((cpu / (wall - queued as f64).max(cpu)).clamp(0.0, 1.0), cpu)
+    }
+}
+
+fn queued() -> Option<u64> {
+    queued_ns(&[rustix::thread::gettid().as_raw_nonzero().get()])
 }
 
 /// How events came to the threads that waited at one set.

@@ -82,16 +82,7 @@ impl Session {
     /// # Errors
     /// What was refused and what the kernel said, in a line.
     pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
-        iotomy_sys::on_demand::load_elf()?;
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            if let Ok(mut log) = LOG.lock() {
-                log.push(text.trim_end().to_owned());
-            }
-        })));
-        let mut open = ObjectBuilder::default()
-            .name("iotomy")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|error| refusal("open the BPF object", &error))?;
+        let mut open = open(&OBJECT.0)?;
         prepare(&mut open, knobs).map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();
@@ -258,10 +249,21 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     }
 }
 
-/// Runs an iterator of an object over all tasks.
-///
-/// # Errors
-/// What the kernel said.
+/// Opens an object that is part of this program, and hears what libbpf says of it.
+pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
+    iotomy_sys::on_demand::load_elf()?;
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+        if let Ok(mut log) = LOG.lock() {
+            log.push(text.trim_end().to_owned());
+        }
+    })));
+    ObjectBuilder::default()
+        .name("iotomy")
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(|error| refusal("open the BPF object", &error))
+}
+
+/// Runs an iterator over all tasks.
 pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String> {
     let mut programs = object.progs_mut();
     let program = programs.find(|p| p.name() == name).expect("the object has its iterators");

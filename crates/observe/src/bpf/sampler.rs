@@ -10,11 +10,11 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use super::companion::{Companion, Images, call_by_number};
 use super::layout::{Fields, FileKey, FileName, Wire};
-use super::object::{Aligned, Fate, Session, iterate, map, refusal, visit_rows};
+use super::object::{Aligned, Fate, Session, iterate, map, open, refusal, visit_rows};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::KernelSymbols;
 use crate::anatomy::{Found, Place, Raw, Seen};
@@ -159,10 +159,7 @@ impl Companion for Sampler {
 
 impl Loaded {
     fn load(session: &Session) -> Result<Self, String> {
-        let mut open = ObjectBuilder::default()
-            .name("iotomy_anatomy")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|error| refusal("open the BPF object of the samples", &error))?;
+        let mut open = open(&OBJECT.0)?;
         prepare(&mut open, session)
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
         let object = open.load();

@@ -101,7 +101,12 @@ impl<'a> Grid<'a> {
         let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
         let title = self.title(page, record);
         let text = format!("{unit}median and half of its interval of 95 %");
-        page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
+        if columns(&title) + " · ".len() + columns(&text) <= page.width() {
+            page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
+        } else {
+            page.wrapped(&[], Ink::Bold, &title);
+            page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
+        }
         let heads: Vec<String> =
             self.columns().into_iter().map(|column| self.head(page, column)).collect();
         let along = self.along.map_or(String::new(), |axis| page.name(&axis.name, NAME));

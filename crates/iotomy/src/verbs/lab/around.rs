@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
-use iotomy_lab::experiments::{Around, Progress, State, Watch};
+use iotomy_lab::experiments::{Around, Progress, State, Wakeups, Watch};
 use iotomy_lab::race::Interrupts;
 use iotomy_observe::{rfc3339, take_interrupt};
 use iotomy_record::{Sweep, Trace, View};
@@ -110,5 +110,19 @@ impl Watch for Surroundings {
             Some(0) => Ok(watching::record(&command, started, seen, View::default())),
             _ => Err("the run that was watched failed".to_owned()),
         }
+    }
+
+    fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {
+        let counting = iotomy_observe::Wakeups::of_children();
+        counting.map(|counting| Box::new(Counting(counting)) as Box<dyn Wakeups>)
+    }
+}
+
+/// Wake-ups counted by BPF.
+struct Counting(iotomy_observe::Wakeups);
+
+impl Wakeups for Counting {
+    fn so_far(&self) -> Result<u64, String> {
+        self.0.so_far()
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use iotomy_lab::experiments::{
-    EXPERIMENTS, Experiment, Plan, Room, RunError, Size, Start, State, run as run_experiment,
+    Around, EXPERIMENTS, Experiment, Plan, Room, RunError, Size, Start, State,
+    run as run_experiment,
 };
 use iotomy_lab::limits::storage::Folder;
 use iotomy_lab::race::Axis;
@@ -45,12 +46,13 @@ pub(super) struct RunArgs {
     #[arg(long, conflicts_with = "resume")]
     full: bool,
 
-    /// How long to measure each experiment at most [default: 14 with --quick, 150 otherwise, no end
+    /// How long to measure each experiment at most [default: 12 with --quick, 150 otherwise, no end
     /// with --full]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "resume")]
     max_time: Option<Duration>,
 
-    /// Go on with interrupted runs: of these experiments, or without names of all there are
+    /// Go on with interrupted runs: of these experiments, or without names of all there are; one that
+    /// had come to its end is shown again, and not run
     #[arg(long)]
     resume: bool,
 
@@ -85,35 +87,59 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         bail!("several experiments make several records; name a folder that exists with --json");
     }
     let folder = Folder::open(&args.path)?;
-    let mut code = ExitCode::SUCCESS;
-    for experiment in chosen {
-        let error = match run_one(args, experiment, &given, &folder, &mut around) {
+    let size = size_of(args, &chosen, around.state());
+    let (mut code, mut done) = (ExitCode::SUCCESS, Vec::new());
+    for experiment in &chosen {
+        let error = match run_one(args, *experiment, (size, &given), &folder, &mut around) {
             Ok(record) => {
+                // What cannot be written now, or is interrupted by the next one, is not measured again
+                // by --resume.
+                around.keep(&record);
                 write_out(args, &record, &here, &mut around)?;
-                // Only now: what could not be written can be had again with --resume.
-                around.state().inspect(|state| state.forget(&record.experiment));
+                done.push(record.experiment);
                 continue;
             }
             Err(error) => error,
         };
         around.clear();
         if let Some(RunError::Interrupted(signal)) = error.downcast_ref() {
-            say_how_to_go_on(experiment, around.state());
+            say_how_to_go_on(args, *experiment, around.state());
             return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN)));
         }
         // The others may be possible.
         complain(&error);
         code = ExitCode::from(COULD_NOT_RUN);
     }
+    // Only now: until all are done, --resume is to know which have been.
+    done.iter().for_each(|name| _ = around.state().inspect(|state| state.forget(name)));
     Ok(code)
 }
 
-fn say_how_to_go_on(experiment: &dyn Experiment, state: Option<&State>) {
-    let name = experiment.declaration().name;
-    if state.is_some_and(|state| state.file(name).exists()) {
-        let text = format!("interrupted; iotomy lab run {name} --resume goes on with it");
+fn say_how_to_go_on(args: &RunArgs, experiment: &dyn Experiment, state: Option<&State>) {
+    if state.is_some_and(|state| state.file(experiment.declaration().name).exists()) {
+        let those = match (args.all, args.names.is_empty()) {
+            (true, _) => "--all ".to_owned(),
+            (false, true) => String::new(),
+            (false, false) => args.names.join(" ") + " ",
+        };
+        let text = format!("interrupted; iotomy lab run {those}--resume goes on with it");
         complain(&anyhow::Error::msg(text));
     }
+}
+
+/// How much is run: with --resume, of those that had not begun as much as of those that had.
+fn size_of(args: &RunArgs, chosen: &[&'static dyn Experiment], state: Option<&State>) -> Size {
+    let asked = match (args.quick, args.full) {
+        (true, _) => Size::Quick,
+        (_, true) => Size::Full,
+        _ => Size::Default,
+    };
+    let kept = |one: &&dyn Experiment| {
+        let sweep = state?.load(one.declaration().name).ok()??;
+        [Size::Quick, Size::Default, Size::Full].into_iter().find(|of| of.name() == sweep.run.size)
+    };
+    let before = chosen.iter().find_map(kept).filter(|_| args.resume);
+    before.unwrap_or(asked)
 }
 
 /// The experiments asked for.
@@ -190,7 +216,7 @@ fn values(experiment: &dyn Experiment, given: &Given) -> Result<Vec<(String, Vec
 fn run_one(
     args: &RunArgs,
     experiment: &'static dyn Experiment,
-    given: &Given,
+    (size, given): (Size, &Given),
     folder: &Folder,
     around: &mut Surroundings,
 ) -> Result<Sweep> {
@@ -199,11 +225,10 @@ fn run_one(
         (true, Some(state)) => state.load(name)?,
         _ => None,
     };
-    let size = match (args.quick, args.full) {
-        (true, _) => Size::Quick,
-        (_, true) => Size::Full,
-        _ => Size::Default,
-    };
+    // One that had come to its end is shown again, and not measured.
+    if let Some(whole) = before.as_ref().filter(|before| !before.run.is_partial) {
+        return Ok(whole.clone());
+    }
     let by_clock = || {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Short enough to be typed again.

@@ -1,0 +1,163 @@
+//! The tests that decide the claims of `herd`. Pure, as all of them.
+
+use iotomy_record::Case;
+
+use super::claims::{digits, ratio, shown, time};
+use super::{Cases, Judgement};
+
+/// The cases of a waiter without duplicates.
+fn plain<'a>(cases: &Cases<'a>, waiter: &str) -> Cases<'a> {
+    cases.named("waiter", waiter).at("duplicates", 0)
+}
+
+/// The case of a waiter without duplicates and with the most processes.
+fn largest<'a>(cases: &Cases<'a>, waiter: &str) -> Option<(&'a Case, u64)> {
+    let of = plain(cases, waiter);
+    let most = of.numbers("processes").pop()?;
+    Some((of.at("processes", most).first()?, most))
+}
+
+/// How many were woken for a connection, and who counted it: BPF where it was there.
+fn woken(case: &Case) -> (f64, &'static str) {
+    let figure = |name: &str| case.extra.get(name).copied();
+    match figure("wakeups") {
+        Some(wakeups) => (wakeups, "BPF"),
+        None => (figure("woken").unwrap_or(0.0), "/proc"),
+    }
+}
+
+pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
+    let (mut said, mut is_so, mut is_level) = (Vec::new(), true, true);
+    let mut evidence = Vec::new();
+    for (waiter, key) in [("select", "select"), ("epoll", "epoll")] {
+        let of = plain(cases, waiter);
+        let numbers = of.numbers("processes");
+        let (Some(line), true) = (of.line("processes"), numbers.len() >= 3) else { continue };
+        let low = line.slope_ci95.map_or(line.slope, |[low, _]| low);
+        is_so &= line.r2 >= 0.9 && low > 0.0;
+        // No more than doubled from the fewest processes to the most is no growth worth the name.
+        let most = numbers.last().copied().unwrap_or(0) as f64;
+        is_level &= line.slope * most < line.intercept.abs();
+        said.push(format!(
+            "{} + {} × N for {waiter} (R² {:.3}; {})",
+            time(line.intercept),
+            time(line.slope),
+            line.r2,
+            line.slope_ci95.map_or("too few samples".to_owned(), |[low, high]| {
+                format!("{} … {}", time(low), time(high))
+            })
+        ));
+        evidence.push((key, line));
+    }
+    if said.is_empty() {
+        return Judgement::inconclusive(
+            "it takes select or epoll with three numbers of processes, without duplicates",
+        );
+    }
+    let because = format!("connect() = {}", said.join(", "));
+    let judgement = match (is_so, is_level) {
+        (true, false) => Judgement::of(true, because),
+        (_, true) => Judgement::of(false, because),
+        (false, false) => Judgement::inconclusive(because),
+    };
+    evidence.into_iter().fold(judgement, |all, (key, line)| all.with_line(key, line))
+}
+
+pub(super) fn herd_dups(cases: &Cases<'_>) -> Judgement {
+    let select = cases.named("waiter", "select");
+    let most_duplicates = select.numbers("duplicates").pop().unwrap_or(0);
+    let with = select.at("duplicates", most_duplicates);
+    let without = select.at("duplicates", 0);
+    let both = with.numbers("processes");
+    let most = without.numbers("processes").into_iter().rfind(|n| both.contains(n));
+    let (Some(most), true) = (most, most_duplicates >= 1_000) else {
+        return Judgement::inconclusive(
+            "it takes select without duplicates and with 1,000 or more, at one number of processes",
+        );
+    };
+    let at = |of: &Cases<'_>| of.at("processes", most).first().cloned();
+    let (Some(without), Some(with)) = (at(&without), at(&with)) else {
+        return Judgement::inconclusive("no connection was made");
+    };
+    let Some(times) = ratio(&without, &with) else {
+        return Judgement::inconclusive("too few connections to compare");
+    };
+    let because = format!(
+        "at {} processes {} without and {} with {} duplicates: {} times",
+        digits(most as f64),
+        time(without.median.unwrap_or(0.0)),
+        time(with.median.unwrap_or(0.0)),
+        digits(most_duplicates as f64),
+        shown(times)
+    );
+    Judgement::above(times, 2.0, because)
+        .with_interval("with_over_without", times)
+        .with("processes", most)
+}
+
+pub(super) fn herd_exclusive(cases: &Cases<'_>) -> Judgement {
+    let found = largest(cases, "epoll").zip(largest(cases, "epoll-exclusive"));
+    let Some(((epoll, most), (exclusive, same))) = found.filter(|(a, b)| a.1 == b.1) else {
+        return Judgement::inconclusive(
+            "it takes epoll and epoll-exclusive with the same number of processes",
+        );
+    };
+    debug_assert_eq!(most, same);
+    let Some(times) = ratio(exclusive, epoll) else {
+        return Judgement::inconclusive("too few connections to compare");
+    };
+    let (woken, way) = woken(exclusive);
+    let because = format!(
+        "at {} processes {} instead of {}: {} times less; {} woken a connection instead of {}, as {way} \
+         counts it",
+        digits(most as f64),
+        time(exclusive.median.unwrap_or(0.0)),
+        time(epoll.median.unwrap_or(0.0)),
+        shown(times),
+        digits(woken),
+        digits(self::woken(epoll).0)
+    );
+    Judgement::above(times, 1.0, because)
+        .with_interval("epoll_over_exclusive", times)
+        .with("woken", woken)
+        .with("processes", most)
+}
+
+pub(super) fn herd_load(cases: &Cases<'_>) -> Judgement {
+    let found = ["select", "epoll", "poll"].map(|waiter| largest(cases, waiter));
+    let found = found.into_iter().flatten().max_by_key(|(_, processes)| *processes);
+    let Some((case, most)) = found.filter(|(_, most)| *most >= 512) else {
+        return Judgement::inconclusive(
+            "it takes select, poll or epoll with 512 processes or more",
+        );
+    };
+    let figure = |name: &str| case.extra.get(name).copied();
+    let (woken, way) = woken(case);
+    let (Some(queued), load) = (figure("queued"), figure("load")) else {
+        return Judgement::inconclusive(
+            "the kernel does not count the time that tasks wait for a CPU",
+        );
+    };
+    let because = format!(
+        "one connection moved {} of {} sleeping processes to runnable, as {way} counts it; until all slept again {} of \
+         them waited for a CPU on average; the load average of a minute was {}",
+        digits(woken),
+        digits(most as f64),
+        digits(queued),
+        digits(load.unwrap_or(0.0))
+    );
+    let processes = most as f64;
+    // Looking at them takes a part of the time until all are seen to sleep.
+    let judgement = if woken >= 0.9 * processes && queued >= processes / 50.0 {
+        Judgement::of(true, because)
+    } else if woken < 0.5 * processes {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    judgement
+        .with("woken", woken)
+        .with("queued", queued)
+        .with("load", load.unwrap_or(0.0))
+        .with("processes", most)
+}

@@ -1,0 +1,67 @@
+//! Rounds through other event libraries, made by a program beside iotomy: `wait-peers`, which
+//! `make bench-wait` builds. It is looked for in `PATH`; iotomy itself is linked with none of them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::limits::Skip;
+
+/// The libraries whose rows there are.
+pub(super) const NAMES: [&str; 2] = ["libevent", "libuv"];
+
+const PROGRAM: &str = "wait-peers";
+
+/// Whether the program is there and has this library.
+pub(super) fn probe(name: &str) -> Result<(), Skip> {
+    let listed = Command::new(PROGRAM).arg("list").stdin(Stdio::null()).output();
+    let listed = listed.map_err(|error| {
+        let what = format!("cannot run {PROGRAM}, which makes the rounds of {name}: {error}");
+        Skip(format!("{what}; make bench-wait builds it in target/peers: put that into PATH"))
+    })?;
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let is_there = |line: &str| line.split(' ').next() == Some(name);
+    match text.lines().any(is_there) {
+        true => Ok(()),
+        false => Err(Skip(format!("{PROGRAM} was built without {name}; install its headers"))),
+    }
+}
+
+/// The program at work; it ends when its standard input does, so with iotomy at the latest.
+pub(super) struct Peer {
+    child: Child,
+    into: Option<ChildStdin>,
+    out: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    pub(super) fn start(name: &str, pairs: u64) -> Result<Self, Skip> {
+        let mut command = Command::new(PROGRAM);
+        command.args([name, &pairs.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| Skip(format!("cannot run {PROGRAM}: {e}")))?;
+        let out = child.stdout.take().map(BufReader::new);
+        let (into, out) = child.stdin.take().zip(out).expect("both were asked to be pipes");
+        Ok(Self { child, into: Some(into), out })
+    }
+
+    /// A round: what it took on the CPU and by the clock, in ns.
+    pub(super) fn round(&mut self, (active, writes): (usize, usize)) -> Result<(f64, f64), Skip> {
+        let mut line = String::new();
+        let into = self.into.as_mut().expect("closed by its end only");
+        let asked =
+            writeln!(into, "{active} {writes}").and_then(|()| self.out.read_line(&mut line));
+        let mut numbers = line.split_whitespace().map(str::parse::<f64>);
+        match (asked, numbers.next(), numbers.next()) {
+            (Ok(_), Some(Ok(cpu)), Some(Ok(wall))) => Ok((cpu, wall)),
+            (Err(error), ..) => Err(Skip(format!("{PROGRAM} ended: {error}"))),
+            _ => Err(Skip(format!("{PROGRAM} answered {line:?}"))),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.into = None;
+        // It ends by itself.
+        let _ = self.child.wait();
+    }
+}

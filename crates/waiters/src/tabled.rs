@@ -1,0 +1,69 @@
+//! What those waiters share whose set is a table of their own, in the form poll(2) takes: all but the
+//! wait itself.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::watched::Watched;
+use crate::{Counts, Declaration, Events, Interest, Settings, WaitError, Waiter};
+
+/// How one of them waits.
+pub(crate) trait Way: 'static {
+    /// What it is.
+    const DECLARATION: &'static Declaration;
+
+    /// Waits, and puts what happened into `events`, which is empty. `interrupted` counts the calls a
+    /// signal ended.
+    fn wait(
+        &mut self,
+        watched: &mut Watched,
+        events: &mut Events,
+        timeout: Option<Duration>,
+        interrupted: &mut u64,
+    ) -> Result<(), WaitError>;
+}
+
+/// A waiter of this way that watches nothing yet.
+pub(crate) fn open<W: Way>(way: W, settings: &Settings) -> Result<Box<dyn Waiter>, WaitError> {
+    let watched = Watched::new(W::DECLARATION.name, settings.descriptors);
+    Ok(Box::new(Tabled { watched, counts: Counts::default(), way }))
+}
+
+struct Tabled<W> {
+    watched: Watched,
+    counts: Counts,
+    way: W,
+}
+
+impl<W: Way> Waiter for Tabled<W> {
+    fn declaration(&self) -> &'static Declaration {
+        W::DECLARATION
+    }
+
+    fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
+        self.watched.add(fd, interest, token)
+    }
+
+    fn modify(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> Result<(), WaitError> {
+        self.watched.modify(fd, interest, token)
+    }
+
+    fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError> {
+        self.watched.remove(fd)
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError> {
+        events.clear();
+        self.way.wait(&mut self.watched, events, timeout, &mut self.counts.interrupted)?;
+        Ok(events.len())
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+}
