@@ -4,10 +4,11 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 IOTOMY := $(TARGET)/release/iotomy
 C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c \
-	benches/src/wait/*.c)
+	benches/src/wait/*.c benches/src/files/*.c \
+	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-wait test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -64,6 +65,14 @@ bench-wait:
 	@scripts/build-wait-peers $(TARGET)/peers
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-wait --peers $(TARGET)/peers/wait-peers $(ARGS)
+
+# What the rounds of the experiment `files` cost beside a bare loop, by the library, and by io_uring;
+# what of it and of `device` fio can be asked; some two minutes.
+bench-files: build
+	@scripts/setup bench
+	@scripts/build-files-peers $(TARGET)/peers
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-files --peers $(TARGET)/peers --iotomy $(IOTOMY) $(ARGS)
 
 # The bpf observer on the kernel of this Debian release, under emulation.
 test-kernel: build

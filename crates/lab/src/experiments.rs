@@ -7,7 +7,9 @@
 //! declarations.
 //!
 //! The one invariant: an experiment leaves nothing behind, whatever ends this process. Files have no
-//! name, and processes end with their parent.
+//! name, file systems of one's own are mounted on no folder, and processes end with their parent.
+//! What has to have a name lies in a folder that is noted first, so that the next run removes what a
+//! killed one could not.
 
 mod accept;
 mod beginning;
@@ -15,15 +17,20 @@ mod bounds;
 mod cases;
 mod claims;
 mod copy;
+mod device;
 mod enter_leave;
+mod files;
 mod gate;
 mod herd;
 mod herd_claims;
+mod made;
 mod models;
 mod null_sink;
 mod runner;
 mod scratch;
+mod star;
 mod state;
+mod volumes;
 mod wait;
 mod wait_claims;
 mod wait_crew;
@@ -32,13 +39,16 @@ mod wait_rounds;
 mod wait_threads;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
-use iotomy_record::{AxisValue, Trace};
+use iotomy_record::{AxisValue, SweepAxis, Trace};
 
 pub use bounds::{Needs, Room};
 pub use cases::{Params, points};
 pub use claims::{Cases, Judgement};
+pub use files::{program_of_way, ways as ways_of_files};
+pub use made::{LeftBehind, remove_left_behind};
 pub use runner::{Around, Plan, Progress, RunError, Start, run};
 pub use state::State;
 
@@ -54,6 +64,8 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &models::Models,
     &herd::TheHerd,
     &accept::Accept,
+    &files::Files,
+    &device::Device,
 ];
 
 /// The experiment called `name`.
@@ -278,6 +290,12 @@ pub trait Experiment: Sync {
     /// What it is.
     fn declaration(&self) -> &'static Declaration;
 
+    /// The cases these values make: all their combinations that make sense, where nothing else is
+    /// said.
+    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        points(axes).into_iter().filter(|one| self.is_case(one)).collect()
+    }
+
     /// Whether a combination of values makes sense at all; those that do not are no cases.
     fn is_case(&self, _case: &Params) -> bool {
         true
@@ -329,6 +347,12 @@ pub trait Watch {
     /// # Errors
     /// Why it could not be watched.
     fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String>;
+
+    /// The same with another program.
+    ///
+    /// # Errors
+    /// Why it could not be watched.
+    fn program(&mut self, program: &Path, arguments: &[OsString]) -> Result<Trace, String>;
 
     /// Counts in the kernel how often the children that this process has now are woken, until what it
     /// gives is dropped.

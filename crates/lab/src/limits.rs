@@ -135,7 +135,7 @@ impl Skip {
 }
 
 /// An error of the system in words, its name first.
-fn said(error: &io::Error) -> String {
+pub(crate) fn said(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let text = match text.split_at_checked(1) {

@@ -29,10 +29,18 @@ pub fn sweep(record: &Sweep, style: &Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, record);
     claims::print(&mut page, record);
-    for grid in Grid::all(record) {
+    let (alone, grids): (Vec<Grid<'_>>, Vec<_>) =
+        Grid::all(record).into_iter().partition(Grid::is_one_case);
+    // One case has no need of a table of its own, and several stand in one.
+    let (alone, grids) = match alone.len() {
+        0 | 1 => (Vec::new(), Grid::all(record)),
+        _ => (alone, grids),
+    };
+    for grid in grids {
         grid.print(&mut page, record);
         plot::print(&mut page, &grid);
     }
+    grid::print_alone(&mut page, record, &alone);
     details::print(&mut page, record);
     skipped(&mut page, record);
     how(&mut page, record);
@@ -127,11 +135,43 @@ fn value(page: &Page<'_>, axis: &SweepAxis, value: &AxisValue) -> String {
     }
 }
 
+/// Axes with several values up to which each is named in a label: of more, which are changed a few at
+/// a time, only those that are not as usual.
+const NAMED: usize = 5;
+
+/// The value of an axis that is not named in a label, as most cases have it; `None` where all are.
+fn usual<'a>(record: &'a Sweep, axis: &str) -> Option<&'a AxisValue> {
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1).count();
+    if several <= NAMED {
+        return None;
+    }
+    let mut counts: BTreeMap<&AxisValue, usize> = BTreeMap::new();
+    for value in record.cases.iter().filter_map(|case| case.params.get(axis)) {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(value, _)| value)
+}
+
+/// Whether an axis is named in the label of a case that has this value.
+fn is_named(record: &Sweep, axis: &SweepAxis, value: Option<&AxisValue>) -> bool {
+    axis.values.len() > 1
+        && (usual(record, &axis.name).is_none() || usual(record, &axis.name) != value)
+}
+
 /// The values of a case alone, of the axes that have several.
 fn values(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) -> String {
+    if usual_of(record).next().is_some() {
+        return label(page, record, params);
+    }
     let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
     let shown = several.filter_map(|axis| Some(value(page, axis, params.get(&axis.name)?)));
     shown.collect::<Vec<String>>().join(", ")
+}
+
+/// The axes that labels leave out where they are as usual, and how they are then.
+fn usual_of(record: &Sweep) -> impl Iterator<Item = (&SweepAxis, &AxisValue)> {
+    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
+    several.filter_map(|axis| Some((axis, usual(record, &axis.name)?)))
 }
 
 /// The values of a case, of the axes that have several.
@@ -143,9 +183,13 @@ fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) 
             AxisValue::Number(_) => format!("{} {shown}", page.name(&axis.name, NAME)),
         })
     };
-    let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
-    let parts: Vec<String> = several.filter_map(part).collect();
-    if parts.is_empty() { "the case".to_owned() } else { parts.join(", ") }
+    let named = record.axes.iter().filter(|axis| is_named(record, axis, params.get(&axis.name)));
+    let parts: Vec<String> = named.filter_map(part).collect();
+    match parts.is_empty() {
+        true if usual_of(record).next().is_some() => "as usual".to_owned(),
+        true => "the case".to_owned(),
+        false => parts.join(", "),
+    }
 }
 
 #[cfg(test)]

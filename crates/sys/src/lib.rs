@@ -21,6 +21,7 @@ pub mod herd;
 pub mod io_signals;
 pub mod keeper;
 pub mod launch;
+pub mod loop_device;
 pub mod mapping;
 pub mod nop_ring;
 pub mod on_demand;

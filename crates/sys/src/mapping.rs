@@ -64,6 +64,24 @@ impl Window {
         }
     }
 
+    /// Faults a part of the window in, as reading from it would, by `MADV_POPULATE_READ`.
+    ///
+    /// # Errors
+    /// As madvise(2): `EINVAL` before Linux 5.14, `EFAULT` where the file has lost the pages.
+    ///
+    /// # Panics
+    /// When the part is not inside the window.
+    pub fn fault_in(&self, part: Range<usize>) -> io::Result<()> {
+        assert!(part.start <= part.end && part.end <= self.length, "a part of the window");
+        // SAFETY: the offset is inside the mapping, by the line above.
+        let from = unsafe { self.start.as_ptr().byte_add(part.start) };
+        // SAFETY: maps pages of this window, which no reference leads into.
+        match unsafe { libc::madvise(from, part.len(), libc::MADV_POPULATE_READ) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// `write(2)` from a part of the window.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{About, AxisValue, Case, Machine, Sweep, SweepAxis, SweepRun};
 
 use super::runner::{Plan, Start, case_of, nanos};
-use super::{Axis, Declaration, Experiment, Params, Takes, points};
+use super::{Axis, Declaration, Experiment, Params, Takes};
 use crate::limits::Skip;
 
 /// A sweep of which nothing has been measured: the cases that do not fit are skipped.
@@ -40,7 +40,7 @@ pub(super) fn fresh(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) 
         started: start.started,
         machine: start.machine,
         experiment: declared.name.to_owned(),
-        cases: points(&axes).into_iter().filter(|one| experiment.is_case(one)).map(case).collect(),
+        cases: experiment.cases(&axes).into_iter().map(case).collect(),
         axes,
         claims: Vec::new(),
         about: about(declared),

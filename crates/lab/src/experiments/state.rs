@@ -30,6 +30,11 @@ impl State {
         Self { folder: folder.into() }
     }
 
+    /// The folder itself.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The file of an experiment.
     pub fn file(&self, experiment: &str) -> PathBuf {
         self.folder.join(format!("lab-{experiment}.json"))

@@ -80,7 +80,7 @@ fn cases_of(one: &dyn Experiment, size: Size) -> Vec<Params> {
             values: axis.values(size).iter().map(|value| (*value).into()).collect(),
         })
         .collect();
-    points(&axes).into_iter().filter(|case| one.is_case(case)).collect()
+    one.cases(&axes)
 }
 
 #[test]
@@ -222,6 +222,10 @@ impl Watch for FakeAround {
             1 => Err("no observer".into()),
             _ => Ok(iotomy_record::store::parse_trace(TRACE).unwrap()),
         }
+    }
+
+    fn program(&mut self, _: &Path, arguments: &[OsString]) -> Result<Trace, String> {
+        self.iotomy(arguments)
     }
 
     fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String> {

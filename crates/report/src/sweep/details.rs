@@ -32,7 +32,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
     let scale = Scale::of(unit, cases.iter().filter_map(|case| case.mean));
     let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
     let names: Vec<String> = several.map(|axis| page.name(&axis.name, NAME)).collect();
-    let first = names.join(", ");
+    let is_short = super::usual_of(record).next().is_some();
+    let first = if is_short { String::new() } else { names.join(", ") };
     let mut shape = vec![
         Column::text(&first, 9),
         Column::number("samples", "", 6),
@@ -77,6 +78,15 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
             }
         })
         .collect();
+    let as_usual: Vec<String> = super::usual_of(record)
+        .map(|(axis, usual)| {
+            format!("{} {}", page.name(&axis.name, NAME), super::value(page, axis, usual))
+        })
+        .collect();
+    if !as_usual.is_empty() {
+        let text = format!("as usual is {}", as_usual.join(", "));
+        page.wrapped(&[(Ink::Plain, "    ")], Ink::Dim, &text);
+    }
     if !fixed.is_empty() {
         page.wrapped(&[(Ink::Plain, "    ")], Ink::Dim, &format!("in all: {}", fixed.join(", ")));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{AxisValue, Case, Sweep, SweepAxis};
 
 use super::scale::Scale;
-use super::{NAME, value};
+use super::{NAME, label, usual, value};
 use crate::page::{Ink, Page, columns};
 use crate::table::{Column, Row, Table};
 
@@ -71,6 +71,11 @@ impl<'a> Grid<'a> {
         self.cases.iter().find(here).copied()
     }
 
+    /// Whether there is nothing to hold against each other in it.
+    pub(super) fn is_one_case(&self) -> bool {
+        self.cases.len() == 1
+    }
+
     pub(super) fn scale(&self) -> Scale {
         let unit = self.cases.first().map_or("", |case| case.unit.as_str());
         Scale::of(unit, self.cases.iter().filter_map(|case| case.median))
@@ -88,7 +93,11 @@ impl<'a> Grid<'a> {
         let metric = self.cases.first().map_or("", |case| case.metric.as_str());
         let mut title = page.name(metric, 60);
         for axis in &record.axes {
-            if let Some(one) = self.rest.get(axis.name.as_str()) {
+            if let Some(one) = self
+                .rest
+                .get(axis.name.as_str())
+                .filter(|one| usual(record, &axis.name).is_none_or(|usual| usual != **one))
+            {
                 title += &format!(" · {} {}", page.name(&axis.name, NAME), value(page, axis, one));
             }
         }
@@ -155,6 +164,30 @@ impl<'a> Grid<'a> {
             .map(|row| columns_of.iter().map(|column| column[row].clone()).collect())
             .collect()
     }
+}
+
+/// Grids of one case each, in one table.
+pub(super) fn print_alone(page: &mut Page<'_>, record: &Sweep, grids: &[Grid<'_>]) {
+    let cases: Vec<&Case> = grids.iter().flat_map(|grid| grid.cases.iter().copied()).collect();
+    let Some(first) = cases.first() else { return };
+    let scale = Scale::of(&first.unit, cases.iter().filter_map(|case| case.median));
+    page.blank();
+    let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
+    let title = page.name(&first.metric, 60) + ", others";
+    let text = format!("{unit}median and half of its interval of 95 %");
+    page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
+    let shape = [Column::text("", 9), Column::number("median", "", 8), Column::number("±", "", 7)];
+    let mut table = Table::new(&shape);
+    for case in cases {
+        let half = case.ci95.map(|[low, high]| scale.shown((high - low) / 2.0));
+        let cells = vec![
+            label(page, record, &case.params),
+            case.median.map_or(String::new(), |of| scale.shown(of)),
+            half.unwrap_or_default(),
+        ];
+        table.push(Row { cells, ..Row::default() });
+    }
+    table.print(page);
 }
 
 fn name_of(axis: Option<&SweepAxis>) -> Option<&str> {

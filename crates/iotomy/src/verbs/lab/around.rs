@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -95,8 +96,14 @@ impl Around for Surroundings {
 impl Watch for Surroundings {
     fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String> {
         let program = std::env::current_exe().map_err(|e| format!("cannot find iotomy: {e}"))?;
-        let mut argv = vec![OsString::from("iotomy")];
+        self.program(&program, arguments)
+    }
+
+    fn program(&mut self, program: &Path, arguments: &[OsString]) -> Result<Trace, String> {
+        let name = program.file_name().unwrap_or(program.as_os_str());
+        let mut argv = vec![name.to_owned()];
         argv.extend_from_slice(arguments);
+        let program = program.to_owned();
         let setup = Setup { streams: Some(self.streams.clone()), ..Setup::default() };
         let command = Command { program, argv, setup, ..Command::default() };
         let started = rfc3339(SystemTime::now());

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use iotomy_lab::experiments::{
-    Around, EXPERIMENTS, Experiment, Plan, Room, RunError, Size, Start, State,
-    run as run_experiment,
+    Around, EXPERIMENTS, Experiment, LeftBehind, Plan, Room, RunError, Size, Start, State,
+    remove_left_behind, run as run_experiment,
 };
 use iotomy_lab::limits::storage::Folder;
 use iotomy_lab::race::Axis;
@@ -87,6 +87,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         bail!("several experiments make several records; name a folder that exists with --json");
     }
     let folder = Folder::open(&args.path)?;
+    around.state().into_iter().flat_map(remove_left_behind).for_each(|left| tell_of(&left));
     let size = size_of(args, &chosen, around.state());
     let (mut code, mut done) = (ExitCode::SUCCESS, Vec::new());
     for experiment in &chosen {
@@ -113,6 +114,17 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     // Only now: until all are done, --resume is to know which have been.
     done.iter().for_each(|name| _ = around.state().inspect(|state| state.forget(name)));
     Ok(code)
+}
+
+/// A folder that a killed run had left has gone, or could not.
+fn tell_of(left: &LeftBehind) {
+    let path = left.path.display();
+    complain(&match &left.error {
+        None => anyhow::anyhow!("removed {path}, which a run that was killed had left"),
+        Some(error) => anyhow::anyhow!(
+            "cannot remove {path}, which a run that was killed had left: {error}; remove it by hand"
+        ),
+    });
 }
 
 fn say_how_to_go_on(args: &RunArgs, experiment: &dyn Experiment, state: Option<&State>) {

@@ -1,0 +1,133 @@
+//! Those who make the rounds: the worker of the experiment, compiled for each way, and the bare loop.
+//!
+//! They end when their standard input does, so none outlives this program, whatever ends it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use iotomy_lab::experiments::{program_of_way, ways_of_files};
+
+use crate::middle;
+
+/// Batches of a turn, before which one more warms up: other processes had the caches.
+const BATCHES: usize = 7;
+
+/// Rounds of a batch, a multiple of all depths: some ms.
+const ROUNDS: u32 = 320;
+
+/// How many files io_uring has under way at once.
+const DEPTHS: [u32; 3] = [1, 8, 32];
+
+/// One of them.
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// Those that are here.
+pub(crate) type Lineup = Vec<Contender>;
+
+/// Who competes, and who is not here, with the reason. Programs are put into `folder`.
+///
+/// # Errors
+/// When the bare loop was not built.
+pub(crate) fn contenders(peers: &Path, folder: &Path) -> Result<(Lineup, Vec<(String, String)>)> {
+    let bare = peers.join("files-bare");
+    let bare = fs::canonicalize(&bare).with_context(|| {
+        format!("there is no {}; build it by scripts/build-files-peers", bare.display())
+    })?;
+    let mut lineup =
+        vec![Contender { name: "bare".to_owned(), program: bare, arguments: Vec::new() }];
+    let mut skipped = Vec::new();
+    for (way, _) in ways_of_files() {
+        let content = match program_of_way(way) {
+            Ok(content) => content,
+            Err(reason) => {
+                skipped.push((way.to_owned(), reason));
+                continue;
+            }
+        };
+        let program = folder.join(format!("worker-{way}"));
+        fs::write(&program, content).context("cannot write a program")?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700))
+            .context("cannot make a program of it")?;
+        let depths = if way == "io-uring" { &DEPTHS[..] } else { &DEPTHS[..1] };
+        for depth in depths {
+            let name = if way == "io-uring" { format!("{way} {depth}") } else { way.to_owned() };
+            let depth = depth.to_string();
+            let arguments = ["14", "1", &depth, "none", "normal"].map(str::to_owned).into();
+            lineup.push(Contender { name, program: program.clone(), arguments });
+        }
+    }
+    Ok((lineup, skipped))
+}
+
+impl Contender {
+    /// Starts it in a folder of its own.
+    pub(crate) fn start(&self, folder: &Path) -> Result<Running> {
+        fs::create_dir_all(folder).context("cannot make a folder")?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).current_dir(folder);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.name))?;
+        let (into, out) = (child.stdin.take(), child.stdout.take());
+        let (into, out) = into.zip(out).context("no pipes to the contender")?;
+        let out = BufReader::new(out);
+        let mut running = Running { name: self.name.clone(), child, into: Some(into), out };
+        match running.line()?.as_str() {
+            "ready" => Ok(running),
+            other => bail!("{} was not ready: {other}", self.name),
+        }
+    }
+}
+
+/// One that is ready for rounds.
+pub(crate) struct Running {
+    name: String,
+    child: Child,
+    into: Option<ChildStdin>,
+    out: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// The middle of a turn's batches: on the CPU and by the clock, in ns a round.
+    pub(crate) fn rounds(&mut self) -> Result<(f64, f64)> {
+        let mut times = [Vec::new(), Vec::new()];
+        for batch in 0..=BATCHES {
+            let into = self.into.as_mut().context("it has ended")?;
+            into.write_all(format!("round {ROUNDS}\n").as_bytes())?;
+            let line = self.line()?;
+            let mut numbers = line.split_whitespace().map(str::parse::<f64>);
+            let (Some(Ok(wall)), Some(Ok(cpu))) = (numbers.next(), numbers.next()) else {
+                bail!("{} answered {line:?}", self.name);
+            };
+            if batch > 0 {
+                times[0].push(cpu / f64::from(ROUNDS));
+                times[1].push(wall / f64::from(ROUNDS));
+            }
+        }
+        Ok((middle(&times[0]), middle(&times[1])))
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.out.read_line(&mut line).with_context(|| format!("{} has gone", self.name))?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // No more rounds: it ends by itself.
+        self.into = None;
+        let _ = self.child.wait();
+    }
+}

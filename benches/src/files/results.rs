@@ -1,0 +1,257 @@
+//! What is judged, printed, and kept in a folder: the tables and the raw record.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use iotomy_benches::record::{Case, Claim, Sweep};
+use iotomy_benches::run;
+use iotomy_benches::stats::{Estimate, estimate, median};
+use iotomy_benches::tables::{digits, interval, table};
+use iotomy_record::{Machine, store::OutputFile};
+use serde_json::json;
+
+use crate::fio::Agreement;
+
+/// Targets: of the bare loop's CPU time; of raw's time by the clock; how far from fio.
+const OF_BARE: f64 = 1.03;
+const OF_RAW: f64 = 1.0;
+const OF_FIO: f64 = 0.10;
+
+/// What one contender took a round, a figure a block.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) name: String,
+    pub(crate) cpu_ns: Vec<f64>,
+    pub(crate) wall_ns: Vec<f64>,
+}
+
+/// Everything a bench found out.
+pub(crate) struct Results {
+    pub(crate) started: String,
+    pub(crate) machine: Machine,
+    /// As typed, with programs without their folders.
+    pub(crate) command: String,
+    pub(crate) seed: u64,
+    pub(crate) blocks: u32,
+    pub(crate) loads: [String; 2],
+    pub(crate) skipped: Vec<(String, String)>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) agreement: Vec<Agreement>,
+}
+
+/// A target, and what was found.
+struct Target {
+    text: String,
+    /// The least and the most it may be.
+    range: [f64; 2],
+    found: Option<Estimate>,
+}
+
+impl Target {
+    /// Met when the median is inside, within noise when the interval reaches it.
+    fn verdict(&self) -> &'static str {
+        let [least, most] = self.range;
+        match self.found {
+            None => "not judged",
+            Some(found) if (least..=most).contains(&found.median) => "met",
+            Some(found) if found.low <= most && found.high >= least => "within noise",
+            Some(_) => "missed",
+        }
+    }
+
+    fn bound(&self) -> String {
+        match self.range {
+            [0.0, most] => format!("at most {most:.2}"),
+            [least, most] => format!("{least:.2} to {most:.2}"),
+        }
+    }
+}
+
+fn ratio(one: &[f64], other: &[f64]) -> Option<Estimate> {
+    estimate(&one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>())
+}
+
+impl Results {
+    fn lane(&self, name: &str) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.name == name)
+    }
+
+    fn cpu(&self, one: &str, other: &str) -> Option<Estimate> {
+        ratio(&self.lane(one)?.cpu_ns, &self.lane(other)?.cpu_ns)
+    }
+
+    fn wall(&self, one: &str, other: &str) -> Option<Estimate> {
+        ratio(&self.lane(one)?.wall_ns, &self.lane(other)?.wall_ns)
+    }
+
+    fn targets(&self) -> Vec<Target> {
+        let mut targets = vec![Target {
+            text: "raw ÷ bare, CPU time".to_owned(),
+            range: [0.0, OF_BARE],
+            found: self.cpu("raw", "bare"),
+        }];
+        for name in ["io-uring 8", "io-uring 32"] {
+            targets.push(Target {
+                text: format!("{name} ÷ raw, by the clock"),
+                range: [0.0, OF_RAW],
+                found: self.wall(name, "raw"),
+            });
+        }
+        for one in &self.agreement {
+            targets.push(Target {
+                text: format!("iotomy ÷ fio, {}", one.name),
+                range: [1.0 - OF_FIO, 1.0 + OF_FIO],
+                found: ratio(&one.iotomy_ns, &one.fio_ns),
+            });
+        }
+        targets
+    }
+
+    pub(crate) fn is_any_missed(&self) -> bool {
+        self.targets().iter().any(|target| target.verdict() == "missed")
+    }
+
+    /// Everything a reader wants, as text that is also Markdown.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.conditions();
+        let _ = writeln!(text, "\n## Rounds on tmpfs\n\n{}", self.table().trim_end());
+        for (name, reason) in &self.skipped {
+            let _ = writeln!(text, "\nskipped: {name}: {reason}");
+        }
+        let _ = writeln!(text, "\n## Targets\n");
+        let titles = ["target", "bound", "found [95 %]", "verdict"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for target in self.targets() {
+            let found = target.found.map_or("no peer".to_owned(), |found| interval(found, 3));
+            let bound = target.bound();
+            rows.push(vec![target.text.clone(), bound, found, target.verdict().to_owned()]);
+        }
+        text + &table(&rows, 1)
+    }
+
+    fn table(&self) -> String {
+        let titles = [
+            "contender",
+            "CPU µs",
+            "wall µs",
+            "rounds a second",
+            "CPU ÷ bare [95 %]",
+            "wall ÷ raw [95 %]",
+        ];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for lane in &self.lanes {
+            let middle = |figures: &[f64]| median(figures).unwrap_or(f64::NAN);
+            // What the kernel's threads do for a ring is not on its account.
+            let is_ring = lane.name.starts_with("io-uring");
+            let cpu = self.cpu(&lane.name, "bare").filter(|_| lane.name != "bare" && !is_ring);
+            let wall = self.wall(&lane.name, "raw").filter(|_| lane.name != "raw");
+            let shown = |found: Option<Estimate>| {
+                found.map_or_else(String::new, |found| interval(found, 3))
+            };
+            rows.push(vec![
+                lane.name.clone(),
+                digits(middle(&lane.cpu_ns) / 1e3, 2),
+                digits(middle(&lane.wall_ns) / 1e3, 2),
+                digits(1e9 / middle(&lane.wall_ns), 0),
+                shown(cpu),
+                shown(wall),
+            ]);
+        }
+        table(&rows, 1)
+    }
+
+    fn conditions(&self) -> String {
+        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
+        let gib = *memory_bytes as f64 / f64::from(1 << 30);
+        let machine =
+            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}");
+        let lines = [
+            ("started", self.started.clone()),
+            ("command", format!("`{}`", self.command)),
+            ("machine", machine),
+            ("order", format!("{} blocks, seed {}", self.blocks, self.seed)),
+            ("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1])),
+        ];
+        lines.map(|(name, value)| format!("- {name}: {value}\n")).concat()
+    }
+
+    /// The folder of this run below `results`.
+    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
+        run::folder(results, &self.started, &self.machine).join("files")
+    }
+
+    /// Writes the tables and the raw record into `folder`.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        let readme = format!("# What small files cost\n\n{}{METHOD}", self.text());
+        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
+        self.record().write(&folder.join("raw.json"))
+    }
+
+    fn record(&self) -> Sweep {
+        let lanes = self.lanes.iter().map(|lane| lane.name.clone()).collect();
+        let mut sweep =
+            Sweep::new("files-speed", &self.started, &self.machine, &[("contender", lanes)]);
+        for lane in &self.lanes {
+            let params = [("contender", lane.name.as_str())];
+            sweep.cases.push(Case::new(&params, "cpu", "ns", &lane.cpu_ns));
+            sweep.cases.push(Case::new(&params, "wall", "ns", &lane.wall_ns));
+        }
+        for one in &self.agreement {
+            for (name, samples) in [("iotomy", &one.iotomy_ns), ("fio", &one.fio_ns)] {
+                sweep.cases.push(Case::new(&[("contender", name)], one.name, "ns", samples));
+            }
+        }
+        sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
+            Case::new(&[("contender", name)], "cpu", "ns", &[]).skipped_for(reason)
+        }));
+        sweep.claims = self.targets().iter().map(claim).collect();
+        sweep
+    }
+}
+
+fn claim(target: &Target) -> Claim {
+    Claim {
+        id: target.text.clone(),
+        source: "targets",
+        text: format!("{}: {}", target.text, target.bound()),
+        verdict: match target.verdict() {
+            "met" => "holds",
+            "missed" => "fails",
+            _ => "inconclusive",
+        },
+        evidence: match target.found {
+            Some(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
+            None => json!({"found": "no peer"}),
+        },
+    }
+}
+
+const METHOD: &str = "
+## Method
+
+A round is create, write of 10 bytes, close, open, read, close, unlink of one file in a folder of its own \
+in /dev/shm. Each contender is a process, the worker of the experiment `files` as compiled for a way; \
+\"bare\" is a loop in C of the same system calls that checks and chooses nothing. io-uring is that many \
+chains of linked requests handed over at once, a file each.
+
+In a block each contender makes seven batches of 320 rounds, in random order, after one that does not \
+count; the middle batch is the figure. After three blocks all are started anew. A ratio is one of the \
+same block; then its median is taken, with an interval of order statistics of at least 95 %. CPU time is \
+that of the process: what the kernel's threads do for a ring is not in it, so io-uring is held against \
+raw by the clock. A target is met when the median reaches it, within noise when the interval does, \
+missed otherwise.
+
+Requests that create or unlink are never made by the thread that hands them over: the kernel passes each \
+to a thread of its own (io-wq), and the rest of the chain follows it there. One chain at once is \
+therefore slower than the calls; several are worked on by several CPUs.
+
+fio and `iotomy lab run device` take turns of 1.5 s on one file system, past the page cache, one request \
+at once.
+
+`raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
+";

@@ -1,0 +1,268 @@
+//! `device`: what a request of a file costs that has to reach the device.
+//!
+//! From article 004: prefetching, a disk behind a memory cache, and striping. The file systems are
+//! [`super::volumes`]', so that their devices are this run's alone: nobody else's read-ahead is
+//! changed. Hypothesis, controls and what would refute it are in the declaration.
+
+mod bench;
+mod claims;
+
+use iotomy_record::SweepAxis;
+
+use super::star::{Base, Ray, star};
+use super::{
+    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes, Value,
+};
+use crate::limits::Skip;
+use crate::limits::storage::Folder;
+
+/// A block of the article's kind: what a page cache reads at least.
+const PAGE: u64 = 4 << 10;
+
+/// A block that both halves of a stripe have a part of: btrfs has stripes of 64 KiB.
+const LARGE: u64 = 1 << 20;
+
+pub(super) struct Device;
+
+const BASE: Base = &[
+    ("device", Value::S("disk")),
+    ("fs", Value::S("ext4")),
+    ("op", Value::S("read")),
+    ("way", Value::S("buffered")),
+    ("pattern", Value::S("sequential")),
+    // The kernel's own choice, in KiB.
+    ("window", Value::N(128)),
+    ("block", Value::N(PAGE)),
+    ("depth", Value::N(1)),
+];
+
+const RAYS: &[Ray] = &[
+    Ray { axes: &["fs", "pattern", "window"], only: |case, _| case.name("fs") != "btrfs" },
+    Ray { axes: &["way", "pattern"], only: |case, _| case.name("way") != "io-uring" },
+    Ray { axes: &["way", "pattern", "depth"], only: |case, _| case.name("way") == "io-uring" },
+    Ray { axes: &["device", "op"], only: |case, _| !is_pool(case.name("device")) },
+    Ray {
+        axes: &["device", "fs", "op", "way", "block"],
+        only: |case, _| {
+            is_pool(case.name("device"))
+                && case.name("way") == "direct"
+                && case.number("block") > PAGE
+        },
+    },
+];
+
+/// Whether it is btrfs, of one device or striped over two.
+fn is_pool(device: &str) -> bool {
+    ["single", "striped"].contains(&device)
+}
+
+static DECLARATION: Declaration = Declaration {
+    name: "device",
+    summary: "requests that reach the device: read-ahead, caches, memory behind it, stripes, depth",
+    hypothesis: "read-ahead helps sequential reads and wastes memory on others; small synchronous \
+                 writes wait for the device, which memory spares them",
+    refuted_by: "sequential reads that are no faster with a larger window, or synchronous writes that \
+                 are no faster where the device is memory",
+    controls: &[
+        "a file of random bytes, dropped from the page cache before each sample",
+        "the disk is a loop device in the folder of --path that passes by the page cache of its file; \
+         ram is one in memory; here is that folder itself",
+        "the read-ahead window is that of the run's own device, in KiB",
+        "a write is of one block, in place, with O_DSYNC",
+        "striped is btrfs raid0 over two devices, single the same over one; both lie on one disk, so \
+         that stripes cost their work and save no waiting",
+        "strided reads a block of every sixteen",
+    ],
+    metric: "time of a request",
+    unit: "ns",
+    extras: &[
+        Extra {
+            name: "rate",
+            unit: "bytes/s",
+            summary: "bytes asked for a second",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "cached",
+            unit: "",
+            summary: "pages in the page cache afterwards, a page asked for",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "cpu_ns",
+            unit: "ns",
+            summary: "on a CPU a request, this thread",
+            fold: Fold::Median,
+        },
+    ],
+    axes: &[DEVICE, FS, OP, WAY, PATTERN, WINDOW, BLOCK, DEPTH],
+    along: "window",
+    lines: "pattern",
+    claims: &[
+        Claim {
+            id: "readahead",
+            source: "004",
+            text: "prefetching several blocks improves sequential reads and wastes memory on random \
+                   ones",
+            judge: claims::readahead,
+        },
+        Claim {
+            id: "shadow-ram",
+            source: "004",
+            text: "a disk behind a memory cache makes small synchronous operations many times faster",
+            judge: claims::shadow_ram,
+        },
+        Claim {
+            id: "striping",
+            source: "004",
+            text: "striping disks may help or hurt, and is to be measured",
+            judge: claims::striping,
+        },
+    ],
+    sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.03 },
+    man: &["readahead(2)", "open(2)", "io_uring_enter(2)", "loop(4)", "fsopen(2)"],
+};
+
+const ALL_DEVICES: &[Value] =
+    &[Value::S("here"), Value::S("disk"), Value::S("ram"), Value::S("single"), Value::S("striped")];
+
+const DEVICE: Axis = Axis {
+    name: "device",
+    unit: "",
+    summary: "what the file lies on",
+    takes: Takes::Names(&["here", "disk", "ram", "single", "striped"]),
+    quick: ALL_DEVICES,
+    default: ALL_DEVICES,
+    full: ALL_DEVICES,
+};
+
+const FS: Axis = Axis {
+    name: "fs",
+    unit: "",
+    summary: "the file system of a device of one's own",
+    takes: Takes::Names(&["ext4", "xfs", "btrfs"]),
+    quick: &[Value::S("ext4"), Value::S("btrfs")],
+    default: &[Value::S("ext4"), Value::S("xfs"), Value::S("btrfs")],
+    full: &[Value::S("ext4"), Value::S("xfs"), Value::S("btrfs")],
+};
+
+const BOTH_OPS: &[Value] = &[Value::S("read"), Value::S("write")];
+
+const OP: Axis = Axis {
+    name: "op",
+    unit: "",
+    summary: "what is asked for",
+    takes: Takes::Names(&["read", "write"]),
+    quick: BOTH_OPS,
+    default: BOTH_OPS,
+    full: BOTH_OPS,
+};
+
+const ALL_WAYS: &[Value] =
+    &[Value::S("buffered"), Value::S("direct"), Value::S("mmap"), Value::S("io-uring")];
+
+const WAY: Axis = Axis {
+    name: "way",
+    unit: "",
+    summary: "through the page cache, past it, by faults of a mapping, past it with many at once",
+    takes: Takes::Names(&["buffered", "direct", "mmap", "io-uring"]),
+    quick: ALL_WAYS,
+    default: ALL_WAYS,
+    full: ALL_WAYS,
+};
+
+const ALL_PATTERNS: &[Value] = &[Value::S("sequential"), Value::S("random"), Value::S("strided")];
+
+const PATTERN: Axis = Axis {
+    name: "pattern",
+    unit: "",
+    summary: "in which order",
+    takes: Takes::Names(&["sequential", "random", "strided"]),
+    quick: ALL_PATTERNS,
+    default: ALL_PATTERNS,
+    full: ALL_PATTERNS,
+};
+
+const WINDOW: Axis = Axis {
+    name: "window",
+    unit: "",
+    summary: "KiB read ahead at most, of devices of one's own",
+    takes: Takes::Numbers(0, 16_384),
+    quick: &[Value::N(0), Value::N(128)],
+    default: &[Value::N(0), Value::N(16), Value::N(128), Value::N(1_024)],
+    full: &[
+        Value::N(0),
+        Value::N(4),
+        Value::N(16),
+        Value::N(64),
+        Value::N(128),
+        Value::N(512),
+        Value::N(1_024),
+        Value::N(4_096),
+    ],
+};
+
+const BOTH_BLOCKS: &[Value] = &[Value::N(PAGE), Value::N(LARGE)];
+
+const BLOCK: Axis = Axis {
+    name: "block",
+    unit: "bytes",
+    summary: "bytes of a request, a multiple of 4 KiB",
+    takes: Takes::Numbers(PAGE, 4 << 20),
+    quick: BOTH_BLOCKS,
+    default: BOTH_BLOCKS,
+    full: BOTH_BLOCKS,
+};
+
+const DEPTH: Axis = Axis {
+    name: "depth",
+    unit: "",
+    summary: "requests at once, by io-uring",
+    takes: Takes::Numbers(1, 256),
+    quick: &[Value::N(1), Value::N(16)],
+    default: &[Value::N(1), Value::N(4), Value::N(16), Value::N(64)],
+    full: &[Value::N(1), Value::N(2), Value::N(4), Value::N(8), Value::N(16), Value::N(64)],
+};
+
+impl Experiment for Device {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        star(axes, BASE, RAYS).into_iter().filter(|case| self.is_case(case)).collect()
+    }
+
+    fn is_case(&self, case: &Params) -> bool {
+        let (device, way) = (case.name("device"), case.name("way"));
+        // The window of a disk that others use is not changed, nor has btrfs that of its device.
+        let has_window = device != "here" && case.name("fs") != "btrfs";
+        (case.name("op") == "read" || ["buffered", "direct"].contains(&way))
+            && (way == "io-uring" || case.number("depth") == 1)
+            && (is_pool(device) == (case.name("fs") == "btrfs"))
+            // Which file system there is, is not this run's to choose.
+            && (device != "here" || case.name("fs") == "ext4")
+            && (has_window || case.number("window") == 128)
+            && case.number("block").is_multiple_of(PAGE)
+    }
+
+    fn probe(&self, case: &Params) -> Result<(), Skip> {
+        if case.name("device") != "here" && !rustix::process::geteuid().is_root() {
+            return Err(Skip("devices of one's own are made by root only".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn needs(&self, case: &Params) -> Needs {
+        let image = if case.name("device") == "ram" { bench::TAKES } else { bench::FILE };
+        Needs {
+            processes: 1,
+            descriptors: 32,
+            memory_bytes: image + case.number("depth") * case.number("block"),
+        }
+    }
+
+    fn prepare(&self, _: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+        Ok(Box::new(bench::Requests::new(folder)?))
+    }
+}

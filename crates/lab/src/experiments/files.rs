@@ -1,0 +1,276 @@
+//! `files`: what it costs to create, write, open, read, close and look up small files.
+//!
+//! From article 004, whose program creates a file, writes 10 bytes, closes, opens, reads and closes
+//! it. Hypothesis, controls and what would refute it are in the declaration. A process of its own
+//! makes the rounds ([`worker`]), by each [`ways`]; the file systems are [`super::volumes`]'.
+
+mod axes;
+mod bench;
+mod claims;
+mod layouts;
+mod names;
+mod ways;
+mod worker;
+
+pub use ways::{program_of_way, ways};
+
+use iotomy_record::SweepAxis;
+use iotomy_sys::probe::privileges;
+
+use super::star::{Base, Ray, star};
+use super::{Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Value};
+use crate::limits::Skip;
+use crate::limits::storage::Folder;
+
+/// Memory an entry of a directory takes at most while its name, inode and slot are cached: measured
+/// on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
+const OF_A_FILE: u64 = 2 << 10;
+
+/// Memory of the process that makes the rounds, and of an image's tables and journal.
+const OF_A_CASE: u64 = 16 << 20;
+const OF_AN_IMAGE: u64 = 128 << 20;
+
+pub(super) struct Files;
+
+const BASE: Base = &[
+    ("way", Value::S("libc")),
+    ("op", Value::S("round")),
+    ("fs", Value::S("tmpfs")),
+    ("name", Value::N(14)),
+    ("files", Value::N(10)),
+    ("sched", Value::S("normal")),
+    ("cache", Value::S("warm")),
+    ("threads", Value::N(1)),
+    ("sync", Value::S("none")),
+    ("layout", Value::S("default")),
+    ("depth", Value::N(1)),
+];
+
+const RAYS: &[Ray] = &[
+    Ray { axes: &["way", "depth"], only: |_, _| true },
+    Ray { axes: &["sched"], only: |_, _| true },
+    Ray { axes: &["threads"], only: |_, _| true },
+    Ray { axes: &["fs", "name"], only: |case, _| case.name("op") == "round" },
+    // The folder that is the user's is not filled with many files where another does as well.
+    Ray {
+        axes: &["fs", "op", "files"],
+        only: |case, usual| is_sized(case) && (case.name("fs") != "here" || is_as(case, usual)),
+    },
+    // The cache of names is the same for all file systems.
+    Ray {
+        axes: &["fs", "op", "name"],
+        only: |case, usual| {
+            case.name("op") == "names" && (case.name("fs") == "here" || is_as(case, usual))
+        },
+    },
+    Ray { axes: &["fs", "op", "cache"], only: |case, _| case.name("op") == "back" },
+    Ray { axes: &["fs", "sync"], only: |case, _| case.name("fs") != "tmpfs" },
+    Ray { axes: &["fs", "layout"], only: |_, _| true },
+];
+
+/// Whether it depends on how many files there are.
+fn is_sized(case: &Params) -> bool {
+    ["round", "list", "ls-l"].contains(&case.name("op"))
+}
+
+/// Whether it is on the usual file system.
+fn is_as(case: &Params, usual: &Params) -> bool {
+    case.name("fs") == usual.name("fs")
+}
+
+static DECLARATION: Declaration = Declaration {
+    name: "files",
+    summary: "small files created, written, opened, read and closed, one thing changed at a time",
+    hypothesis: "the time of a round is the kernel's, in its file system; the library between adds \
+                 little, names, directories and layouts little each, a disk that is waited for most",
+    refuted_by: "system calls without the library are faster by more than some hundredths, or a round \
+                 on tmpfs takes no less than on a disk file system",
+    controls: &[
+        "a round is create, write of 10 bytes, close, open, read, close, unlink; the clock is read \
+         around many, and around each call only for the steps, which also stat and rename",
+        "one C program for all ways, a fresh process a sample; calls differ by the way alone",
+        "all axes but the ones named have their usual value: libc, tmpfs, names of 14, 10 other files",
+        "images of file systems lie in memory, mounted where nobody else sees them; the disk is that \
+         of --path",
+        "cold: the image is taken down and mounted again, so that nothing of it is cached",
+        "the time ledger is of runs that are watched, less what watching them costs",
+    ],
+    metric: "time of a round",
+    unit: "ns",
+    extras: EXTRAS,
+    axes: axes::AXES,
+    along: "files",
+    lines: "fs",
+    claims: CLAIMS,
+    sampling: Sampling { a_visit: 1, least: 8, most: 60, tight: 0.02 },
+    man: &["open(2)", "getdents64(2)", "io_uring_enter(2)", "fsopen(2)", "slabinfo(5)"],
+};
+
+const EXTRAS: &[Extra] = &[
+    ns("start_ns", "the process started, until it is ready"),
+    ns("first_ns", "its first round"),
+    ns("third_ns", "its third round"),
+    Extra {
+        name: "rate",
+        unit: "1/s",
+        summary: "rounds a second, all threads together",
+        fold: Fold::Median,
+    },
+    ns("cpu_ns", "of a round on a CPU, a thread; of a ring it is not known"),
+    ns("create_ns", "open with O_CREAT"),
+    ns("write_ns", "write of 10 bytes"),
+    ns("sync_ns", "fsync or fdatasync"),
+    ns("close_ns", "close after the write"),
+    ns("open_ns", "open to read"),
+    ns("read_ns", "read of 10 bytes"),
+    ns("reclose_ns", "close after the read"),
+    ns("stat_ns", "stat"),
+    ns("rename_ns", "rename within the folder"),
+    ns("unlink_ns", "unlink"),
+    ns("entry_ns", "an entry of the directory that is listed"),
+    Extra {
+        name: "name_bytes",
+        unit: "bytes",
+        summary: "bytes a name looked up that is not there adds to the kernel's reclaimable memory",
+        fold: Fold::Median,
+    },
+    Extra {
+        name: "dentry_bytes",
+        unit: "bytes",
+        summary: "of that in the cache of names itself, by /proc/slabinfo",
+        fold: Fold::Median,
+    },
+    Extra {
+        name: "left_bytes",
+        unit: "bytes",
+        summary: "of dentry_bytes (name_bytes without it) what pressure leaves",
+        fold: Fold::Median,
+    },
+    Extra { name: "calls", unit: "", summary: "system calls a round, watched", fold: Fold::Mean },
+    ns("user_ns", "of a round outside calls, watched"),
+    ns("in_calls_ns", "on a CPU inside calls, watched"),
+    ns("blocked_ns", "blocked, watched"),
+    ns("waiting_ns", "runnable without a CPU, watched"),
+];
+
+const fn ns(name: &'static str, summary: &'static str) -> Extra {
+    Extra { name, unit: "ns", summary, fold: Fold::Median }
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "libc-tax",
+        source: "004",
+        text: "the library between the program and the kernel costs a measurable share of a small \
+               call; going straight to the system call is faster",
+        judge: claims::libc_tax,
+    },
+    Claim {
+        id: "static-link",
+        source: "004",
+        text: "static linking helps marginally",
+        judge: claims::static_link,
+    },
+    Claim {
+        id: "realtime",
+        source: "004",
+        text: "a real-time thread finishes the same work faster",
+        judge: claims::realtime,
+    },
+    Claim {
+        id: "three-runs",
+        source: "004",
+        text: "the first run pays for cold caches; the third does not",
+        judge: claims::three_runs,
+    },
+    Claim {
+        id: "tmpfs",
+        source: "004",
+        text: "a memory file system beats a disk one for small files",
+        judge: claims::tmpfs,
+    },
+    Claim {
+        id: "name-length",
+        source: "004",
+        text: "long file names cost more than short ones",
+        judge: claims::name_length,
+    },
+    Claim {
+        id: "directory-size",
+        source: "004",
+        text: "creating, opening and listing slow down as a directory grows; `ls -l` grows faster than \
+               linearly",
+        judge: claims::directory_size,
+    },
+    Claim {
+        id: "name-cache",
+        source: "004",
+        text: "the kernel's name cache takes memory with every name seen and gives it back only under \
+               pressure",
+        judge: claims::name_cache,
+    },
+    Claim {
+        id: "inode-layout",
+        source: "004",
+        text: "for small files the inode and block layout given at mkfs has little effect",
+        judge: claims::inode_layout,
+    },
+];
+
+impl Experiment for Files {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        star(axes, BASE, RAYS).into_iter().filter(|case| self.is_case(case)).collect()
+    }
+
+    fn is_case(&self, case: &Params) -> bool {
+        let (op, fs) = (case.name("op"), case.name("fs"));
+        let is_ring = ways::way(case.name("way")).is_some_and(|way| way.has_depth);
+        let (threads, depth) = (case.number("threads"), case.number("depth"));
+        let is_image = layouts::is_image(fs);
+        let ring = match is_ring {
+            true => threads == 1 && ["round", "back"].contains(&op),
+            false => depth == 1,
+        };
+        // A thread a file of its own, by a first character of its own.
+        let threads = threads == 1 || op == "round";
+        let sync = case.name("sync") == "none" || op == "round";
+        let cold = case.name("cache") == "warm" || (is_image && op == "back");
+        let layout = case.name("layout") == "default"
+            || (op == "round" && layouts::options(fs, case.name("layout")).is_some());
+        // Memory file systems keep no names that are not there; short names are too few.
+        let names = op != "names" || (fs != "tmpfs" && case.number("name") >= 14);
+        ring && threads && sync && cold && layout && names
+    }
+
+    fn probe(&self, case: &Params) -> Result<(), Skip> {
+        let way = ways::way(case.name("way")).ok_or_else(|| Skip("no such way".to_owned()))?;
+        way.program().map_err(Skip)?;
+        if case.name("sched") == "realtime" {
+            privileges::real_time().map_err(|refusal| {
+                let Skip(said) = Skip::refused(refusal.call, refusal.source);
+                Skip(format!("{said}; ulimit -r 1, or run as root"))
+            })?;
+        }
+        if layouts::is_image(case.name("fs")) && !rustix::process::geteuid().is_root() {
+            return Err(Skip("images of file systems are mounted by root only".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn needs(&self, case: &Params) -> Needs {
+        let image = if layouts::is_image(case.name("fs")) { OF_AN_IMAGE } else { 0 };
+        Needs {
+            processes: 1 + case.number("threads"),
+            descriptors: 64,
+            memory_bytes: case.number("files") * OF_A_FILE + OF_A_CASE + image,
+        }
+    }
+
+    fn prepare(&self, cases: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+        Ok(Box::new(bench::Rounds::new(cases, folder)?))
+    }
+}

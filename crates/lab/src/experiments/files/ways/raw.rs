@@ -1,0 +1,11 @@
+//! `raw`: program → system call, by the instruction.
+
+use super::Way;
+
+pub(super) static WAY: Way = Way {
+    name: "raw",
+    summary: "system calls by the instruction, without the library's functions",
+    program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-raw")),
+    reason: include_str!(concat!(env!("OUT_DIR"), "/worker-raw.reason")),
+    has_depth: false,
+};

@@ -1,0 +1,11 @@
+//! `static`: program → function of the C library (in the program) → system call.
+
+use super::Way;
+
+pub(super) static WAY: Way = Way {
+    name: "static",
+    summary: "the same functions, linked statically",
+    program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-static")),
+    reason: include_str!(concat!(env!("OUT_DIR"), "/worker-static.reason")),
+    has_depth: false,
+};

@@ -1,0 +1,455 @@
+/*
+ * The program of article 004 as a loop: create, write 10 bytes, close, open, read, close; and
+ * unlink, so that the next round finds the directory as it was. One source for every way: through
+ * the C library, dynamic or static, by system calls without it (RAW), by io_uring (RING).
+ *
+ * usage: worker NAME-LENGTH THREADS DEPTH none|fsync|fdatasync normal|realtime [DIR COMMAND...]
+ *
+ * Works in its current directory, or in DIR. Answers each line of standard input, or carries out
+ * each COMMAND, by a line of numbers:
+ *   fill N       makes the files there are besides
+ *   round N      N rounds a thread, from the first thread's start to the last one's end
+ *   steps N      N rounds with the clock read after each call: ns of each step, see STEPS
+ *   back N       opens, reads and closes files there are, N times all of them
+ *   list N       reads the directory N times
+ *   stats N      the same, and the attributes of each file, as `ls -l` does
+ *   names N TAG  looks N names up that are not there
+ * The numbers are ns of wall time and of CPU time of the process, but for `steps`.
+ * A line that begins by "error" has the call, the error's number and the file. The clock is read
+ * around a batch only, but for `steps`. It ends with its parent, or when standard input does.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "calls.h"
+#ifdef RING
+#include "ring.h"
+#else
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#endif
+
+#define LONGEST	    255
+#define MOST	    64 /* threads times depth: as many names as one character tells apart */
+#define BYTES	    10 /* a file, as the article has it */
+#define FILLED	    64 /* files of a directory that have bytes, which `back` reads */
+#define FILL_LENGTH 9  /* the shortest name that numbers a million files */
+#define STEPS	    10 /* create, write, sync, close, open, read, close, stat, rename, unlink */
+
+enum sync {
+	SYNC_NONE,
+	SYNC_FSYNC,
+	SYNC_FDATASYNC
+};
+
+struct job {
+	pthread_t thread;
+	char (*names)[LONGEST + 1];
+	char buffers[MOST][BYTES];
+	long rounds;
+	uint64_t began, ended;
+};
+
+static size_t name_length;
+static unsigned threads, depth;
+static enum sync sync_kind;
+static const char bytes[BYTES] = "1234567890";
+static struct job jobs[MOST];
+static char names[MOST][LONGEST + 1];
+static char others[MOST][LONGEST + 2];
+static long filled;
+static pthread_barrier_t gate;
+#ifdef RING
+static struct ring ring;
+#endif
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static _Noreturn void fail(const char *what, long error, const char *name)
+{
+	printf("error %ld %s %.40s\n", error, what, name);
+	fflush(stdout);
+	_exit(1);
+}
+
+static inline long check(long result, const char *what, const char *name)
+{
+	if (__builtin_expect(result < 0, 0))
+		fail(what, -result, name);
+	return result;
+}
+
+#ifdef RING
+
+/* As many files at once as the ring has places. */
+static void ring_rounds(struct job *job)
+{
+	unsigned at;
+
+	for (at = 0; at < depth; at++) {
+		ring_open_file(&ring, at, names[at], O_CREAT | O_WRONLY | O_TRUNC);
+		ring_bytes(&ring, at, IORING_OP_WRITE, (void *)bytes, BYTES);
+		if (sync_kind != SYNC_NONE)
+			ring_fsync(&ring, at,
+				   sync_kind == SYNC_FDATASYNC ? IORING_FSYNC_DATASYNC : 0);
+		ring_close_file(&ring, at);
+		ring_open_file(&ring, at, names[at], O_RDONLY);
+		ring_bytes(&ring, at, IORING_OP_READ, job->buffers[at], BYTES);
+		ring_close_file(&ring, at);
+		ring_unlink(&ring, names[at]);
+		ring_end(&ring);
+	}
+	check(ring_run(&ring, depth), "io_uring_enter", names[0]);
+}
+
+#else
+
+static inline void sync_file(long fd, const char *name)
+{
+	if (sync_kind == SYNC_FSYNC)
+		check(do_fsync((int)fd), "fsync", name);
+	else if (sync_kind == SYNC_FDATASYNC)
+		check(do_fdatasync((int)fd), "fdatasync", name);
+}
+
+/* The six calls of the article, and the one that makes room for the next round. */
+static void one_round(struct job *job)
+{
+	const char *name = job->names[0];
+	long fd = check(do_open(name, O_CREAT | O_WRONLY | O_TRUNC), "open O_CREAT", name);
+
+	check(do_write((int)fd, bytes, BYTES), "write", name);
+	sync_file(fd, name);
+	check(do_close((int)fd), "close", name);
+	fd = check(do_open(name, O_RDONLY), "open", name);
+	check(do_read((int)fd, job->buffers[0], BYTES), "read", name);
+	check(do_close((int)fd), "close", name);
+	check(do_unlink(name), "unlink", name);
+}
+
+/* The same and more, each with the clock. */
+static void one_round_timed(struct job *job, uint64_t *sums)
+{
+	const char *name = job->names[0], *other = others[0];
+	struct stat attributes;
+	uint64_t at[STEPS + 1];
+	long fd;
+	int step;
+
+	at[0] = now();
+	fd = check(do_open(name, O_CREAT | O_WRONLY | O_TRUNC), "open O_CREAT", name);
+	at[1] = now();
+	check(do_write((int)fd, bytes, BYTES), "write", name);
+	at[2] = now();
+	sync_file(fd, name);
+	at[3] = now();
+	check(do_close((int)fd), "close", name);
+	at[4] = now();
+	fd = check(do_open(name, O_RDONLY), "open", name);
+	at[5] = now();
+	check(do_read((int)fd, job->buffers[0], BYTES), "read", name);
+	at[6] = now();
+	check(do_close((int)fd), "close", name);
+	at[7] = now();
+	check(do_stat(name, &attributes), "stat", name);
+	at[8] = now();
+	check(do_rename(name, other), "rename", name);
+	at[9] = now();
+	check(do_unlink(other), "unlink", other);
+	at[10] = now();
+	for (step = 0; step < STEPS; step++)
+		sums[step] += at[step + 1] - at[step];
+}
+
+static void steps(long count)
+{
+	uint64_t sums[STEPS] = {0};
+	int step;
+
+	for (; count > 0; count--)
+		one_round_timed(&jobs[0], sums);
+	for (step = 0; step < STEPS; step++)
+		printf("%llu%c", (unsigned long long)sums[step], step + 1 < STEPS ? ' ' : '\n');
+}
+
+#endif
+
+static void *work(void *argument)
+{
+	struct job *job = argument;
+	long round;
+
+	if (threads > 1)
+		pthread_barrier_wait(&gate);
+	job->began = now();
+#ifdef RING
+	for (round = 0; round < job->rounds; round += depth)
+		ring_rounds(job);
+#else
+	for (round = 0; round < job->rounds; round++)
+		one_round(job);
+#endif
+	job->ended = now();
+	return NULL;
+}
+
+static uint64_t rounds(long count)
+{
+	uint64_t began = UINT64_MAX, ended = 0;
+	unsigned at;
+
+	for (at = 0; at < threads; at++) {
+		int error;
+
+		jobs[at].rounds = count;
+		/* One thread is none: the C library has short cuts for programs without. */
+		if (threads == 1)
+			work(&jobs[0]);
+		else if ((error = pthread_create(&jobs[at].thread, NULL, work, &jobs[at])) != 0)
+			fail("pthread_create", error, "");
+	}
+	for (at = 0; at < threads; at++) {
+		if (threads > 1)
+			pthread_join(jobs[at].thread, NULL);
+		if (jobs[at].began < began)
+			began = jobs[at].began;
+		if (jobs[at].ended > ended)
+			ended = jobs[at].ended;
+	}
+	return ended - began;
+}
+
+/* A name of at least this length that ends by a number; none of them is a name of the loop. */
+static void numbered(char *into, const char *tag, long number, size_t least)
+{
+	char digits[32];
+	size_t length = least < name_length ? name_length : least;
+	int count = snprintf(digits, sizeof(digits), "%s%07ld", tag, number);
+
+	memset(into, '_', length);
+	memcpy(into + 1, digits, (size_t)count);
+	into[length < (size_t)count + 1 ? (size_t)count + 1 : length] = 0;
+}
+
+static void fill(long count)
+{
+	char name[LONGEST + 32];
+	long at, fd;
+
+	for (at = 0; at < count; at++) {
+		numbered(name, "f", at, FILL_LENGTH);
+		fd = check(do_open(name, O_CREAT | O_WRONLY), "open O_CREAT", name);
+		if (at < FILLED)
+			check(do_write((int)fd, bytes, BYTES), "write", name);
+		check(do_close((int)fd), "close", name);
+	}
+}
+
+static void count_filled(void)
+{
+	char name[LONGEST + 32];
+	struct stat attributes;
+
+	for (filled = 0; filled < FILLED; filled++) {
+		numbered(name, "f", filled, FILL_LENGTH);
+		if (do_stat(name, &attributes) < 0)
+			break;
+	}
+}
+
+static uint64_t back(long times)
+{
+	static char existing[FILLED][LONGEST + 32];
+	uint64_t began;
+	long at;
+
+	for (at = 0; at < filled; at++)
+		numbered(existing[at], "f", at, FILL_LENGTH);
+	began = now();
+#ifdef RING
+	for (; times > 0; times--) {
+		for (at = 0; at < filled;) {
+			unsigned place;
+
+			for (place = 0; place < depth && at < filled; place++, at++) {
+				ring_open_file(&ring, place, existing[at], O_RDONLY);
+				ring_bytes(&ring, place, IORING_OP_READ, jobs[0].buffers[place],
+					   BYTES);
+				ring_close_file(&ring, place);
+				ring_end(&ring);
+			}
+			check(ring_run(&ring, place), "io_uring_enter", existing[0]);
+		}
+	}
+#else
+	for (; times > 0; times--) {
+		for (at = 0; at < filled; at++) {
+			long fd = check(do_open(existing[at], O_RDONLY), "open", existing[at]);
+
+			check(do_read((int)fd, jobs[0].buffers[0], BYTES), "read", existing[at]);
+			check(do_close((int)fd), "close", existing[at]);
+		}
+	}
+#endif
+	return now() - began;
+}
+
+static uint64_t list(long times, bool with_stat)
+{
+	uint64_t began = now();
+
+	for (; times > 0; times--) {
+		DIR *directory = opendir(".");
+		struct dirent *entry;
+		struct stat attributes;
+
+		if (directory == NULL)
+			fail("opendir", errno, ".");
+		while ((entry = readdir(directory)) != NULL) {
+			if (with_stat)
+				check(do_stat(entry->d_name, &attributes), "stat", entry->d_name);
+		}
+		closedir(directory);
+	}
+	return now() - began;
+}
+
+static uint64_t look_up(long count, const char *tag)
+{
+	char name[LONGEST + 32];
+	struct stat attributes;
+	uint64_t began = now();
+	long at;
+
+	for (at = 0; at < count; at++) {
+		long result;
+
+		numbered(name, tag, at, FILL_LENGTH);
+		result = do_stat(name, &attributes);
+		if (result != -ENOENT)
+			fail("stat of no file", -result, name);
+	}
+	return now() - began;
+}
+
+static void carry_out(const char *line)
+{
+	char what[8] = "", tag[8] = "n";
+	long count = 1;
+	uint64_t took = 0, cpu;
+
+	if (sscanf(line, "%7s %ld %7s", what, &count, tag) < 1)
+		return;
+#ifndef RING
+	if (strcmp(what, "steps") == 0) {
+		steps(count);
+		return;
+	}
+#endif
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	if (strcmp(what, "fill") == 0)
+		fill(count);
+	else if (strcmp(what, "round") == 0)
+		took = rounds(count);
+	else if (strcmp(what, "back") == 0)
+		took = back(count);
+	else if (strcmp(what, "list") == 0)
+		took = list(count, false);
+	else if (strcmp(what, "stats") == 0)
+		took = list(count, true);
+	else if (strcmp(what, "names") == 0)
+		took = look_up(count, tag);
+	else
+		fail("no such command", EINVAL, what);
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	printf("%llu %llu\n", (unsigned long long)took, (unsigned long long)cpu);
+}
+
+/* Names of one length whose first characters tell them apart. */
+static void name_all(void)
+{
+	const char *first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
+	unsigned at;
+
+	for (at = 0; at < MOST; at++) {
+		memset(names[at], 'n', name_length);
+		names[at][0] = first[at];
+		/* As long, but for names of one character. */
+		memcpy(others[at], names[at], name_length);
+		others[at][name_length < 2 ? 1 : name_length - 1] = '=';
+	}
+	for (at = 0; at < threads; at++)
+		jobs[at].names = &names[at];
+}
+
+static void begin(char **words)
+{
+	struct sched_param lowest = {.sched_priority = 1};
+
+	name_length = (size_t)atol(words[1]);
+	threads = (unsigned)atoi(words[2]);
+	depth = (unsigned)atoi(words[3]);
+	if (name_length < 1 || name_length > LONGEST || threads < 1 || depth < 1 ||
+	    threads * depth > MOST)
+		fail("arguments", EINVAL, words[1]);
+	sync_kind = SYNC_NONE;
+	if (strcmp(words[4], "fsync") == 0)
+		sync_kind = SYNC_FSYNC;
+	if (strcmp(words[4], "fdatasync") == 0)
+		sync_kind = SYNC_FDATASYNC;
+	/* Threads inherit it. */
+	if (strcmp(words[5], "realtime") == 0 && sched_setscheduler(0, SCHED_FIFO, &lowest) < 0)
+		fail("sched_setscheduler SCHED_FIFO", errno, "");
+	name_all();
+	pthread_barrier_init(&gate, NULL, threads);
+#ifdef RING
+	const char *failed = ring_open(&ring, depth);
+
+	if (failed != NULL)
+		fail(failed, errno, "");
+#endif
+}
+
+int main(int count, char **words)
+{
+	char line[64];
+	int at;
+
+	if (count < 6)
+		fail("arguments", EINVAL, "too few");
+	if (count > 6 && chdir(words[6]) < 0)
+		fail("chdir", errno, words[6]);
+	if (count == 6)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	begin(words);
+	count_filled();
+	for (at = 7; at < count; at++)
+		carry_out(words[at]);
+	if (count > 6)
+		return 0;
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		carry_out(line);
+		fflush(stdout);
+	}
+	return 0;
+}

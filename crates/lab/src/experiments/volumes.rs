@@ -1,0 +1,264 @@
+//! File systems of a run's own.
+//!
+//! The invariant: nothing is left of them, whatever ends this process. Root's are mounts that were
+//! never attached to any folder (`fsmount(2)`), of an image without a name, on a loop device that
+//! clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever sees
+//! them, and they need no mount point. What has to have a name is [`Made`].
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use iotomy_sys::file_systems;
+use iotomy_sys::loop_device::LoopDevice;
+use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, ftruncate, open, openat, statfs, syncfs};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen,
+};
+
+use super::made::Made;
+use crate::limits::Skip;
+use crate::limits::storage::{Folder, free_bytes};
+
+/// Where a memory file system is expected that everybody may use.
+const MEMORY: &str = "/dev/shm";
+
+/// Of the free bytes where an image lies, the part it may take at most.
+const PART: u64 = 2;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A file system, or a folder on one.
+#[derive(Debug)]
+pub(super) struct Volume {
+    /// `None` only while it is being mounted again.
+    top: Option<Top>,
+    image: Option<Image>,
+    _made: Option<Made>,
+}
+
+/// The top folder of a file system, and what keeps that mounted, which goes last.
+#[derive(Debug)]
+struct Top {
+    folder: OwnedFd,
+    _mount: Option<OwnedFd>,
+}
+
+/// A file system in files.
+#[derive(Debug)]
+struct Image {
+    kind: &'static str,
+    devices: Vec<Backed>,
+}
+
+/// A block device of a file.
+#[derive(Debug)]
+struct Backed {
+    device: LoopDevice,
+    file: OwnedFd,
+}
+
+/// What an image is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recipe<'a> {
+    /// As mount(8) calls it.
+    pub(super) kind: &'static str,
+    /// Options of mkfs besides those that keep it quiet.
+    pub(super) options: &'a [&'static str],
+    /// Bytes of each device.
+    pub(super) bytes: u64,
+    /// Devices.
+    pub(super) devices: usize,
+    /// Bytes that all of it may really take where it lies.
+    pub(super) takes: u64,
+    /// Whether the devices read and write their files past the page cache.
+    pub(super) past_the_cache: bool,
+}
+
+/// Where the files of an image lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Under<'a> {
+    /// In a folder.
+    Folder(&'a Folder),
+    /// In memory.
+    Memory,
+}
+
+impl Volume {
+    /// A fresh folder on the file system of a folder.
+    pub(super) fn here(folder: &Folder) -> Result<Self, Skip> {
+        Self::folder(Path::new(&folder.volume().path))
+    }
+
+    fn folder(path: &Path) -> Result<Self, Skip> {
+        let made = Made::in_folder(path)?;
+        let folder =
+            open(made.path(), FOLDER, Mode::empty()).map_err(|e| Skip::refused("open", e))?;
+        let top = Some(Top { folder, _mount: None });
+        Ok(Self { top, image: None, _made: Some(made) })
+    }
+
+    /// A file system in memory: one of its own for root, a folder in /dev/shm for others.
+    pub(super) fn memory() -> Result<Self, Skip> {
+        match mount("tmpfs", &[]) {
+            Ok(top) => Ok(Self { top: Some(top), image: None, _made: None }),
+            Err(refused) => {
+                let is_memory = statfs(MEMORY)
+                    .is_ok_and(|found| file_systems::name(found.f_type as u64) == "tmpfs");
+                if is_memory { Self::folder(Path::new(MEMORY)) } else { Err(refused) }
+            }
+        }
+    }
+
+    /// A file system in an image of its own.
+    pub(super) fn image(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Self, Skip> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Skip("images of file systems are mounted by root only".to_owned()));
+        }
+        let backed = |_| {
+            let file = backing(recipe, under)?;
+            let device = LoopDevice::of(file.as_fd(), recipe.past_the_cache)
+                .map_err(|(call, error)| Skip::refused(call, error))?;
+            Ok(Backed { device, file })
+        };
+        let devices: Vec<Backed> = (0..recipe.devices).map(backed).collect::<Result<_, Skip>>()?;
+        let image = Image { kind: recipe.kind, devices };
+        image.format(recipe.options)?;
+        let top = image.mount()?;
+        Ok(Self { top: Some(top), image: Some(image), _made: None })
+    }
+
+    /// Its top folder.
+    pub(super) fn top(&self) -> Result<BorrowedFd<'_>, Skip> {
+        match &self.top {
+            Some(top) => Ok(top.folder.as_fd()),
+            None => Err(Skip("the file system could not be mounted again".to_owned())),
+        }
+    }
+
+    /// Whether [`Volume::forget`] can make it forget.
+    pub(super) fn is_image(&self) -> bool {
+        self.image.is_some()
+    }
+
+    /// Waits until nothing is still to be written.
+    pub(super) fn settle(&self) -> Result<(), Skip> {
+        syncfs(self.top()?).map_err(|e| Skip::refused("syncfs", e))
+    }
+
+    /// Takes it down and mounts it again, so that nothing of it is cached: no name, no attribute, no
+    /// byte. Descriptors of it must be closed.
+    pub(super) fn forget(&mut self) -> Result<(), Skip> {
+        let Some(image) = &self.image else {
+            return Err(Skip("only the image of a file system can be mounted anew".to_owned()));
+        };
+        self.top = None;
+        for one in &image.devices {
+            one.device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
+            fsync(&one.file).map_err(|e| Skip::refused("fsync", e))?;
+            fadvise(&one.file, 0, None, Advice::DontNeed)
+                .map_err(|e| Skip::refused("fadvise64", e))?;
+        }
+        self.top = Some(image.mount()?);
+        Ok(())
+    }
+
+    /// The block device it is on, when it is an image on one.
+    pub(super) fn device(&self) -> Option<&str> {
+        let image = self.image.as_ref()?;
+        image.devices.first().map(|one| one.device.path())
+    }
+}
+
+impl Image {
+    fn format(&self, options: &[&'static str]) -> Result<(), Skip> {
+        // Tables are written now and not by a thread of the kernel while something is measured.
+        let quiet: &[&str] = match self.kind {
+            "ext4" => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            "xfs" => &["-q", "-f", "-K"],
+            _ => &["-q", "-f", "-K"],
+        };
+        let mut arguments: Vec<OsString> = quiet.iter().chain(options).map(Into::into).collect();
+        arguments.extend(self.devices.iter().map(|one| one.device.path().into()));
+        succeed(&format!("mkfs.{}", self.kind), &arguments)
+    }
+
+    fn mount(&self) -> Result<Top, Skip> {
+        let paths: Vec<&str> = self.devices.iter().map(|one| one.device.path()).collect();
+        mount(self.kind, &paths)
+    }
+}
+
+/// A file without a name that an image has room in.
+fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
+    let memory;
+    let folder = match under {
+        Under::Folder(folder) => folder,
+        Under::Memory => {
+            memory = Folder::open(Path::new(MEMORY)).map_err(|error| Skip(error.to_string()))?;
+            &memory
+        }
+    };
+    let file = folder.unnamed().map_err(|(call, error)| Skip::refused(call, error))?;
+    let free = free_bytes(&file)?;
+    if free / PART < recipe.takes {
+        return Err(Skip(format!(
+            "{}: an image of {} takes {} MiB, and {} MiB are free, of which half is left to others; \
+             name another folder with --path",
+            folder.volume().path,
+            recipe.kind,
+            recipe.takes.div_ceil(1 << 20),
+            free >> 20
+        )));
+    }
+    ftruncate(&file, recipe.bytes).map_err(|e| Skip::refused("ftruncate", e))?;
+    Ok(file)
+}
+
+/// Mounts a file system of these devices on no folder: its top folder.
+fn mount(kind: &str, devices: &[&str]) -> Result<Top, Skip> {
+    let refused = |call: &str| {
+        let what = format!("{call} of {kind}");
+        move |error: rustix::io::Errno| Skip::refused(&what, io::Error::from(error))
+    };
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(refused("fsopen"))?;
+    for (at, device) in devices.iter().enumerate() {
+        let key = if at == 0 { "source" } else { "device" };
+        fsconfig_set_string(&context, key, *device).map_err(refused("fsconfig"))?;
+    }
+    fsconfig_create(&context).map_err(refused("mount"))?;
+    let mounted = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        .map_err(refused("fsmount"))?;
+    let folder = openat(&mounted, ".", FOLDER, Mode::empty()).map_err(refused("open"))?;
+    Ok(Top { folder, _mount: Some(mounted) })
+}
+
+/// Runs a program of the system to its end.
+fn succeed(program: &str, arguments: &[OsString]) -> Result<(), Skip> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", path).stdin(Stdio::null());
+    // A group of its own: Ctrl-C is for iotomy, which ends in order.
+    let output = command.process_group(0).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
+            Err(Skip(format!("{program}: {}", said.trim())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let package = match program {
+                "mkfs.ext4" => "e2fsprogs",
+                "mkfs.xfs" => "xfsprogs",
+                _ => "btrfs-progs",
+            };
+            Err(Skip(format!("{program} is not here; install {package}")))
+        }
+        Err(error) => Err(Skip::refused(program, error)),
+    }
+}
