@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-copy bench-race bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -38,6 +38,11 @@ bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-trace --iotomy $(IOTOMY) $(ARGS)
+
+# What the samples of `iotomy anatomy` add to a command that is watched; some two minutes.
+bench-anatomy: build
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
 
 # How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
 # ARGS="--sweep" races its movers with one another instead.

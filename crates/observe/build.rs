@@ -1,4 +1,5 @@
-//! Compiles the kernel sides: of the `bpf` observer, and of the count of wake-ups.
+//! Compiles the kernel sides: of the `bpf` observer, of what samples beside it, and of the count of
+//! wake-ups.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    for name in ["trace", "wakeups"] {
+    for name in ["trace", "anatomy", "wakeups"] {
         let source = format!("src/bpf/{name}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)

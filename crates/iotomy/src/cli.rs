@@ -16,6 +16,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Trace(verbs::trace::TraceArgs),
+    Anatomy(verbs::anatomy::AnatomyArgs),
     Race(verbs::race::RaceArgs),
     Copy(verbs::copy::CopyArgs),
     Show(verbs::show::ShowArgs),

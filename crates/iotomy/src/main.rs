@@ -27,6 +27,7 @@ fn run() -> ExitCode {
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
+        Verb::Anatomy(args) => verbs::anatomy::run(&args),
         Verb::Race(args) => verbs::race::run(&args),
         Verb::Copy(args) => verbs::copy::run(&args),
         Verb::Show(args) => verbs::show::run(&args),

@@ -17,7 +17,8 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = said(&["--help"]);
-    for verb in ["trace", "race", "copy", "limits", "lab", "show", "doctor", "generate"] {
+    for verb in ["trace", "anatomy", "race", "copy", "limits", "lab", "show", "doctor", "generate"]
+    {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
         let of_verb = said(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");

@@ -35,8 +35,8 @@ fn case<'a>(sweep: &'a Sweep, of: &str, n: u64) -> &'a Case {
 #[test]
 fn one_connection_wakes_all_or_one_as_they_wait() {
     let sweep = record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", "--max-time=8"]);
-    // Duplicates with select and poll only.
-    assert_eq!(sweep.cases.len(), 7 * 2 + 2 * 2);
+    // Duplicates with select, poll and epoll only.
+    assert_eq!(sweep.cases.len(), 7 * 2 + 3 * 2);
     for one in sweep.cases.iter().filter(|one| one.skipped.is_some()) {
         skip(&format!("{:?}: {:?}", one.params, one.skipped));
     }

@@ -23,6 +23,7 @@ mod left_behind;
 mod mapped_untouched;
 mod noise;
 mod null_sink;
+mod open_not_read;
 mod page_cache;
 mod relay;
 mod run;
@@ -38,7 +39,7 @@ mod untraced;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{CopyRun, Finding, Limits, Race, Trace, Verdict};
+use iotomy_record::{Anatomy, CopyRun, Finding, Limits, Race, Trace, Verdict};
 use serde_json::Value;
 
 use run::Run;
@@ -65,6 +66,8 @@ enum Rule {
     Run(fn(&Run<'_>) -> Option<Found>),
     /// A race as a whole.
     Race(fn(&Race) -> Vec<Found>),
+    /// A run whose calls were dissected.
+    Anatomy(fn(&Anatomy) -> Option<Found>),
     /// A copy.
     Copy(fn(&Copied<'_>) -> Option<Found>),
 }
@@ -93,6 +96,7 @@ pub static FINDINGS: &[&Declaration] = &[
     &page_cache::DECLARATION,
     &still_dirty::DECLARATION,
     &blocked_on::DECLARATION,
+    &open_not_read::DECLARATION,
     &untraced::DECLARATION,
     &shell::DECLARATION,
     &disturbed::DECLARATION,
@@ -183,6 +187,19 @@ pub fn trace(record: &Trace, limits: Option<&Limits>) -> Judgement {
     let run = Run::new(None, record, record.wall_ns as f64, &yardstick);
     let findings = FINDINGS.iter().filter_map(|declared| declared.of_run(&run)).collect();
     Judgement { findings, missing: yardstick.missing.into_inner() }
+}
+
+/// Judges a run that was dissected: as a trace, and by its layers.
+pub fn anatomy(record: &Anatomy, limits: Option<&Limits>) -> Judgement {
+    let mut judgement = trace(&record.trace, limits);
+    for declared in FINDINGS {
+        for rule in declared.rules {
+            if let Rule::Anatomy(rule) = rule {
+                judgement.findings.extend(rule(record).map(|found| declared.finding(found)));
+            }
+        }
+    }
+    judgement
 }
 
 /// Judges a race: each contender by its traced run and its untraced time, then the whole.

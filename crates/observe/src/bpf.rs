@@ -6,9 +6,12 @@
 
 mod books;
 mod calibrate;
+pub(crate) mod companion;
 mod layout;
 mod object;
 mod outcome;
+mod sample_price;
+pub(crate) mod sampler;
 mod vigil;
 mod wakeups;
 
@@ -19,6 +22,7 @@ use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
 use self::books::Books;
+use self::companion::{Companion, Images};
 use self::layout::Program;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
@@ -56,41 +60,65 @@ impl Observer for Bpf {
     }
 
     fn probe(&self) -> Probe {
-        let knobs = Knobs {
-            by_file: true,
-            whole_machine: false,
-            wanted: None,
-            transfers: transfers(),
-            rows: 64,
-        };
-        match Session::load(&knobs).and_then(|mut session| session.attach()) {
+        match probe_with(&mut []) {
             Ok(()) => Probe::Ready,
             Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
         }
     }
 
     fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
-        let started = Instant::now();
-        let process = match request.target {
-            Target::Process(pid) => Some(attach::process(pid)?),
-            _ => None,
-        };
-        let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
-        let cost_ns_per_call =
-            calibrate::price(&mut session, request.files).map_err(unsupported)?;
-        let watch = Watch {
-            request,
-            session,
-            books: Books::default(),
-            startup: started,
-            cost_ns_per_call,
-            startup_ns: 0,
-        };
-        match &request.target {
-            Target::Command(command) => watch.command(command),
-            Target::Process(_) | Target::Machine => watch.running(process),
-        }
+        watch(request, &mut [])
     }
+}
+
+/// Watches as the observer does, with others beside it.
+///
+/// # Errors
+/// As [`Observer::watch`], and what keeps a companion from beginning.
+pub(crate) fn watch(
+    request: &Request,
+    companions: &mut [&mut dyn Companion],
+) -> Result<Observation, ObserveError> {
+    let started = Instant::now();
+    let process = match request.target {
+        Target::Process(pid) => Some(attach::process(pid)?),
+        _ => None,
+    };
+    let mut session = Session::load(&knobs(request)).map_err(unsupported)?;
+    let cost_ns_per_call = calibrate::price(&mut session, request.files).map_err(unsupported)?;
+    for companion in companions.iter_mut() {
+        companion.begin(&session).map_err(unsupported)?;
+    }
+    let watch = Watch {
+        request,
+        session,
+        companions,
+        books: Books::default(),
+        startup: started,
+        cost_ns_per_call,
+        startup_ns: 0,
+    };
+    match &request.target {
+        Target::Command(command) => watch.command(command),
+        Target::Process(_) | Target::Machine => watch.running(process),
+    }
+}
+
+/// Tries what [`watch`] does before anything is watched.
+///
+/// # Errors
+/// What was refused and what the kernel said.
+pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
+    let knobs = Knobs {
+        by_file: true,
+        whole_machine: false,
+        wanted: None,
+        transfers: transfers(),
+        rows: 64,
+    };
+    let mut session = Session::load(&knobs)?;
+    session.attach()?;
+    companions.iter_mut().try_for_each(|companion| companion.begin(&session))
 }
 
 fn unsupported(reason: String) -> ObserveError {
@@ -141,16 +169,17 @@ fn transfers() -> [[u8; 512]; 2] {
 }
 
 /// One watch under way.
-struct Watch<'a> {
+struct Watch<'a, 'c> {
     request: &'a Request,
     session: Session,
+    companions: &'a mut [&'c mut dyn Companion],
     books: Books,
     startup: Instant,
     cost_ns_per_call: f64,
     startup_ns: u64,
 }
 
-impl Watch<'_> {
+impl Watch<'_, '_> {
     fn command(mut self, command: &Command) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
@@ -216,8 +245,17 @@ impl Watch<'_> {
 
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
+        for companion in self.companions.iter_mut() {
+            companion.stop();
+        }
         self.session.settle().map_err(unsupported)?;
         self.books.take_all(&self.session);
+        if !self.companions.is_empty() {
+            let images = Images::of(&self.books);
+            for companion in self.companions.iter_mut() {
+                companion.finish(&self.session, &images);
+            }
+        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 //! [`iotomy_record::ObserverUse`].
 
 pub mod abilities;
+pub mod anatomy;
 mod attach;
 mod bpf;
 mod cache;

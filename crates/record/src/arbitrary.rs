@@ -3,6 +3,7 @@
 //! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
 //! and other scripts: what a hostile record would hold and the loader would still accept.
 
+mod anatomy;
 mod copy;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+pub use anatomy::anatomy;
 pub use copy::copy;
 
 use crate::*;

@@ -3,6 +3,7 @@
 //! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
 //! I/O but [`store`]; it knows no screen and no observer.
 
+mod anatomy;
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
 pub mod calls;
@@ -17,6 +18,7 @@ pub mod store;
 mod sweep;
 mod trace;
 
+pub use anatomy::{Anatomy, Dissected, Function, Layer, Sampling, Stack, StackKind};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use limits::{Limit, Limits, Volume};

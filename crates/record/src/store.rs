@@ -5,6 +5,7 @@
 //! gives a [`Record`] or an error that names the place, and never a panic. Fields this version
 //! does not know are accepted, since formats grow by adding; a version it does not know is not.
 
+mod anatomy;
 mod copy;
 mod error;
 mod fresh;
@@ -20,6 +21,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+pub use anatomy::{load_anatomy, parse_anatomy, save_anatomy, write_anatomy};
 pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
 pub use fresh::Fresh;
@@ -31,7 +33,7 @@ pub use race::{parse_race, write_race};
 pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
 
-use crate::{CopyRun, Limits, Race, Sweep, Trace, printable};
+use crate::{Anatomy, CopyRun, Limits, Race, Sweep, Trace, printable};
 
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
@@ -50,6 +52,8 @@ pub enum Record {
     Limits(Limits),
     /// `iotomy.sweep/1`.
     Sweep(Box<Sweep>),
+    /// `iotomy.anatomy/1`.
+    Anatomy(Box<Anatomy>),
 }
 
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
@@ -67,6 +71,7 @@ fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
+        Some("anatomy") => parse_anatomy(bytes).map(|anatomy| Record::Anatomy(Box::new(anatomy))),
         _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
     }
 }

@@ -5,6 +5,7 @@
 //! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
 //! colour repeats what a word or a position already says.
 
+mod anatomy;
 mod copy;
 mod findings;
 mod limits;
@@ -20,6 +21,7 @@ mod trace;
 
 use iotomy_record::numbers;
 
+pub use anatomy::{FlameError, anatomy, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;

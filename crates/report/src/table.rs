@@ -67,6 +67,13 @@ impl<'a> Table<'a> {
         self.rows.push(row);
     }
 
+    /// Adds a remark to the row added last.
+    pub(crate) fn remark(&mut self, remark: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.remarks.push(remark);
+        }
+    }
+
     /// Prints the table.
     pub(crate) fn print(mut self, page: &mut Page<'_>) {
         let layout = self.layout(page.width());

@@ -44,6 +44,11 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     page.finish()
 }
 
+/// The first lines: what ran, how it ended, what it asked for, what watching cost, what is missing.
+pub(crate) fn print_headline(page: &mut Page<'_>, record: &Trace) {
+    headline::print(page, record, &images::of(record));
+}
+
 /// The images that tables are printed for, most time first.
 fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'r>] {
     let most = rows(record, USUAL_IMAGES).min(images.len());

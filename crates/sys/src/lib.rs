@@ -26,6 +26,7 @@ pub mod mapping;
 pub mod nop_ring;
 pub mod on_demand;
 pub mod orphans;
+pub mod perf_event;
 pub mod poll;
 pub mod probe;
 pub mod ptrace;

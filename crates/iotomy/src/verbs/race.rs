@@ -13,7 +13,7 @@ use iotomy_lab::race::{
     Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
 };
 use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
-use iotomy_record::{Race, Trace, View, printable, store};
+use iotomy_record::{Anatomy, Race, Trace, View, printable, store};
 use iotomy_sys::front;
 use iotomy_sys::launch::Command;
 
@@ -126,6 +126,11 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
 
+    /// Write a flame graph of what B does more and less than A to FILE; the traced runs are sampled
+    /// for it, which needs what `iotomy anatomy` needs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_trace", "observer"])]
+    flame: Option<PathBuf>,
+
     /// Print no report
     #[arg(short, long)]
     quiet: bool,
@@ -177,8 +182,11 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     check_outputs(args, &here)?;
     let options = options(args);
     front::split().context("cannot make the process that races")?;
-    let mut around =
-        Around { observer: args.observer.clone(), progress: StatusLine::new(args.quiet) };
+    let mut around = Around {
+        observer: args.observer.clone(),
+        flames: args.flame.as_ref().map(|_| Vec::new()),
+        progress: StatusLine::new(args.quiet),
+    };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
     around.progress.clear();
     match raced {
@@ -187,6 +195,9 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             record.findings =
                 judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
             write_out(args, record, &here)?;
+            if let (Some(path), Some(flames)) = (&args.flame, &around.flames) {
+                draw(path, record, flames, &here)?;
+            }
             Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
         }
         Err(error) => Ok(failed(error)),
@@ -221,6 +232,7 @@ fn check_outputs(args: &RaceArgs, here: &Path) -> Result<()> {
         ("--json", &args.json),
         ("--export-csv", &args.export_csv),
         ("--export-markdown", &args.export_markdown),
+        ("--flame", &args.flame),
     ];
     for (at, (option, path)) in outputs.iter().enumerate() {
         for (earlier, other) in &outputs[..at] {
@@ -268,10 +280,30 @@ fn options(args: &RaceArgs) -> Options {
     }
 }
 
+/// What the second contender does more and less than the first; of one alone, what it does. Of each,
+/// the traced run that the record has.
+fn draw(path: &Path, race: &Race, flames: &[Anatomy], here: &Path) -> Result<()> {
+    let kept = |label: &str| {
+        let trace = race.contender(label)?.trace.as_ref()?;
+        flames.iter().find(|flame| flame.trace.processes == trace.processes)
+    };
+    let labels: Vec<&str> = race.contenders.iter().map(|one| one.label.as_str()).collect();
+    let drawn: Option<Vec<&Anatomy>> = labels.iter().take(2).map(|label| kept(label)).collect();
+    let picture = match drawn.as_deref() {
+        Some([one]) => iotomy_report::flame(one),
+        Some([first, second]) => iotomy_report::difference(first, second),
+        _ => bail!("cannot draw {}: not every contender could be sampled", path.display()),
+    };
+    let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
+    Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
+}
+
 /// The observers, and the terminal.
 struct Around {
     /// The observer asked for, and once it has watched, the one that did.
     observer: String,
+    /// What was sampled of the traced runs, where flames are wanted.
+    flames: Option<Vec<Anatomy>>,
     progress: StatusLine,
 }
 
@@ -279,7 +311,15 @@ impl Surroundings for Around {
     fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
         self.progress.clear();
         let started = rfc3339(SystemTime::now());
-        let seen = watching::command(&self.observer, command);
+        let seen = match &mut self.flames {
+            None => watching::command(&self.observer, command),
+            Some(flames) => {
+                super::anatomy::command_dissected(command, &started).map(|(seen, anatomy)| {
+                    flames.push(anatomy);
+                    seen
+                })
+            }
+        };
         if let Some(signal) = take_interrupt() {
             return Err(Untraced::Interrupted(signal));
         }

@@ -11,7 +11,7 @@ use crate::screen::Looks;
 
 /// Show a saved record as the run that made it printed it
 ///
-/// It may be of a trace, a race, limits, or a copy, which is shown as `--explain` has it.
+/// It may be of a trace, an anatomy, a race, limits, or a copy, which is shown as `--explain` has it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// The record, as `--json` wrote it; `-` is standard input
@@ -32,6 +32,10 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
         Record::Trace(mut trace) => {
             args.view.apply_to(&mut trace.view);
             iotomy_report::trace(&trace, &style)
+        }
+        Record::Anatomy(mut anatomy) => {
+            args.view.apply_to(&mut anatomy.trace.view);
+            iotomy_report::anatomy(&anatomy, &style)
         }
         // All others have their own form, which these options do not change.
         Record::Race(race) => iotomy_report::race(&race, &style),

@@ -139,7 +139,9 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         }
         Err(Refusal::Other(error)) => return Err(error),
     };
-    say_how_to_end(&args);
+    if args.command.is_empty() && !args.quiet {
+        say_how_to_end(args.pid, args.duration);
+    }
     let started = rfc3339(SystemTime::now());
     let observation = match watching::watch(&args.observer, &request) {
         Ok(observation) => observation,
@@ -167,18 +169,18 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
 }
 
 /// A watch without a command ends by the user, who sits at a terminal and sees nothing until then.
-fn say_how_to_end(args: &TraceArgs) {
+pub(super) fn say_how_to_end(pid: Option<u32>, duration: Option<Duration>) {
     let stderr = std::io::stderr();
-    if !stderr.is_terminal() || args.quiet || !args.command.is_empty() {
+    if !stderr.is_terminal() {
         return;
     }
-    let whom = args.pid.map_or_else(|| String::from("the machine"), |pid| format!("process {pid}"));
-    let end = args.duration.map_or_else(String::new, |d| format!(" or {} s", d.as_secs_f64()));
+    let whom = pid.map_or_else(|| String::from("the machine"), |pid| format!("process {pid}"));
+    let end = duration.map_or_else(String::new, |d| format!(" or {} s", d.as_secs_f64()));
     let _ = writeln!(&stderr, "iotomy: watching {whom}; Ctrl-C{end} ends it and shows the report");
 }
 
 /// Why there is nothing to watch.
-enum Refusal {
+pub(super) enum Refusal {
     /// The program cannot be run: the shell's status for it.
     Program(anyhow::Error, u8),
     Other(anyhow::Error),
@@ -194,7 +196,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
     let target = match (args.pid, args.all) {
         (Some(pid), _) => Target::Process(pid),
         (None, true) => Target::Machine,
-        (None, false) => Target::Command(command(args)?),
+        (None, false) => Target::Command(command(&args.command, args.user.as_deref())?),
     };
     Ok(Request {
         target,
@@ -207,9 +209,10 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
     })
 }
 
-fn command(args: &TraceArgs) -> Result<Command, Refusal> {
-    let name = args.command.first().map(OsString::as_os_str).unwrap_or_default();
-    let (credentials, environment) = match &args.user {
+/// The command that `argv` means, run by `user` or whoever runs this.
+pub(super) fn command(argv: &[OsString], user: Option<&str>) -> Result<Command, Refusal> {
+    let name = argv.first().map(OsString::as_os_str).unwrap_or_default();
+    let (credentials, environment) = match user {
         None => (None, Vec::new()),
         Some(name) => user::user(name).map(|(who, environment)| (Some(who), environment))?,
     };
@@ -219,13 +222,7 @@ fn command(args: &TraceArgs) -> Result<Command, Refusal> {
         let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
-    Ok(Command {
-        program,
-        argv: args.command.clone(),
-        environment,
-        credentials,
-        ..Command::default()
-    })
+    Ok(Command { program, argv: argv.to_vec(), environment, credentials, ..Command::default() })
 }
 
 /// What to try when there is no program to run.
@@ -244,7 +241,8 @@ fn exec_status(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-fn launch_status(error: &ObserveError) -> u8 {
+/// As a shell has it, where the command could not be started.
+pub(super) fn launch_status(error: &ObserveError) -> u8 {
     match error {
         ObserveError::Launch(LaunchError::Exec { source, .. }) => exec_status(source),
         _ => COULD_NOT_RUN,

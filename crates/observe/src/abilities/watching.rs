@@ -20,6 +20,7 @@ pub(super) static ABILITIES: &[Ability] = &[
     Ability { name: "ptrace-seize", purpose: "trace by ptrace", try_it: try_ptrace },
     Ability { name: "seccomp", purpose: "running a command without some calls", try_it: seccomp },
     Ability { name: "cpu-sampling", purpose: "anatomy: time by kernel function", try_it: sampling },
+    Ability { name: "anatomy", purpose: "anatomy: all of it, tried at once", try_it: all_of_anatomy },
     Ability { name: "hardware-counters", purpose: "limits and race: cycles a call", try_it: cycles },
 ];
 
@@ -200,6 +201,13 @@ fn sampling(_: &Context) -> Outcome {
     match perf_event::sample_cpu_clock() {
         Ok(()) => Outcome::ready("by the CPU clock, with kernel call chains"),
         Err(refusal) => Outcome::refused(&refusal, perf_remedy(&refusal)),
+    }
+}
+
+fn all_of_anatomy(_: &Context) -> Outcome {
+    match crate::anatomy::probe() {
+        crate::Probe::Ready => Outcome::ready("samples with stacks, sleeps, the kernel's symbols"),
+        crate::Probe::Unsupported { reason, remedy } => Outcome::missing(reason, remedy),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) enum Fate {
 }
 
 /// The object, loaded and perhaps attached.
-pub(super) struct Session {
+pub(crate) struct Session {
     object: Object,
     links: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
@@ -157,7 +157,7 @@ impl Session {
         map(&self.object, ".data.adoption")
             .update(&0u32.to_ne_bytes(), &request, MapFlags::ANY)
             .map_err(|error| refusal("ask for tasks to watch", &error))?;
-        self.iterate("adopt")
+        iterate(&self.object, "adopt")
     }
 
     /// Ends the watch and books what threads that are still alive did until then.
@@ -177,13 +177,9 @@ impl Session {
         set(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())?;
         // A thread that ends before it is settled is booked by its last switch.
         self.links.retain(|(name, _)| name == "sched_switch");
-        let settled = self.iterate("settle");
+        let settled = iterate(&self.object, "settle");
         self.links.clear();
         settled
-    }
-
-    fn iterate(&self, name: &'static str) -> Result<(), String> {
-        iterate(&self.object, name)
     }
 
     /// The counters of the kernel side, now.
@@ -211,20 +207,14 @@ impl Session {
     pub(super) fn visit<Key: Wire, Row: Wire>(
         &self,
         table: &str,
-        mut visit: impl FnMut(Key, Row) -> Fate,
+        visit: impl FnMut(Key, Row) -> Fate,
     ) {
-        let table = map(&self.object, table);
-        let mut keys = table.keys().peekable();
-        while let Some(key) = keys.next() {
-            // The next key is found from this one, so before this one may go.
-            keys.peek();
-            let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
-            let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
-            if fate == Fate::Freed {
-                // The row is there: only this side deletes.
-                let _ = table.delete(&key);
-            }
-        }
+        visit_rows(&self.object, table, visit);
+    }
+
+    /// A table, to be shared with the programs of another object.
+    pub(super) fn table(&self, name: &str) -> Map<'_> {
+        map(&self.object, name)
     }
 
     /// A descriptor that is readable when many threads have ended, or the last one has.
@@ -236,6 +226,26 @@ impl Session {
     pub(super) fn dead_threads(&self) -> Vec<u32> {
         self.ring.consume_raw();
         DEAD.take()
+    }
+}
+
+/// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
+pub(super) fn visit_rows<Key: Wire, Row: Wire>(
+    object: &Object,
+    table: &str,
+    mut visit: impl FnMut(Key, Row) -> Fate,
+) {
+    let table = map(object, table);
+    let mut keys = table.keys().peekable();
+    while let Some(key) = keys.next() {
+        // The next key is found from this one, so before this one may go.
+        keys.peek();
+        let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
+        let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
+        if fate == Fate::Freed {
+            // The row is there: only this side deletes.
+            let _ = table.delete(&key);
+        }
     }
 }
 

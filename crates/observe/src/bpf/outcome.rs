@@ -199,7 +199,7 @@ fn kind(name: &FileName) -> FileKind {
     }
 }
 
-fn path(name: &FileName, inode: u64) -> String {
+pub(super) fn path(name: &FileName, inode: u64) -> String {
     let leaf = name.components.first().map_or("", String::as_str);
     match name.magic {
         ANON_INODE_FS => return format!("anon_inode:{leaf}"),

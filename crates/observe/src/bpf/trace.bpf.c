@@ -22,6 +22,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "trace.h"
+#include "thread.bpf.h"
+#include "path.bpf.h"
 
 #define PF_KTHREAD    0x00200000
 #define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
@@ -29,9 +31,6 @@
 #define TASK_DEAD     0x0080
 #define MAX_ERRNO     4095
 #define WAKE_BYTES    (64 * 1024)
-#define HOT	      4 /* a power of two */
-#define DEPTH	      48
-#define NAME_LEN      256
 #define MAP_ANONYMOUS 0x20
 #define O_DIRECT      040000
 
@@ -51,9 +50,6 @@ u64 ended_ns SEC(".data.ended");
 /* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
 u32 sight SEC(".data.sight");
 
-/* iotomy's own root folder, where the paths it shows begin; found by `adopt` like `sight`. */
-struct root root SEC(".data.root");
-
 struct counters counters;
 
 /* floor(log2(v)) + 1 of a byte, 0 for 0. */
@@ -67,100 +63,8 @@ const volatile u8 bits_of[256] = {
 	0, 1, R2(2), R4(3), R8(4), R16(5), R32(6), R64(7), R64(8), R64(8),
 };
 
-/*
- * The row of a call that proves frequent, by call number: found without a look-up, and added beside
- * its row in `calls` when the thread leaves the image. Most calls return what they returned before:
- * those are only counted until another value comes.
- */
-struct hot_row {
-	u64 usual; /* the value last returned */
-	u64 times; /* it was returned, not yet in `row` */
-	struct call_stats row;
-	u64 pad[2];
-};
-_Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
-
-/*
- * The file that the thread's last call in a direction moved bytes of, and what is not in its row
- * yet: most calls go on with the same file, and need no look-up.
- */
-struct side {
-	struct file_key key; /* an inode of 0 is none */
-	u64 file;
-	u64 inode;
-	u64 super;
-	u64 operations;
-	u64 calls;
-	u64 bytes;
-};
-
-/* A watched thread, in one program image. */
-struct thread {
-	/*
-	 * What every call looks at. The kernel places this struct 8 bytes into a cache line: these
-	 * fill the rest of it.
-	 */
-	u64 last_ns; /* the last boundary between user and kernel */
-	/* In the current image. */
-	u64 user_ns;
-	u64 calls_on_cpu_ns;
-	u16 hot_call[HOT]; /* of a row in `hot`: its call + 1; 0 is none */
-	u16 call;
-	bool in_call;
-	bool left;	 /* its CPU since the last boundary: the next has more to book */
-	u32 call_thread; /* of a call that began in another image (exec): that thread's id */
-	u32 id;
-	u32 image;
-	u64 off_ns; /* off its CPU since it is watched */
-
-	u64 blocked_ns; /* of that, asleep */
-	/* What stood at the last boundary; behind it only while `left`. */
-	u64 off_at_last_ns;
-	u64 blocked_at_last_ns;
-	u64 out_ns; /* when it last left its CPU; 0 while on it */
-	u64 woken_ns;
-	u64 runtime_out_ns; /* the task's run time when it last left its CPU */
-	u32 closed;	    /* its books are; the task may stay on as a zombie */
-	bool launcher;	    /* iotomy's own child, before its exec: not reported */
-	bool newborn;	    /* has yet to return from the call that made it */
-	bool attached;	    /* may have been inside a call when the watch began */
-	bool slept;	    /* out_ns began a sleep, not a preemption */
-	/* A call that began in another image: its image, and its time there. */
-	u32 call_image;
-	u8 transfer;
-	u64 wall_before_ns;
-	u64 call_off_before_ns;
-	u64 call_blocked_before_ns;
-	/* When the image began, of the watch and of the task. */
-	u64 start_ns;
-	u64 off_before_ns;
-	u64 blocked_before_ns;
-	u64 utime_ns;
-	u64 stime_ns;
-	u64 runtime_ns;
-	u64 minor_faults;
-	u64 major_faults;
-	u64 voluntary_switches;
-	u64 involuntary_switches;
-	/* What calls move bytes from and to. */
-	struct side from;
-	struct side to;
-	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after
-		       */
-	struct hot_row hot[HOT];
-};
-_Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");
-_Static_assert((8 + __builtin_offsetof(struct thread, hot)) % 64 == 0, "rows begin lines");
-
 /* What a thread `adopt` finds begins with: whole before the thread itself can see any of it. */
 struct thread newcomer SEC(".data.newcomer");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread);
-} threads SEC(".maps");
 
 /* Sizes are set by user space before loading. */
 #define ROWS(name, key_type, value_type)              \

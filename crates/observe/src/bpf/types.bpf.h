@@ -32,6 +32,8 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -134,7 +136,18 @@ struct percpu_counter {
 	s64 count;
 };
 
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
 struct mm_struct {
+	mm_context_t context;
 	unsigned long arg_start, arg_end;
 	unsigned long hiwater_rss;
 	struct file *exe_file;
@@ -213,5 +226,14 @@ struct bpf_iter__task {
 };
 
 #pragma clang attribute pop
+
+/*
+ * What a program on a perf event is given: the registers at the sample, in the order user space has
+ * them (ptrace(2)), which no kernel changes.
+ */
+struct sample_context {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	u64 ip, cs, flags, sp, ss;
+};
 
 #endif

@@ -13,15 +13,19 @@ pub(in crate::verbs) fn command(
     name: &str,
     command: &Command,
 ) -> Result<Observation, ObserveError> {
-    let request = Request {
+    watch(name, &everything(command))
+}
+
+/// A watch of a command to its end, all its calls and files.
+pub(in crate::verbs) fn everything(command: &Command) -> Request {
+    Request {
         target: Target::Command(command.clone()),
         wait: false,
         duration: None,
         files: true,
         calls: None,
         rows: Request::ROWS,
-    };
-    watch(name, &request)
+    }
 }
 
 /// Watches by the observer called `name`, or by the first that works.
@@ -69,7 +73,7 @@ pub(in crate::verbs) fn record(
 }
 
 /// What was seen as a record; `command` is empty where none was started.
-pub(super) fn assemble(
+pub(in crate::verbs) fn assemble(
     command: Vec<String>,
     started: String,
     seen: Observation,

@@ -1,0 +1,262 @@
+//! `iotomy anatomy`: a trace whose calls are dissected into the layers of the kernel.
+//!
+//! As with `trace`, once a command runs, its run is never lost: whatever goes wrong afterwards is said,
+//! and the command's own exit status stands, unless it was 0.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use iotomy_observe::anatomy::{self, Dissection};
+use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_record::{Anatomy, Exit, Trace, View, store};
+use iotomy_sys::launch::Command;
+
+use super::judging;
+use super::trace::{Refusal, command, launch_status, say_how_to_end, seconds, watching};
+use crate::screen::Looks;
+use crate::{COULD_NOT_RUN, complain};
+
+/// Show in which layers of the kernel a command's calls spend their time
+///
+/// Runs CMD untouched, as `trace` does, and interrupts it so often a second to see where it is. Under
+/// each system call stand the layers its time went to, such as the page cache, the file system, its
+/// journal or the scheduler, with the hottest functions; time asleep stands there by what was waited
+/// for. The parts add up to the call's time in the trace, and the error of the sampling is printed.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "iotomy anatomy [OPTIONS] [--] CMD [ARG]…\n       \
+                      iotomy anatomy [OPTIONS] -p PID",
+    after_help = "Examples:\n  \
+                  iotomy anatomy -- dd if=file of=copy bs=8192\n  \
+                  iotomy anatomy --svg flames.svg --rate 5000 -- git status\n  \
+                  iotomy anatomy --json before.json -- cat file; iotomy anatomy --against before.json \
+                  --svg difference.svg -- dd if=file"
+)]
+#[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid"]))]
+pub(crate) struct AnatomyArgs {
+    /// The command to run, with its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    command: Vec<OsString>,
+
+    /// Watch a running process, all its threads and what it starts from now on, until it ends or
+    /// Ctrl-C
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pid: Option<u32>,
+
+    /// Watch no longer than this; a command goes on and is waited for
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Wait for every process the command leaves behind
+    #[arg(long, conflicts_with = "pid")]
+    wait: bool,
+
+    /// Run the command as this user
+    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    user: Option<String>,
+
+    /// Samples a second on each CPU
+    #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    rate: u32,
+
+    /// Show at most N calls; 0 shows all
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Write the stacks to FILE, a line each with its µs
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+
+    /// Write a flame graph to FILE
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Let the flame graph show what differs from this record of `anatomy --json`
+    #[arg(long, value_name = "RECORD", requires = "svg")]
+    against: Option<PathBuf>,
+
+    /// Write the record to FILE; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the report to FILE instead of standard error; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print no report
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// Not in step with the kernel's own clock ticks, nor with what programs do so often a second.
+const RATE: u32 = 997;
+
+/// Watches, dissects, reports, and leaves with the command's own status.
+pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    refuse_one_output_twice(args, &here)?;
+    let against = args.against.as_ref().map(store::load_anatomy).transpose()?;
+    let request = match request(args) {
+        Ok(request) => request,
+        Err(Refusal::Program(error, status)) => {
+            complain(&error);
+            return Ok(ExitCode::from(status));
+        }
+        Err(Refusal::Other(error)) => return Err(error),
+    };
+    if args.command.is_empty() && !args.quiet {
+        say_how_to_end(args.pid, args.duration);
+    }
+    let started = rfc3339(SystemTime::now());
+    let (observation, dissection) = match anatomy::watch(&request, args.rate) {
+        Ok(seen) => seen,
+        Err(error) => {
+            let status = launch_status(&error);
+            complain(&anyhow::Error::new(error));
+            return Ok(ExitCode::from(status));
+        }
+    };
+    let mut record = record(args, &request, started, observation, dissection);
+    if !args.quiet || args.json.is_some() {
+        record.trace.findings =
+            judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
+    }
+    let status = record.trace.exit.map_or(0, Exit::status);
+    let own = u8::try_from(status).unwrap_or(u8::MAX);
+    Ok(match write_out(args, &record, against.as_ref(), &here) {
+        Ok(()) => ExitCode::from(own),
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(if own == 0 { COULD_NOT_RUN } else { own })
+        }
+    })
+}
+
+/// The outputs that were asked for, with the options that name them.
+fn outputs(args: &AnatomyArgs) -> Vec<(&'static str, &Path)> {
+    let all = [
+        ("--json", &args.json),
+        ("--output", &args.output),
+        ("--folded", &args.folded),
+        ("--svg", &args.svg),
+    ];
+    all.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
+}
+
+fn refuse_one_output_twice(args: &AnatomyArgs, here: &Path) -> Result<()> {
+    let outputs = outputs(args);
+    for (at, (name, path)) in outputs.iter().enumerate() {
+        for (other, to) in &outputs[..at] {
+            if store::same_output(path, to, here) {
+                bail!("{other} and {name} both lead to {}; give them two files", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
+    let target = match args.pid {
+        Some(pid) => Target::Process(pid),
+        None => Target::Command(command(&args.command, args.user.as_deref())?),
+    };
+    Ok(Request {
+        target,
+        wait: args.wait,
+        duration: args.duration,
+        files: true,
+        calls: None,
+        rows: Request::ROWS,
+    })
+}
+
+fn record(
+    args: &AnatomyArgs,
+    request: &Request,
+    started: String,
+    seen: Observation,
+    dissection: Dissection,
+) -> Anatomy {
+    let view = View { top: args.top, ..View::default() };
+    let trace = match &request.target {
+        Target::Command(command) => watching::record(command, started.clone(), seen, view),
+        _ => watching::assemble(Vec::new(), started.clone(), seen, view),
+    };
+    assemble(trace, started, dissection)
+}
+
+/// Watches a command to its end, as `race` has it: what was seen, and its dissection.
+pub(super) fn command_dissected(
+    command: &Command,
+    started: &str,
+) -> Result<(Observation, Anatomy), ObserveError> {
+    let (seen, dissection) = anatomy::watch(&watching::everything(command), RATE)?;
+    let view = View::default();
+    let trace = watching::record(command, started.to_owned(), seen.clone(), view);
+    Ok((seen, assemble(trace, started.to_owned(), dissection)))
+}
+
+fn assemble(trace: Trace, started: String, dissection: Dissection) -> Anatomy {
+    Anatomy {
+        schema: Anatomy::SCHEMA.to_owned(),
+        started,
+        trace,
+        sampling: dissection.sampling,
+        calls: dissection.calls,
+        stacks: dissection.stacks,
+    }
+}
+
+/// The report first, then the record: what cannot be written must not cost what can.
+fn write_out(
+    args: &AnatomyArgs,
+    record: &Anatomy,
+    against: Option<&Anatomy>,
+    here: &Path,
+) -> Result<()> {
+    let mut failed = if args.quiet { None } else { report(args, record, here).err() };
+    if let Some(path) = &args.json {
+        failed = store::save_anatomy(record, path, here).err().map(Into::into).or(failed);
+    }
+    if let Some(path) = &args.folded {
+        let text = iotomy_report::folded(record);
+        let written = store::OutputFile::write(path, here, text.as_bytes());
+        failed = written.err().map(Into::into).or(failed);
+    }
+    if let Some(path) = &args.svg {
+        failed = draw(path, record, against, here).err().or(failed);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn report(args: &AnatomyArgs, record: &Anatomy, here: &Path) -> Result<()> {
+    let Some(path) = &args.output else {
+        let text = iotomy_report::anatomy(record, &args.looks.on(&std::io::stderr()));
+        // With standard error gone there is nobody left to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    };
+    let style = if path == Path::new("-") {
+        args.looks.on(&std::io::stdout())
+    } else {
+        args.looks.in_a_file()
+    };
+    let text = iotomy_report::anatomy(record, &style);
+    Ok(store::OutputFile::write(path, here, text.as_bytes())?)
+}
+
+fn draw(path: &Path, record: &Anatomy, against: Option<&Anatomy>, here: &Path) -> Result<()> {
+    let picture = match against {
+        None => iotomy_report::flame(record),
+        Some(before) => iotomy_report::difference(before, record),
+    };
+    let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
+    Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
+}

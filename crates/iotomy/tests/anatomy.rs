@@ -1,0 +1,313 @@
+//! Anatomies of programs whose insides are known.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Output;
+
+use iotomy_record::{Anatomy, Dissected, StackKind, store};
+use support::{has, iotomy, root, skip};
+use tempfile::TempDir;
+
+/// Whether anatomy works here; a test that needs it and finds it does not is skipped.
+fn anatomy() -> bool {
+    let trial = iotomy(&["anatomy", "-q", "true"]).output().unwrap();
+    if !trial.status.success() {
+        skip("anatomy does not work here, or not for this user");
+    }
+    trial.status.success()
+}
+
+/// An anatomy of a command that ran in its folder; its record adds up.
+fn dissected(folder: &TempDir, options: &[&str], words: &[&str]) -> (Anatomy, Output) {
+    let mut command = iotomy(&["anatomy", "--json", "record.json"]);
+    command.args(options).arg("--").args(words).current_dir(folder.path());
+    let output = command.output().unwrap();
+    let record = store::load_anatomy(folder.path().join("record.json"))
+        .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    adds_up(&record);
+    (record, output)
+}
+
+/// What holds for any record: the parts of a call are the call's times in the trace.
+fn adds_up(record: &Anatomy) {
+    let mut exact: BTreeMap<(u32, &str, Option<&str>), [u64; 2]> = BTreeMap::new();
+    for call in &record.trace.calls {
+        let times = exact.entry((call.pid, &call.exec, Some(&call.syscall))).or_default();
+        times[0] += call.on_cpu_ns.unwrap();
+        times[1] += call.blocked_ns.unwrap();
+    }
+    for row in &record.calls {
+        let sum = |part: fn(&iotomy_record::Layer) -> u64| row.layers.iter().map(part).sum::<u64>();
+        assert_eq!(sum(|layer| layer.on_cpu_ns), row.on_cpu_ns, "{row:?}");
+        assert_eq!(sum(|layer| layer.blocked_ns), row.blocked_ns, "{row:?}");
+        assert_eq!(sum(|layer| layer.samples), row.samples, "{row:?}");
+        let of_row = record.stacks.iter().filter(|stack| {
+            (stack.pid, &stack.exec, &stack.syscall) == (row.pid, &row.exec, &row.syscall)
+        });
+        let found: u64 = of_row.map(|stack| stack.ns).sum();
+        assert!(found <= row.on_cpu_ns + row.blocked_ns, "{row:?}");
+        if let Some(times) = exact.remove(&(row.pid, &row.exec, row.syscall.as_deref())) {
+            assert_eq!(times, [row.on_cpu_ns, row.blocked_ns], "{row:?}");
+        } else {
+            assert!(row.syscall.is_none() || row.on_cpu_ns + row.blocked_ns == 0, "{row:?}");
+        }
+    }
+    assert!(exact.values().all(|times| *times == [0, 0]), "calls without layers: {exact:?}");
+    let sampled: u64 = record.calls.iter().map(|row| row.samples).sum();
+    assert_eq!(sampled + record.sampling.lost, record.sampling.samples);
+}
+
+/// Time by layer of the calls of this name; on a CPU, asleep.
+fn layers(record: &Anatomy, call: impl Fn(&Dissected) -> bool) -> BTreeMap<String, [u64; 2]> {
+    let mut layers: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for layer in record.calls.iter().filter(|row| call(row)).flat_map(|row| &row.layers) {
+        let times = layers.entry(layer.layer.clone()).or_default();
+        times[0] += layer.on_cpu_ns;
+        times[1] += layer.blocked_ns;
+    }
+    layers
+}
+
+/// The layer with most time on a CPU, iotomy's own programs left out.
+#[track_caller]
+fn hottest(layers: &BTreeMap<String, [u64; 2]>) -> &str {
+    let others = layers.iter().filter(|(name, _)| *name != "observer");
+    others.max_by_key(|(_, times)| times[0]).map(|(name, _)| name.as_str()).unwrap()
+}
+
+fn is(name: &'static str) -> impl Fn(&Dissected) -> bool {
+    move |row| row.syscall.as_deref() == Some(name)
+}
+
+#[test]
+fn dd_from_memory_to_a_disk_copies_most_of_its_time() {
+    if !anatomy() || !has("dd") {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return skip("there is no /dev/shm") };
+    let source = memory.path().join("source");
+    fs::write(&source, vec![7; 64 << 20]).unwrap();
+    let from = format!("if={}", source.display());
+    let words = ["dd", from.as_str(), "of=target", "bs=64k", "status=none"];
+    let (record, output) = dissected(&folder, &["--rate", "5000"], &words);
+    assert!(output.status.success(), "{output:?}");
+    let both = |row: &Dissected| matches!(row.syscall.as_deref(), Some("read" | "write"));
+    let moving = layers(&record, both);
+    assert_eq!(hottest(&moving), "page cache and copying", "{moving:?}");
+    let unknown = layers(&record, |_| true).get("unknown").map_or(0, |times| times[0]);
+    let all: u64 = record.calls.iter().map(|row| row.on_cpu_ns).sum();
+    assert!(unknown * 20 <= all, "{unknown} of {all} ns are of no layer");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("page cache and copying") && said.contains("samples by"), "{said}");
+}
+
+#[test]
+fn a_loop_of_getppid_is_entry_and_exit() {
+    if !anatomy() || !has("perl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // perl keeps its own copy of what getppid says; the call by number is made each time.
+    let words = ["perl", "-e", "syscall(110) for 1 .. 400000"];
+    let (record, _) = dissected(&folder, &["--rate", "5000"], &words);
+    let layers = layers(&record, is("getppid"));
+    assert_eq!(hottest(&layers), "entry and exit", "{layers:?}");
+}
+
+#[test]
+fn two_that_play_ping_pong_over_pipes_wait_and_wake_each_other() {
+    if !anatomy() || !has("perl") {
+        return;
+    }
+    const PING_PONG: &str = "pipe(A, B); pipe(C, D); \
+         if (!fork) { for (1 .. 15000) { sysread A, $x, 1; syswrite D, 'y' } exit } \
+         for (1 .. 15000) { syswrite B, 'x'; sysread C, $x, 1 }";
+    let folder = tempfile::tempdir().unwrap();
+    let (record, _) = dissected(&folder, &["--rate", "5000"], &["perl", "-e", PING_PONG]);
+    let layers = layers(&record, |row| matches!(row.syscall.as_deref(), Some("read" | "write")));
+    let scheduler = layers["scheduler and wake-up"][0];
+    for layer in ["VFS", "page cache and copying", "memory allocation", "entry and exit"] {
+        let other = layers.get(layer).map_or(0, |times| times[0]);
+        assert!(scheduler > other, "{layer}: {layers:?}");
+    }
+    let pipe = record.calls.iter().filter(|row| is("read")(row)).flat_map(|row| &row.layers);
+    let waited: u64 = pipe.filter_map(|layer| layer.waits.get("pipe")).sum();
+    let blocked: u64 =
+        record.calls.iter().filter(|row| is("read")(row)).map(|row| row.blocked_ns).sum();
+    assert!(waited * 10 >= blocked * 9, "{waited} of {blocked} ns asleep are for the pipe");
+}
+
+/// Mounts a file system on a file of its own for the time of a test.
+struct Mounted(TempDir);
+
+impl Mounted {
+    fn ext4() -> Option<Self> {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let run = |words: &[&str]| {
+            let mut command = support::bare(words[0], &words[1..]);
+            command.current_dir(folder.path()).output().is_ok_and(|done| done.status.success())
+        };
+        let made = run(&["truncate", "-s", "64M", "image"])
+            && run(&["mkfs.ext4", "-q", "-F", "-O", "has_journal", "image"])
+            && run(&["mkdir", "mount"])
+            && run(&["mount", "-o", "loop", "image", "mount"]);
+        if !made {
+            skip("no ext4 could be made and mounted");
+        }
+        made.then_some(Self(folder))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = support::bare("umount", &[]).arg(self.0.path().join("mount")).status();
+    }
+}
+
+#[test]
+fn fsync_waits_for_the_journal_and_the_device() {
+    if !anatomy() || !root() || !has("perl") || !has("mkfs.ext4") {
+        return;
+    }
+    let Some(mounted) = Mounted::ext4() else { return };
+    const SYNC: &str = "use IO::Handle; for (1 .. 20) { open(F, '>', \"mount/f$_\"); \
+         print F 'x' x 4096; F->flush; F->sync; close F }";
+    let (record, _) = dissected(&mounted.0, &[], &["perl", "-e", SYNC]);
+    let rows = || record.calls.iter().filter(|row| is("fsync")(row));
+    let blocked: u64 = rows().map(|row| row.blocked_ns).sum();
+    let waits = |what: &str| -> u64 {
+        rows().flat_map(|row| &row.layers).filter_map(|layer| layer.waits.get(what)).sum()
+    };
+    assert!(waits("journal") > 0, "{:?}", rows().collect::<Vec<_>>());
+    let known = waits("journal") + waits("device");
+    assert!(known * 10 >= blocked * 9, "{known} of {blocked} ns are for journal and device");
+}
+
+#[test]
+fn a_sleep_is_known_to_the_nanosecond_without_a_sample() {
+    if !anatomy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (record, output) = dissected(&folder, &["--rate", "1"], &["sleep", "0.05"]);
+    let nap = record.calls.iter().find(|row| is("clock_nanosleep")(row)).unwrap();
+    assert!(nap.blocked_ns >= 50_000_000, "{nap:?}");
+    assert_eq!(nap.layers[0].waits.get("timer"), Some(&nap.blocked_ns), "{nap:?}");
+    let stacks = record.stacks.iter().filter(|stack| stack.kind == StackKind::Blocked);
+    let nap = stacks.max_by_key(|stack| stack.ns).unwrap();
+    assert!(nap.frames.iter().all(|frame| !frame.starts_with("bpf_")), "{nap:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("asleep: timer"), "{output:?}");
+}
+
+#[test]
+fn a_running_process_is_dissected_until_the_time_is_up() {
+    if !anatomy() || !has("perl") {
+        return;
+    }
+    let mut busy = support::bare("perl", &["-e", "1 while 1"]).spawn().unwrap();
+    let pid = busy.id().to_string();
+    let watched = iotomy(&["anatomy", "--json", "-", "-q", "-d", "0.5", "-p", &pid]).output();
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let record = store::parse_anatomy(&watched.unwrap().stdout).unwrap();
+    adds_up(&record);
+    let layers = layers(&record, |row| row.syscall.is_none());
+    assert!(layers.contains_key("program"), "{layers:?}");
+}
+
+#[test]
+fn the_status_is_the_commands_and_every_output_is_written() {
+    if !anatomy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--rate", "5000", "--folded", "stacks", "--svg", "flames.svg", "-o", "report"];
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; exit 7";
+    let (record, output) = dissected(&folder, &options, &["sh", "-c", script]);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(7), 0), "{output:?}");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let micros = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    let folded: u64 = read("stacks").lines().map(micros).sum();
+    let whole: u64 = record.calls.iter().map(|row| row.on_cpu_ns + row.blocked_ns).sum();
+    let lines = read("stacks").lines().count() + 4 * record.calls.len() + record.stacks.len();
+    assert!(
+        folded * 1_000 <= whole && whole <= (folded + lines as u64) * 1_000,
+        "{folded} {whole}"
+    );
+    assert!(read("flames.svg").contains("</svg>"));
+    let shown = iotomy(&["show", "record.json"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(read("report"), String::from_utf8(shown.stdout).unwrap());
+    let mut again =
+        iotomy(&["anatomy", "-q", "--against", "record.json", "--svg", "difference.svg"]);
+    let again = again.args(["--", "sh", "-c", script]).current_dir(folder.path()).output().unwrap();
+    assert_eq!((again.status.code(), again.stderr.len()), (Some(7), 0), "{again:?}");
+    assert!(read("difference.svg").contains("against"));
+}
+
+#[test]
+fn a_race_draws_what_the_second_does_more() {
+    if !anatomy() || !has("dd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let commands = ["dd if=/dev/zero of=/dev/null bs=4k count=20000 status=none", "sleep 0.02"];
+    let mut race = iotomy(&["race", "-r", "2", "--flame", "flames.svg"]);
+    let output = race.args(commands).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let picture = fs::read_to_string(folder.path().join("flames.svg")).unwrap();
+    assert!(picture.contains("sleep 0.02, against dd") && picture.contains("asleep: timer"));
+}
+
+#[test]
+fn hostile_names_are_shown_and_do_nothing() {
+    if !anatomy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = "a;b\x1b[31m\n<script>x<script>\"&";
+    let program = folder.path().join(name);
+    fs::copy("/bin/sleep", &program).unwrap();
+    let options = ["--svg", "flames.svg", "--folded", "stacks"];
+    let (record, output) = dissected(&folder, &options, &[program.to_str().unwrap(), "0.01"]);
+    assert!(record.trace.processes.iter().any(|process| process.exec.starts_with("a;b")));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains('\x1b'), "{said:?}");
+    let folded = fs::read_to_string(folder.path().join("stacks")).unwrap();
+    assert!(folded.lines().all(|line| line.starts_with("a:b\\x1b[31m\\n<script>")), "{folded:?}");
+    let picture = fs::read_to_string(folder.path().join("flames.svg")).unwrap();
+    assert!(!picture.contains("<script>x") && !picture.contains('\x1b'), "{picture:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_the_command_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |options: &[&str], why: &str| {
+        let mut command = iotomy(&["anatomy"]);
+        command.args(options).args(["--", "touch", "ran"]).current_dir(folder.path());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(!folder.path().join("ran").exists(), "{options:?}");
+    };
+    refused(&["--rate", "0"], "0");
+    refused(&["--json", "x", "--svg", "./x"], "both lead to");
+    refused(&["--against", "/nope", "--svg", "x"], "cannot read the record /nope");
+    refused(&["--against", "/nope"], "--svg");
+    if root() && has("setpriv") {
+        let words = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"];
+        let program = folder.path().join("iotomy");
+        fs::copy(support::IOTOMY, &program).unwrap();
+        let mut command = support::bare("setpriv", &words);
+        command.arg("--regid=65534").arg(&program).args(["anatomy", "true"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("anatomy needs") && said.contains("iotomy doctor"), "{said}");
+    }
+}

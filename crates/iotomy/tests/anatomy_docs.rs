@@ -1,0 +1,42 @@
+//! The example of docs/anatomy.md: it is what iotomy prints of the record that was kept.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::path::PathBuf;
+
+use support::iotomy;
+
+const GUIDE: &str = include_str!("../../../docs/anatomy.md");
+
+fn kept() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-to-disk.json")
+}
+
+#[test]
+fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
+    let block = GUIDE.split("```").find(|block| block.contains("\n$ iotomy anatomy ")).unwrap();
+    let (command, report) = block.trim_start().split_once('\n').unwrap();
+    let shown = iotomy(&["show", kept().to_str().unwrap()]).output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    assert_eq!(report, String::from_utf8(shown.stdout).unwrap());
+    let record = iotomy_record::store::load_anatomy(kept()).unwrap();
+    assert!(command.ends_with(&record.trace.command.join(" ")), "{command}");
+}
+
+#[test]
+fn every_layer_of_the_table_of_rules_is_in_the_guide() {
+    let rules = include_str!("../../observe/src/anatomy/layers.txt");
+    let layers = rules.split("\n[layers]\n").nth(1).unwrap().split("[waits]").next().unwrap();
+    for line in layers.lines().filter(|line| !line.is_empty()) {
+        let layer = line.split(": ").next().unwrap();
+        let shown =
+            if layer.starts_with("file system") { "`file system (ext4)`…" } else { layer };
+        assert!(GUIDE.contains(shown), "{layer}");
+    }
+    for line in rules.split("\n[waits]\n").nth(1).unwrap().lines().filter(|line| !line.is_empty()) {
+        let reason = line.split(": ").next().unwrap();
+        assert!(GUIDE.contains(&format!("`{reason}`")), "{reason}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Where inside calls, and outside, the time goes: a watch by the `bpf` observer that is sampled.
+//!
+//! The samples come as numbers (`Raw`); here they get names, layers, and their part of the times
+//! the trace has exactly. The order matters: the kernel's names are read while the watch's programs are
+//! still loaded, a file's when the watch is over.
+
+pub(crate) mod kernel;
+mod layers;
+mod parts;
+mod user;
+
+use std::collections::HashMap;
+
+use iotomy_record::{Dissected, Sampling, Stack, StackKind};
+
+use self::kernel::KernelSymbols;
+use self::layers::{Layers, UNKNOWN};
+use self::parts::Named;
+use self::user::UserSymbols;
+use crate::bpf::{self, sampler::Sampler};
+use crate::{Observation, ObserveError, Probe, Request};
+
+/// What came of a watch that was sampled, besides its [`Observation`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dissection {
+    /// How it was sampled.
+    pub sampling: Sampling,
+    /// A row a program image and call, in layers.
+    pub calls: Vec<Dissected>,
+    /// What was found, stack by stack.
+    pub stacks: Vec<Stack>,
+}
+
+/// What samples and sleeps were found, in numbers.
+pub(crate) struct Raw {
+    pub(crate) event: &'static str,
+    pub(crate) hz: u32,
+    pub(crate) price_ns: f64,
+    pub(crate) others: u64,
+    pub(crate) lost: u64,
+    pub(crate) lost_sleeps: u64,
+    pub(crate) lost_names: u64,
+    pub(crate) seen: Vec<Seen>,
+    /// Addresses in the kernel by stack, the innermost first.
+    pub(crate) stacks: HashMap<i32, Vec<u64>>,
+}
+
+/// All samples, or sleeps, that were alike.
+pub(crate) struct Seen {
+    pub(crate) pid: u32,
+    pub(crate) exec: String,
+    pub(crate) call: Option<String>,
+    pub(crate) blocked: bool,
+    pub(crate) found: Found,
+    pub(crate) times: u64,
+    /// Of sleeps.
+    pub(crate) ns: u64,
+}
+
+/// Where a thread was found.
+pub(crate) enum Found {
+    /// In the kernel, with this stack.
+    Kernel(i32),
+    /// In user space.
+    User(Place),
+    /// In the kernel, with a stack whose place was another's.
+    Collided,
+    /// It could not be found out.
+    Nothing,
+}
+
+/// A place in user space.
+pub(crate) enum Place {
+    /// In a mapped file, whose name may be lost.
+    File { path: Option<String>, inode: u64, offset: u64 },
+    /// In the kernel's own library.
+    Vdso,
+    /// In memory of no file.
+    Memory,
+}
+
+const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel's symbols: run as \
+                      root or with CAP_BPF, CAP_PERFMON and CAP_SYSLOG, with kernel.kptr_restrict=1 \
+                      or 0; see `iotomy doctor`";
+
+fn unsupported(reason: String) -> ObserveError {
+    ObserveError::Unsupported { observer: "bpf", reason, remedy: REMEDY.to_owned() }
+}
+
+/// Watches as the `bpf` observer does, samples `hz` times a second on each CPU, and notes what is
+/// slept in.
+///
+/// # Errors
+/// As [`crate::Observer::watch`]; besides, when samples or the kernel's symbols are not to be had. A
+/// command is not started then.
+pub fn watch(request: &Request, hz: u32) -> Result<(Observation, Dissection), ObserveError> {
+    kernel::probe().map_err(unsupported)?;
+    let mut sampler = Sampler::new(hz);
+    let observation = bpf::watch(request, &mut [&mut sampler])?;
+    let dissection = dissect(sampler, &observation);
+    Ok((observation, dissection))
+}
+
+/// Tries whether a watch can be sampled here.
+pub fn probe() -> Probe {
+    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut Sampler::new(1000)])) {
+        Ok(()) => Probe::Ready,
+        Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
+    }
+}
+
+fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
+    let Some((raw, symbols)) = sampler.into_raw() else {
+        return Dissection { sampling: Sampling::default(), calls: Vec::new(), stacks: Vec::new() };
+    };
+    let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Found::Collided));
+    let samples = raw.seen.iter().filter(|seen| !seen.blocked);
+    let sampling = Sampling {
+        event: raw.event.to_owned(),
+        hz: raw.hz,
+        samples: samples.map(|seen| seen.times).sum::<u64>() + raw.lost,
+        others: raw.others,
+        lost: raw.lost,
+        lost_stacks: lost_stacks.map(|seen| seen.times).sum(),
+        lost_sleeps: raw.lost_sleeps,
+        lost_names: raw.lost_names,
+        price_ns_per_sample: raw.price_ns,
+    };
+    let named = Naming::new(symbols, &raw.stacks).all(raw.seen);
+    let (calls, stacks) = parts::split(&observation.calls, &observation.ledger, named);
+    Dissection { sampling, calls, stacks }
+}
+
+/// How many of the innermost functions of a sleep are the switch to another task, and the program that
+/// looked at it.
+fn asleep_since(frames: &[String]) -> usize {
+    frames.iter().position(|frame| frame == "__schedule").unwrap_or(0)
+}
+
+/// Numbers to names.
+struct Naming<'a> {
+    kernel: KernelSymbols,
+    user: UserSymbols,
+    layers: Layers,
+    stacks: &'a HashMap<i32, Vec<u64>>,
+}
+
+impl<'a> Naming<'a> {
+    fn new(kernel: KernelSymbols, stacks: &'a HashMap<i32, Vec<u64>>) -> Self {
+        Self { kernel, user: UserSymbols::default(), layers: Layers::new(), stacks }
+    }
+
+    fn all(mut self, seen: Vec<Seen>) -> Vec<Named> {
+        seen.into_iter().map(|seen| self.one(seen)).collect()
+    }
+
+    fn one(&mut self, seen: Seen) -> Named {
+        let (layer, mut frames) = match &seen.found {
+            Found::Kernel(id) => {
+                let mut frames = self.kernel_frames(*id);
+                if seen.blocked {
+                    frames.drain(..asleep_since(&frames));
+                }
+                let names = || frames.iter().map(String::as_str);
+                let layer = if seen.blocked {
+                    self.layers.asleep(names())
+                } else {
+                    self.layers.of(names())
+                };
+                (layer.to_owned(), frames)
+            }
+            Found::User(place) => self.user_frames(place),
+            Found::Collided | Found::Nothing => (UNKNOWN.to_owned(), Vec::new()),
+        };
+        let reason =
+            seen.blocked.then(|| self.layers.wait(frames.iter().map(String::as_str)).to_owned());
+        frames.reverse();
+        Named(Stack {
+            pid: seen.pid,
+            exec: seen.exec,
+            syscall: seen.call,
+            kind: if seen.blocked { StackKind::Blocked } else { StackKind::OnCpu },
+            layer,
+            reason,
+            samples: seen.times,
+            ns: seen.ns,
+            frames,
+        })
+    }
+
+    /// The innermost first. All but that are where a call returns to, which may be behind the
+    /// function's end.
+    fn kernel_frames(&self, id: i32) -> Vec<String> {
+        let addresses = self.stacks.get(&id).map(Vec::as_slice).unwrap_or_default();
+        let name = |(depth, address): (usize, &u64)| {
+            let inside = address.saturating_sub(u64::from(depth > 0));
+            self.kernel.name(inside).map_or_else(|| format!("{address:#x}"), str::to_owned)
+        };
+        addresses.iter().enumerate().map(name).collect()
+    }
+
+    fn user_frames(&mut self, place: &Place) -> (String, Vec<String>) {
+        match place {
+            Place::Vdso => ("vDSO".to_owned(), vec!["[vdso]".to_owned()]),
+            Place::Memory => ("generated code".to_owned(), vec!["[memory]".to_owned()]),
+            Place::File { path: None, .. } => (UNKNOWN.to_owned(), Vec::new()),
+            Place::File { path: Some(path), inode, offset } => {
+                let file = crate::basename(path).to_owned();
+                let function = self.user.name(path, *inode, *offset);
+                // The innermost first, as in the kernel.
+                let frames = function.into_iter().chain([file]).collect();
+                (user::layer(path), frames)
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Which layer a stack belongs to, and what a sleep waits for: the rules of `layers.txt`.
+//!
+//! Pure: names in, a name out. The one tricky rule is that of the enclosing functions: a stack is
+//! walked from the inside out, the first function with a rule is kept, and is given up for an
+//! enclosing one that is met further out.
+
+use std::collections::HashMap;
+
+/// Functions that no rule names, in the kernel and in user space.
+pub(crate) const UNKNOWN: &str = "unknown";
+/// Time of calls that no sample fell into.
+pub(crate) const NOT_SAMPLED: &str = "not sampled";
+
+const SCHEDULER: &str = "scheduler and wake-up";
+const ENTRY: &str = "entry and exit";
+/// What the table has for the end of an enclosing function's work.
+const NO_LONGER: &str = "-";
+
+/// The rules, and what they said of functions before.
+pub(crate) struct Layers {
+    rules: Rules,
+    known: HashMap<String, Verdict>,
+}
+
+/// What the rules say of one function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Verdict {
+    encloses: Option<&'static str>,
+    layer: Option<&'static str>,
+    wait: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    /// Those with a caller.
+    pairs: Vec<(&'static str, &'static str)>,
+    enclosing: Vec<Rule>,
+    layers: Vec<Rule>,
+    waits: Vec<Rule>,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+struct Rule {
+    name: &'static str,
+    patterns: Vec<&'static str>,
+}
+
+impl Layers {
+    pub(crate) fn new() -> Self {
+        Self { rules: Rules::read(include_str!("layers.txt")), known: HashMap::new() }
+    }
+
+    /// The layer of a thread that runs; `frames` begin with the innermost function.
+    pub(crate) fn of<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
+        self.layer(frames, false)
+    }
+
+    /// The layer of a thread that sleeps: how it fell asleep is no part of it.
+    pub(crate) fn asleep<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
+        self.layer(frames, true)
+    }
+
+    fn layer<'a>(
+        &mut self,
+        frames: impl IntoIterator<Item = &'a str>,
+        asleep: bool,
+    ) -> &'static str {
+        let mut innermost = None;
+        let mut frames = frames.into_iter().peekable();
+        while let Some(frame) = frames.next() {
+            let verdict = self.verdict(frame, frames.peek().copied());
+            match verdict.encloses {
+                Some(NO_LONGER) => return innermost.unwrap_or(ENTRY),
+                Some(enclosing) => return enclosing,
+                None => {}
+            }
+            let layer = verdict.layer.filter(|layer| !asleep || *layer != SCHEDULER);
+            innermost = innermost.or(layer);
+        }
+        innermost.unwrap_or(if asleep { SCHEDULER } else { UNKNOWN })
+    }
+
+    /// What a thread sleeps for; `frames` begin with the innermost function.
+    pub(crate) fn wait<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
+        frames.into_iter().find_map(|frame| self.verdict(frame, None).wait).unwrap_or("other")
+    }
+
+    fn verdict(&mut self, function: &str, caller: Option<&str>) -> Verdict {
+        let with_caller = || caller.map(|caller| format!("{caller}>{function}"));
+        if let Some(layer) = with_caller().and_then(|pair| self.rules.pair(&pair)) {
+            return Verdict { layer: Some(layer), ..Verdict::default() };
+        }
+        if let Some(verdict) = self.known.get(function) {
+            return *verdict;
+        }
+        let verdict = self.rules.verdict(function);
+        self.known.insert(function.to_owned(), verdict);
+        verdict
+    }
+}
+
+impl Rules {
+    fn read(table: &'static str) -> Self {
+        let mut rules = Self::default();
+        let mut section = "";
+        for line in table.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(head) = line.strip_prefix('[') {
+                section = head.trim_end_matches(']');
+                continue;
+            }
+            let (name, patterns) = line.split_once(": ").expect("a line of layers.txt is a rule");
+            let rule = Rule { name, patterns: patterns.split_whitespace().collect() };
+            match section {
+                "enclosing" => rules.enclosing.push(rule),
+                "layers" => {
+                    let pairs = rule.patterns.iter().filter(|pattern| pattern.contains('>'));
+                    rules.pairs.extend(pairs.map(|pattern| (*pattern, rule.name)));
+                    rules.layers.push(rule);
+                }
+                _ => rules.waits.push(rule),
+            }
+        }
+        rules
+    }
+
+    fn pair(&self, pair: &str) -> Option<&'static str> {
+        self.pairs.iter().find(|(pattern, _)| fits(pattern, pair)).map(|(_, name)| *name)
+    }
+
+    fn verdict(&self, function: &str) -> Verdict {
+        let of = |rules: &[Rule]| {
+            let fits = |rule: &&Rule| rule.patterns.iter().any(|pattern| fits(pattern, function));
+            rules.iter().find(fits).map(|rule| rule.name)
+        };
+        Verdict { encloses: of(&self.enclosing), layer: of(&self.layers), wait: of(&self.waits) }
+    }
+}
+
+/// Whether a pattern, in which `*` stands for any characters, is all of a name.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let tail = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stacks as they were found: the layer, `~` and what was waited for of a sleep, and the
+    /// functions from the outside in.
+    const FOUND: &str = include_str!("stacks.txt");
+
+    #[test]
+    fn stacks_that_were_found_are_of_the_layer_they_are_of() {
+        let mut layers = Layers::new();
+        let mut count = 0;
+        for line in FOUND.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (is, functions) = line.split_once(": ").unwrap();
+            let frames: Vec<&str> = functions.split(';').rev().collect();
+            let found = match is.split_once(" ~ ") {
+                None => layers.of(frames.iter().copied()).to_owned(),
+                Some(_) => {
+                    let layer = layers.asleep(frames.iter().copied());
+                    format!("{layer} ~ {}", layers.wait(frames.iter().copied()))
+                }
+            };
+            assert_eq!(found, is, "{functions}");
+            count += 1;
+        }
+        assert!(count >= 60, "{count} stacks");
+    }
+
+    #[test]
+    fn every_layer_of_the_kernel_has_a_stack_that_was_found() {
+        for layer in [
+            "entry and exit",
+            "VFS",
+            "page cache and copying",
+            "memory allocation",
+            "file system (ext4)",
+            "journal",
+            "block layer",
+            "driver",
+            "network stack",
+            "pipe",
+            "scheduler and wake-up",
+            "security hooks",
+            "page faults",
+            "interrupts",
+            "observer",
+        ] {
+            assert!(FOUND.lines().any(|line| line.starts_with(layer)), "none of {layer}");
+        }
+    }
+
+    #[test]
+    fn no_rule_stands_twice() {
+        let rules = Layers::new().rules;
+        for section in [&rules.enclosing, &rules.layers, &rules.waits] {
+            let all: Vec<&str> = section.iter().flat_map(|rule| rule.patterns.clone()).collect();
+            for (at, pattern) in all.iter().enumerate() {
+                assert!(!all[..at].contains(pattern), "{pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        assert!(fits("ext4_*", "ext4_da_write_begin") && fits("ext4_*", "ext4_"));
+        assert!(fits("*_skb_*", "tcp_skb_x_skb_y") && !fits("*_skb_*", "tcp_skb"));
+        assert!(fits("*_skb", "alloc_skb") && !fits("*_skb", "alloc_skb_"));
+        assert!(fits("a", "a") && !fits("a", "ab") && !fits("ab*b", "ab"));
+    }
+
+    #[test]
+    fn the_innermost_function_with_a_rule_counts_and_an_enclosing_one_takes_all() {
+        let mut layers = Layers::new();
+        let frames = ["memcpy", "ext4_x", "vfs_write", "ksys_write"];
+        assert_eq!(layers.of(frames), "file system (ext4)");
+        assert_eq!(layers.of(["memcpy", "ext4_x", "asm_exc_page_fault", "vfs_x"]), "page faults");
+        assert_eq!(layers.of(["memcpy", "no_such_function"]), UNKNOWN);
+        assert_eq!(layers.of([]), UNKNOWN);
+        let pair = ["_raw_spin_unlock_irqrestore", "anon_pipe_write", "vfs_write"];
+        assert_eq!(layers.of(pair), "scheduler and wake-up");
+    }
+}

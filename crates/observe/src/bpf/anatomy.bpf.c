@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
+/*
+ * Where in the kernel, and where in user space, the watched threads spend their time.
+ *
+ * Hooks: a perf event that interrupts every CPU so often a second (`sample`), and sched_switch
+ * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call
+ * and the image that the trace books the same moment for, and a sleep takes exactly as long as
+ * there. `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
+ *
+ * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
+ * at the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep
+ * costs the unwinding. Nothing is emitted.
+ *
+ * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample
+ * to where they are let through again. In user space only the innermost function is known: most
+ * programs are built without frame pointers. Tables are bounded; what finds no room is counted.
+ */
+#include "types.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "trace.h"
+#include "thread.bpf.h"
+#include "path.bpf.h"
+#include "anatomy.h"
+
+#define TASK_DEAD  0x0080
+#define USER_RING  3
+#define VDSO_BYTES (16 * 1024) /* more than any */
+#define EEXIST	   17
+
+struct sampling sampling;
+
+/* What a thread sleeps in. */
+struct nap {
+	u64 blocked_ns; /* of the thread, when it fell asleep */
+	u32 image;
+	u16 call;
+	u8 in_call;
+	u8 open;
+	s32 stack;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct nap);
+} naps SEC(".maps");
+
+/* Sizes are set by user space before loading. All have their room from the start: rows are made in
+ * interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct sample_key);
+	__type(value, struct sample_sum);
+} samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct file_key);
+	__type(value, struct file_name);
+} places SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+} stacks SEC(".maps");
+
+/* Stacks whose place in the first table was another's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+} more_stacks SEC(".maps");
+
+struct spill {
+	struct file_name name;
+	char beyond[NAME_LEN]; /* behind name.path: see walk */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct spill);
+} spills SEC(".maps");
+
+static __always_inline void count(u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+}
+
+static __always_inline s32 kernel_stack(void *ctx)
+{
+	long id = bpf_get_stackid(ctx, &stacks, 0);
+
+	if (id >= 0)
+		return id;
+	if (id == -EEXIST) {
+		id = bpf_get_stackid(ctx, &more_stacks, 0);
+		if (id >= 0)
+			return id | MORE_STACKS;
+	}
+	return id == -EEXIST ? COLLIDED : NO_STACK;
+}
+
+static __always_inline bool add(struct sample_key *key, u64 ns)
+{
+	struct sample_sum none = {}, *sum;
+
+	sum = bpf_map_lookup_elem(&samples, key);
+	if (!sum) {
+		bpf_map_update_elem(&samples, key, &none, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&samples, key);
+		if (!sum)
+			return false;
+	}
+	count(&sum->times);
+	__sync_fetch_and_add(&sum->ns, ns);
+	return true;
+}
+
+/* The call a thread is in, and whose: an exec's is the image's that made it. */
+static __always_inline void note_call(struct sample_key *key, struct thread *t)
+{
+	key->image = t->call_thread ? t->call_image : t->image;
+	key->in_call = t->in_call;
+	key->call = t->in_call ? t->call : 0;
+}
+
+static __always_inline void note_place(struct file_key *key, struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct spill *spill;
+	struct path path;
+	u32 zero = 0;
+
+	key->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	if (bpf_map_lookup_elem(&places, key))
+		return;
+	spill = bpf_map_lookup_elem(&spills, &zero);
+	if (!spill)
+		return;
+	spill->name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	spill->name.mode = BPF_CORE_READ(inode, i_mode);
+	spill->name.size_bytes = BPF_CORE_READ(inode, i_size);
+	spill->name.whole = 0;
+	path.dentry = BPF_CORE_READ(file, f_path.dentry);
+	path.mnt = BPF_CORE_READ(file, f_path.mnt);
+	walk(&spill->name, &path);
+	if (bpf_map_update_elem(&places, key, &spill->name, BPF_ANY))
+		count(&sampling.lost_names);
+}
+
+/* What is mapped where the thread runs. */
+static long at_mapping(struct task_struct *task, struct vm_area_struct *mapping, void *to)
+{
+	struct sample_key *key = to;
+	struct file *file = mapping->vm_file;
+
+	key->place = IN_MEMORY;
+	if (!file)
+		return 0;
+	key->place = IN_FILE;
+	key->offset = key->offset - mapping->vm_start + (mapping->vm_pgoff << 12);
+	note_place(&key->file, file);
+	return 0;
+}
+
+static __always_inline void note_user(struct sample_key *key, struct task_struct *task, u64 ip)
+{
+	struct mm_struct *mm = task->mm;
+	u64 vdso = mm ? (u64)mm->context.vdso : 0;
+
+	key->stack = NO_STACK;
+	key->offset = ip;
+	if (vdso && ip - vdso < VDSO_BYTES) {
+		key->place = IN_VDSO;
+		key->offset = ip - vdso;
+		return;
+	}
+	if (bpf_find_vma(task, ip, at_mapping, key, 0)) {
+		key->place = NOWHERE;
+		key->offset = 0;
+	}
+}
+
+SEC("perf_event")
+int sample(struct sample_context *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct sample_key key = {};
+
+	if (!t || (!t->image && !t->launcher)) {
+		count(&sampling.others);
+		return 0;
+	}
+	note_call(&key, t);
+	if (!key.image && !key.in_call)
+		return 0; /* the launcher, before the launch */
+	count(&sampling.samples);
+	if ((ctx->cs & USER_RING) == USER_RING)
+		note_user(&key, task, ctx->ip);
+	else
+		key.stack = kernel_stack(ctx);
+	if (!add(&key, 0))
+		count(&sampling.lost);
+	return 0;
+}
+
+/* Books what the thread slept since it was last looked at, as the trace has booked it. */
+static __always_inline void book(struct nap *nap, struct thread *t)
+{
+	struct sample_key key = {.kind = BLOCKED};
+	u64 slept = t->blocked_ns - nap->blocked_ns;
+
+	nap->open = false;
+	if (!slept)
+		return;
+	key.image = nap->image;
+	key.call = nap->call;
+	key.in_call = nap->in_call;
+	key.stack = nap->stack;
+	if (!add(&key, slept))
+		count(&sampling.lost_sleeps);
+}
+
+static __always_inline struct thread *watched(struct task_struct *task)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	return t && (t->image || t->launcher) ? t : NULL;
+}
+
+static __always_inline void book_last(struct task_struct *task, struct thread *t)
+{
+	struct nap *nap = bpf_task_storage_get(&naps, task, NULL, 0);
+
+	if (nap && nap->open)
+		book(nap, t);
+}
+
+/* Attached behind the trace's own program: what that books of this switch, it has booked. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(doze, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct sample_key key = {};
+	struct thread *t;
+	struct nap *nap;
+
+	t = watched(prev);
+	if (t) {
+		book_last(prev, t);
+		if (!preempt && prev_state && !(prev_state & TASK_DEAD)) {
+			nap = bpf_task_storage_get(&naps, prev, NULL,
+						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+			if (nap) {
+				note_call(&key, t);
+				nap->blocked_ns = t->blocked_ns;
+				nap->image = key.image;
+				nap->call = key.call;
+				nap->in_call = key.in_call;
+				nap->stack = kernel_stack(ctx);
+				nap->open = true;
+			} else {
+				count(&sampling.lost_sleeps);
+			}
+		}
+	}
+	t = watched(next);
+	if (t)
+		book_last(next, t);
+	return 0;
+}
+
+/* Books the sleeps that outlive the watch: the trace has settled them. */
+SEC("iter/task")
+int wake(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+
+	if (!task)
+		return 0;
+	t = watched(task);
+	if (t)
+		book_last(task, t);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * What the programs of anatomy.bpf.c and user space exchange; rows.rs beside them reads it field by
+ * field.
+ */
+#ifndef IOTOMY_ANATOMY_H
+#define IOTOMY_ANATOMY_H
+
+/* What a row counts. */
+#define ON_CPU	0 /* samples */
+#define BLOCKED 1 /* sleeps, and how long they took */
+
+/* Where the instruction stands, besides a mapped file (file.inode is not 0). */
+#define IN_KERNEL 0 /* see `stack` */
+#define IN_FILE	  1
+#define IN_VDSO	  2
+#define IN_MEMORY 3 /* mapped, of no file */
+#define NOWHERE	  4 /* it could not be asked: the mappings were being changed */
+
+#define NO_STACK  -1 /* none was to be had */
+#define COLLIDED  -2 /* its places were others' */
+
+/* In the number of a stack: it is in the second table. */
+#define MORE_STACKS 0x40000000
+
+/* All samples and sleeps that were alike. */
+struct sample_key {
+	struct file_key file; /* of the instruction, in user mode */
+	__u64 offset;	      /* in it, or in the vDSO, or the address */
+	__u32 image;	      /* 0: the launch */
+	__u16 call;
+	__u8 in_call;
+	__u8 kind;
+	__s32 stack; /* of the kernel */
+	__u32 place;
+};
+
+struct sample_sum {
+	__u64 times;
+	__u64 ns;
+};
+
+struct sampling {
+	__u64 samples;	   /* of watched threads */
+	__u64 others;	   /* of threads that are not */
+	__u64 lost;	   /* of watched ones: no room for a row */
+	__u64 lost_sleeps; /* no room for a row, or for what is to be remembered of the thread */
+	__u64 lost_names;  /* of mapped files */
+};
+
+#endif

@@ -1,0 +1,371 @@
+//! The programs of `anatomy.bpf.c`: samples of the watched threads, and their sleeps by stack.
+//!
+//! The one tricky invariant is the order: its program on sched_switch must be attached behind the
+//! trace's, whose books it reads, and its samples must end before those books are closed.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
+
+use super::companion::{Companion, Images, call_by_number};
+use super::layout::{Fields, FileKey, FileName, Wire};
+use super::object::{Aligned, Fate, Session, iterate, map, open, refusal, visit_rows};
+use super::{outcome, sample_price};
+use crate::anatomy::kernel::KernelSymbols;
+use crate::anatomy::{Found, Place, Raw, Seen};
+
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));
+
+/// Most rows of samples that are alike, of stacks and of mapped files: some 30 MiB in all.
+const ROWS: u32 = 65_536;
+const STACKS: u32 = 16_384;
+const MORE_STACKS: u32 = 4_096;
+const PLACES: u32 = 2_048;
+/// The kernel's own usual bound on the depth of a stack.
+const DEPTH: u32 = 127;
+
+/// Samples the watched threads, and notes what they sleep in.
+pub(crate) struct Sampler {
+    hz: u32,
+    loaded: Option<Loaded>,
+    raw: Option<(Raw, KernelSymbols)>,
+}
+
+pub(super) struct Loaded {
+    object: Object,
+    links: Vec<Link>,
+    ticker: Ticker,
+    price_ns: f64,
+    before: Counted,
+}
+
+/// `struct sampling` of `anatomy.h`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counted {
+    pub(super) samples: u64,
+    others: u64,
+    lost: u64,
+    lost_sleeps: u64,
+    lost_names: u64,
+}
+
+impl Wire for Counted {
+    const SIZE: usize = 40;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            samples: from.u64(),
+            others: from.u64(),
+            lost: from.u64(),
+            lost_sleeps: from.u64(),
+            lost_names: from.u64(),
+        }
+    }
+}
+
+/// `struct sample_key` of `anatomy.h`.
+struct SampleKey {
+    file: FileKey,
+    offset: u64,
+    image: u32,
+    call: u16,
+    in_call: bool,
+    blocked: bool,
+    stack: i32,
+    place: u32,
+}
+
+impl Wire for SampleKey {
+    const SIZE: usize = FileKey::SIZE + 24;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            file: FileKey::read(from),
+            offset: from.u64(),
+            image: from.u32(),
+            call: from.u16(),
+            in_call: from.bytes(1) != [0],
+            blocked: from.bytes(1) != [0],
+            stack: from.u32().cast_signed(),
+            place: from.u32(),
+        }
+    }
+}
+
+/// `struct sample_sum` of `anatomy.h`.
+struct SampleSum {
+    times: u64,
+    ns: u64,
+}
+
+impl Wire for SampleSum {
+    const SIZE: usize = 16;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { times: from.u64(), ns: from.u64() }
+    }
+}
+
+impl Sampler {
+    /// At `hz` samples a second and CPU.
+    pub(crate) fn new(hz: u32) -> Self {
+        Self { hz, loaded: None, raw: None }
+    }
+
+    /// What was found, once the watch has ended, and the names of the kernel's functions then.
+    pub(crate) fn into_raw(self) -> Option<(Raw, KernelSymbols)> {
+        self.raw
+    }
+}
+
+impl Companion for Sampler {
+    fn begin(&mut self, session: &Session) -> Result<(), String> {
+        let mut loaded = Loaded::load(session)?;
+        loaded.attach_sleeps()?;
+        let (ticker, events) = open_events(self.hz)?;
+        loaded.ticker = ticker;
+        loaded.price_ns = sample_price::price(&mut loaded, session)?;
+        loaded.before = loaded.counted();
+        for event in events {
+            loaded.attach_event(event)?;
+        }
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        // The sleeps go on until the trace's books are closed: see `finish`.
+        if let Some(loaded) = &mut self.loaded {
+            loaded.links.truncate(1);
+        }
+    }
+
+    fn finish(&mut self, _: &Session, images: &Images) {
+        let Some(loaded) = &mut self.loaded else { return };
+        let unsettled = iterate(&loaded.object, "wake").is_err();
+        loaded.links.clear();
+        let mut raw = loaded.collect(self.hz, images);
+        raw.lost_sleeps += u64::from(unsettled);
+        // The programs of the watch are functions of the kernel, too, as long as they are loaded.
+        self.raw = Some((raw, KernelSymbols::read().unwrap_or_default()));
+    }
+}
+
+impl Loaded {
+    fn load(session: &Session) -> Result<Self, String> {
+        let mut open = open(&OBJECT.0)?;
+        prepare(&mut open, session)
+            .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
+        let object = open.load();
+        let object =
+            object.map_err(|error| refusal("load the BPF programs of the samples", &error))?;
+        let loaded = Self {
+            object,
+            links: Vec::new(),
+            ticker: Ticker::CpuClock,
+            price_ns: 0.0,
+            before: Counted::default(),
+        };
+        loaded.assert_sizes();
+        Ok(loaded)
+    }
+
+    /// Both sides must agree on the wire structs; a mismatch is a defect of this program.
+    fn assert_sizes(&self) {
+        let sizes = |name| {
+            let map = map(&self.object, name);
+            (map.key_size() as usize, map.value_size() as usize)
+        };
+        assert_eq!(sizes("samples"), (SampleKey::SIZE, SampleSum::SIZE));
+        assert_eq!(sizes("places"), (FileKey::SIZE, FileName::SIZE));
+        assert_eq!(sizes(".bss"), (4, Counted::SIZE));
+    }
+
+    fn attach_sleeps(&mut self) -> Result<(), String> {
+        let mut programs = self.object.progs_mut();
+        let doze = programs.find(|p| p.name() == "doze").expect("the object has its programs");
+        let link = doze.attach().map_err(|error| refusal("attach doze", &error))?;
+        self.links.push(link);
+        Ok(())
+    }
+
+    /// Lets an event run the program until the last link is gone.
+    pub(super) fn attach_event(&mut self, event: OwnedFd) -> Result<(), String> {
+        let mut programs = self.object.progs_mut();
+        let sample = programs.find(|p| p.name() == "sample").expect("the object has its programs");
+        // The link closes the descriptor.
+        let event = ManuallyDrop::new(event);
+        match sample.attach_perf_event(event.as_raw_fd()) {
+            Ok(link) => {
+                self.links.push(link);
+                Ok(())
+            }
+            Err(error) => {
+                drop(ManuallyDrop::into_inner(event));
+                Err(refusal("attach sample", &error))
+            }
+        }
+    }
+
+    /// Takes the event attached last away.
+    pub(super) fn detach_last(&mut self) {
+        self.links.pop();
+    }
+
+    pub(super) fn ticker(&self) -> Ticker {
+        self.ticker
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        Counted::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
+    }
+
+    fn collect(&self, hz: u32, images: &Images) -> Raw {
+        let counted = self.counted();
+        let mut names: HashMap<FileKey, String> = HashMap::new();
+        visit_rows(&self.object, "places", |key: FileKey, name: FileName| {
+            names.insert(key, outcome::path(&name, key.inode));
+            Fate::Kept
+        });
+        let mut seen = Vec::new();
+        let mut stacks: HashMap<i32, Vec<u64>> = HashMap::new();
+        visit_rows(&self.object, "samples", |key: SampleKey, sum: SampleSum| {
+            if let Some((pid, exec)) = images.name(key.image) {
+                if key.stack >= 0 {
+                    stacks.entry(key.stack).or_insert_with(|| self.stack(key.stack));
+                }
+                seen.push(Seen {
+                    pid,
+                    exec: exec.to_owned(),
+                    call: key.in_call.then(|| call_by_number(key.call)),
+                    blocked: key.blocked,
+                    found: found(&key, &names),
+                    times: sum.times,
+                    ns: sum.ns,
+                });
+            }
+            Fate::Kept
+        });
+        Raw {
+            event: match self.ticker {
+                Ticker::Cycles => "cycles",
+                Ticker::CpuClock => "cpu-clock",
+            },
+            hz,
+            price_ns: self.price_ns,
+            others: counted.others - self.before.others,
+            lost: counted.lost - self.before.lost,
+            lost_sleeps: counted.lost_sleeps - self.before.lost_sleeps,
+            lost_names: counted.lost_names - self.before.lost_names,
+            seen,
+            stacks,
+        }
+    }
+
+    /// Addresses, the innermost first.
+    fn stack(&self, id: i32) -> Vec<u64> {
+        const IN_MORE: i32 = 0x4000_0000;
+        let table = if id & IN_MORE == 0 { "stacks" } else { "more_stacks" };
+        let at = (id & !IN_MORE).to_ne_bytes();
+        let bytes = map(&self.object, table).lookup(&at, MapFlags::ANY);
+        let bytes = bytes.ok().flatten().unwrap_or_default();
+        let words = bytes.chunks_exact(8).map(|word| Fields(word).u64());
+        words.take_while(|address| *address != 0).collect()
+    }
+}
+
+fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Found {
+    const COLLIDED: i32 = -2;
+    const IN_FILE: u32 = 1;
+    const IN_VDSO: u32 = 2;
+    const IN_MEMORY: u32 = 3;
+    match key.place {
+        _ if key.stack >= 0 => Found::Kernel(key.stack),
+        IN_FILE => Found::User(Place::File {
+            path: names.get(&key.file).cloned(),
+            inode: key.file.inode,
+            offset: key.offset,
+        }),
+        IN_VDSO => Found::User(Place::Vdso),
+        IN_MEMORY => Found::User(Place::Memory),
+        _ if key.stack == COLLIDED => Found::Collided,
+        _ => Found::Nothing,
+    }
+}
+
+fn prepare(open: &mut OpenObject, session: &Session) -> Result<(), libbpf_rs::Error> {
+    let deepest = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
+    let deepest = deepest.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEPTH);
+    for mut map in open.maps_mut() {
+        match map.name().to_string_lossy().as_ref() {
+            shared @ ("threads" | ".data.root") => {
+                map.reuse_fd(session.table(shared).as_fd())?;
+            }
+            "samples" => map.set_max_entries(ROWS)?,
+            "places" => map.set_max_entries(PLACES)?,
+            name @ ("stacks" | "more_stacks") => {
+                let rows = if name == "stacks" { STACKS } else { MORE_STACKS };
+                map.set_value_size(8 * DEPTH.min(deepest).max(1))?;
+                map.set_max_entries(rows)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// An event for each CPU, of the processor's cycles where it can count them.
+fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
+    let open = |ticker| -> io::Result<Vec<OwnedFd>> {
+        online().into_iter().map(|cpu| open_sampler(ticker, Scope::Cpu(cpu), hz)).collect()
+    };
+    if let Ok(events) = open(Ticker::Cycles) {
+        return Ok((Ticker::Cycles, events));
+    }
+    let events = open(Ticker::CpuClock).map_err(|error| {
+        let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
+        let most = most.ok().and_then(|text| text.trim().parse::<u32>().ok());
+        match most.filter(|most| *most < hz) {
+            Some(most) => format!(
+                "cannot sample {hz} times a second: the kernel allows {most} \
+                 (kernel.perf_event_max_sample_rate)"
+            ),
+            None => format!("cannot open a perf event on each CPU: {error}"),
+        }
+    })?;
+    Ok((Ticker::CpuClock, events))
+}
+
+/// The CPUs that run, as `0-3,6` has them.
+fn online() -> Vec<u32> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    cpus(text.trim()).unwrap_or_else(|| vec![0])
+}
+
+fn cpus(list: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(cpus("0-2,6"), Some(vec![0, 1, 2, 6]));
+        assert_eq!(cpus("0"), Some(vec![0]));
+        assert_eq!(cpus(""), None);
+    }
+}

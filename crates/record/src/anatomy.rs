@@ -1,0 +1,147 @@
+//! `iotomy.anatomy/1`: where in the kernel, and where in user space, a run's calls spent their time.
+//!
+//! A run with its trace. What was sampled is scaled to the trace's exact times when the record is
+//! made, so that the parts of a call add up to the call, whatever reads the record.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Trace;
+
+/// One run, dissected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Anatomy {
+    /// Always [`Anatomy::SCHEMA`].
+    pub schema: String,
+    /// When the watch began, RFC 3339.
+    pub started: String,
+    /// The run's trace.
+    pub trace: Trace,
+    /// How the time was sampled, and at what price.
+    pub sampling: Sampling,
+    /// One entry a (process, program image, system call), and one a (process, program image) for
+    /// what lies outside calls.
+    pub calls: Vec<Dissected>,
+    /// What was found, stack by stack: the parts above are made of these.
+    pub stacks: Vec<Stack>,
+}
+
+impl Anatomy {
+    /// The schema this type reads and writes.
+    pub const SCHEMA: &'static str = "iotomy.anatomy/1";
+}
+
+/// How the time on CPUs was sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Sampling {
+    /// The event that interrupts: `cycles` or `cpu-clock`.
+    pub event: String,
+    /// How often a second it does so on each CPU.
+    pub hz: u32,
+    /// Samples of the watched threads.
+    pub samples: u64,
+    /// Samples of other threads, which are not kept.
+    pub others: u64,
+    /// Samples of watched threads that found no room in a bounded table.
+    pub lost: u64,
+    /// Samples and sleeps whose stack of the kernel was not to be had: its place was another's.
+    pub lost_stacks: u64,
+    /// Sleeps that found no room in a bounded table.
+    pub lost_sleeps: u64,
+    /// Mapped files whose name found no room in a bounded table.
+    #[serde(default)]
+    pub lost_names: u64,
+    /// What a sample costs the thread that it interrupts, measured on this machine at start.
+    pub price_ns_per_sample: f64,
+}
+
+/// A call of one program image, or what lies outside its calls, in layers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Dissected {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// The call's name as the trace has it; `null` for what lies outside calls.
+    pub syscall: Option<String>,
+    /// On a CPU, as the trace has it. The layers add up to it.
+    pub on_cpu_ns: u64,
+    /// Asleep, as the trace has it. The layers add up to it.
+    pub blocked_ns: u64,
+    /// Samples the split of the time on a CPU rests on.
+    pub samples: u64,
+    /// Its layers, most time first.
+    pub layers: Vec<Layer>,
+}
+
+/// A layer of the kernel or of user space in a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Layer {
+    /// Its name, as `page cache and copying` or `file system (ext4)`.
+    pub layer: String,
+    /// On a CPU: the call's, in the proportion of the samples.
+    pub on_cpu_ns: u64,
+    /// Within how much of `on_cpu_ns` the truth lies, 95 times in 100.
+    pub error_ns: u64,
+    /// Samples.
+    pub samples: u64,
+    /// Asleep. Not sampled: every sleep is known.
+    pub blocked_ns: u64,
+    /// What was waited for, as `device`, and how long.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::store::unique_keys"
+    )]
+    pub waits: BTreeMap<String, u64>,
+    /// The innermost functions, most samples first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<Function>,
+}
+
+/// A function of a layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Samples with it innermost.
+    pub samples: u64,
+    /// Of the layer's time on a CPU.
+    pub on_cpu_ns: u64,
+}
+
+/// What a stack was seen at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StackKind {
+    /// Samples of a thread on a CPU.
+    #[default]
+    OnCpu,
+    /// Sleeps.
+    Blocked,
+}
+
+/// A stack, and how often it was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Stack {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// The call's name; `null` outside calls.
+    pub syscall: Option<String>,
+    /// What it was seen at.
+    pub kind: StackKind,
+    /// The layer it counts for.
+    pub layer: String,
+    /// What is waited for; `null` on a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Samples, or sleeps.
+    pub samples: u64,
+    /// Its part of the call's time.
+    pub ns: u64,
+    /// Functions, outermost first. In user space only the innermost is known, behind its file.
+    pub frames: Vec<String>,
+}

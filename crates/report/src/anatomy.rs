@@ -1,0 +1,71 @@
+//! An [`Anatomy`] as text: the calls, most time first, each with its layers and their hottest
+//! functions.
+
+mod flame;
+mod tree;
+
+use iotomy_record::Anatomy;
+
+use crate::numbers::{counted, duration, share, thousands};
+use crate::page::{Ink, Page};
+use crate::{Style, findings, trace};
+
+pub use flame::{FlameError, difference, flame, folded};
+
+/// The record as the text a terminal shows, ending in a line break. Any record renders.
+pub fn anatomy(record: &Anatomy, style: &Style) -> String {
+    let mut page = Page::new(style);
+    trace::print_headline(&mut page, &record.trace);
+    print_sampling(&mut page, record);
+    tree::print(&mut page, record);
+    findings::print(&mut page, &record.trace.findings);
+    page.finish()
+}
+
+/// How it was sampled, at what price, and what the samples lack.
+fn print_sampling(page: &mut Page<'_>, record: &Anatomy) {
+    let sampling = &record.sampling;
+    let on_cpu: u128 = record.calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum();
+    let price = sampling.price_ns_per_sample * sampling.samples as f64;
+    let text = format!(
+        "{} by {} at {} Hz: {} each, {} of the time on a CPU",
+        counted(sampling.samples.into(), "sample", "samples"),
+        page.name(&sampling.event, 20),
+        thousands(sampling.hz.into()),
+        duration(sampling.price_ns_per_sample),
+        share(price as i128, on_cpu.max(1)),
+    );
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &text);
+    let lacks = [
+        (sampling.lost, "sample", "samples", "found no room in a bounded table"),
+        (sampling.lost_stacks, "stack", "stacks", "had no place of their own and are unknown"),
+        (sampling.lost_sleeps, "sleep", "sleeps", "found no room in a bounded table"),
+        (sampling.lost_names, "mapped file", "mapped files", "found no room for the name"),
+    ];
+    for (n, one, many, what) in lacks {
+        if n > 0 {
+            let text = format!("{} {what}", counted(n.into(), one, many));
+            page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
+        }
+    }
+    print_missed(page, record, on_cpu);
+}
+
+/// Samples that did not come tell of time in which the kernel took none.
+fn print_missed(page: &mut Page<'_>, record: &Anatomy, on_cpu: u128) {
+    let sampling = &record.sampling;
+    let expected = on_cpu as f64 * f64::from(sampling.hz) / 1e9;
+    let missing = expected - sampling.samples as f64;
+    if sampling.event == "cpu-clock" && missing > 0.1 * expected + 4.0 * expected.sqrt() {
+        let text = format!(
+            "{} of {} samples came: the kernel slowed the sampling down, or a hypervisor held this \
+             machine back",
+            counted(sampling.samples.into(), "sample", "samples"),
+            thousands(expected as u128),
+        );
+        page.wrapped(&[(Ink::Plain, "  "), (Ink::Yellow, "few  ")], Ink::Plain, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

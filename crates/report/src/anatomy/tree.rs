@@ -1,0 +1,253 @@
+//! Calls, their layers, and the functions of these, with the time of each.
+//!
+//! The rows under a call add up to it, and the calls with what is left to the threads' time: what is
+//! not shown is a row that says so.
+
+use std::collections::BTreeMap;
+
+use iotomy_record::{Anatomy, Dissected, LedgerRow};
+
+use crate::numbers::{decimals_for, fixed, share, thousands};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table, bar};
+
+/// Calls that get a row of their own unless the run asked for another number.
+const CALLS: usize = 6;
+/// Layers of a call that get one.
+const LAYERS: usize = 8;
+/// A call with fewer samples is not split.
+const FEW: u64 = 10;
+/// Functions of a layer that do, where it has one part in this many of the time that is split.
+const FUNCTIONS: usize = 3;
+const FUNCTIONS_OF: u128 = 20;
+/// Columns of a bar that stands for all the time.
+const BAR: usize = 20;
+
+/// A call of all images, or what lies outside calls.
+#[derive(Default)]
+struct Part {
+    name: String,
+    calls: usize,
+    on_cpu: u128,
+    blocked: u128,
+    samples: u128,
+    /// By name; asleep apart, by what is waited for.
+    layers: BTreeMap<(String, Option<String>), Share>,
+}
+
+/// A layer of a part, on a CPU or asleep.
+#[derive(Default)]
+struct Share {
+    ns: u128,
+    /// Squared: errors of several images add up so.
+    error: f64,
+    functions: BTreeMap<String, u128>,
+}
+
+impl Part {
+    fn add(&mut self, row: &Dissected) {
+        self.on_cpu += u128::from(row.on_cpu_ns);
+        self.blocked += u128::from(row.blocked_ns);
+        self.samples += u128::from(row.samples);
+        for layer in &row.layers {
+            if layer.on_cpu_ns > 0 {
+                let share = self.layers.entry((layer.layer.clone(), None)).or_default();
+                share.ns += u128::from(layer.on_cpu_ns);
+                share.error += (layer.error_ns as f64).powi(2);
+                for function in &layer.functions {
+                    *share.functions.entry(function.name.clone()).or_default() +=
+                        u128::from(function.on_cpu_ns);
+                }
+            }
+            let known: u128 = layer.waits.values().map(|ns| u128::from(*ns)).sum();
+            let rest = u128::from(layer.blocked_ns).saturating_sub(known);
+            let waits = layer.waits.iter().map(|(what, ns)| (what.as_str(), u128::from(*ns)));
+            for (what, ns) in waits.chain([("unknown", rest)]).filter(|(_, ns)| *ns > 0) {
+                let key = (layer.layer.clone(), Some(what.to_owned()));
+                self.layers.entry(key).or_default().ns += ns;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.calls += 1;
+        self.on_cpu += other.on_cpu;
+        self.blocked += other.blocked;
+        self.samples += other.samples;
+        for (key, share) in other.layers {
+            let into = self.layers.entry(key).or_default();
+            into.ns += share.ns;
+            into.error += share.error;
+            for (name, ns) in share.functions {
+                *into.functions.entry(name).or_default() += ns;
+            }
+        }
+    }
+
+    fn ns(&self) -> u128 {
+        self.on_cpu + self.blocked
+    }
+}
+
+pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
+    let sum = |part: fn(&LedgerRow) -> u64| {
+        record.trace.ledger.iter().map(|row| u128::from(part(row))).sum::<u128>()
+    };
+    let thread = sum(|row| row.thread_ns);
+    let parts = parts(record);
+    let shown: u128 = parts.iter().map(Part::ns).sum();
+    let runnable = sum(|row| row.runnable_ns);
+    let lines =
+        Lines::new(thread.max(shown), parts.iter().map(|part| part.on_cpu).sum(), page.unicode());
+    let mut table = Table::new(&[
+        Column::text("where the time went", 9),
+        Column::number("ms", "", 8),
+        Column::number("±", "", 6),
+        Column::number("share", "", 7),
+        Column::text("", 1),
+    ]);
+    for part in &parts {
+        lines.part(page, &mut table, part);
+    }
+    lines.plain(&mut table, "waiting for a CPU", signed(runnable), Ink::Plain);
+    let residual = signed(thread) - signed(shown) - signed(runnable);
+    lines.plain(&mut table, "residual", residual, Ink::Plain);
+    lines.plain(&mut table, "thread time", signed(thread), Ink::Bold);
+    page.blank();
+    table.print(page);
+    let note = "± holds the true value 95 times in 100; what has none is exact. Of user space only the \
+                innermost function is known";
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
+}
+
+/// By call, most time first; the small ones together.
+fn parts(record: &Anatomy) -> Vec<Part> {
+    let mut by_name: BTreeMap<Option<&str>, Part> = BTreeMap::new();
+    for row in &record.calls {
+        by_name.entry(row.syscall.as_deref()).or_default().add(row);
+    }
+    let named = by_name
+        .into_iter()
+        .map(|(name, part)| Part { name: name.unwrap_or("outside calls").to_owned(), ..part });
+    let mut parts: Vec<Part> = named.collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns()));
+    let whole: u128 = parts.iter().map(Part::ns).sum();
+    let most = match record.trace.view.top {
+        None => CALLS,
+        Some(0) => usize::MAX,
+        Some(top) => top,
+    };
+    let usual = record.trace.view.top.is_none();
+    let large = |part: &&Part| !usual || part.ns() * 100 >= whole;
+    let shown = parts.iter().take(most).take_while(large).count().max(1).min(parts.len());
+    if shown + 1 < parts.len() {
+        let mut others = Part::default();
+        parts.drain(shown..).for_each(|part| others.merge(part));
+        others.name = format!("other calls ({})", thousands(others.calls as u128));
+        parts.push(others);
+    }
+    parts
+}
+
+/// How rows look that have their share of the whole in common.
+struct Lines {
+    whole: u128,
+    /// On a CPU: what is split by samples.
+    busy: u128,
+    decimals: usize,
+    unicode: bool,
+}
+
+impl Lines {
+    fn new(whole: u128, busy: u128, unicode: bool) -> Self {
+        Self { whole, busy, decimals: decimals_for(ms(signed(whole))), unicode }
+    }
+
+    fn plain(&self, table: &mut Table<'_>, label: &str, ns: i128, ink: Ink) {
+        let cells = vec![
+            label.to_owned(),
+            fixed(ms(ns), self.decimals),
+            String::new(),
+            share(ns, self.whole),
+            String::new(),
+        ];
+        table.push(Row { cells, ink, ..Row::default() });
+    }
+
+    fn part(&self, page: &Page<'_>, table: &mut Table<'_>, part: &Part) {
+        let label = page.name(&part.name, 24);
+        self.plain(table, &label, signed(part.ns()), Ink::Bold);
+        let few = part.samples < u128::from(FEW);
+        let mut layers: Vec<_> =
+            part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few).collect();
+        layers.sort_by_key(|(_, share)| std::cmp::Reverse(share.ns));
+        if few && part.on_cpu > 0 {
+            self.plain(table, "  on a CPU", signed(part.on_cpu), Ink::Dim);
+            table.remark(format!("too few samples ({})", thousands(part.samples)));
+        }
+        let large = |share: &Share| share.ns * 100 >= part.ns();
+        let shown = layers.iter().take(LAYERS).take_while(|(_, share)| large(share)).count();
+        let shown = if shown + 1 == layers.len() { layers.len() } else { shown };
+        for ((layer, wait), share) in &layers[..shown] {
+            self.layer(page, table, layer, wait.as_deref(), share);
+        }
+        if shown < layers.len() {
+            let rest: u128 = layers[shown..].iter().map(|(_, share)| share.ns).sum();
+            let label = format!("  {} more layers", layers.len() - shown);
+            self.plain(table, &label, signed(rest), Ink::Dim);
+        }
+    }
+
+    fn layer(
+        &self,
+        page: &Page<'_>,
+        table: &mut Table<'_>,
+        layer: &str,
+        wait: Option<&str>,
+        part: &Share,
+    ) {
+        let layer = page.name(layer, 40);
+        let label = match wait {
+            None => format!("  {layer}"),
+            Some(wait) => format!("  {layer}, asleep: {}", page.name(wait, 24)),
+        };
+        let error = part.error.sqrt();
+        let functions = hottest(page, part);
+        let apart = wait.is_none() && part.ns * FUNCTIONS_OF >= self.busy;
+        let remarks = if apart {
+            Vec::new()
+        } else {
+            functions.iter().take(1).map(|(name, _)| name.clone()).collect()
+        };
+        table.push(Row {
+            cells: vec![
+                label,
+                fixed(ms(signed(part.ns)), self.decimals),
+                if error > 0.0 { fixed(error / 1e6, self.decimals) } else { String::new() },
+                share(signed(part.ns), self.whole),
+                bar(signed(part.ns), self.whole, BAR, self.unicode),
+            ],
+            remarks,
+            ink: Ink::Plain,
+        });
+        for (name, ns) in functions.iter().filter(|_| apart) {
+            self.plain(table, &format!("    {name}"), signed(*ns), Ink::Dim);
+        }
+    }
+}
+
+/// The functions that a layer's time is mostly in.
+fn hottest(page: &Page<'_>, part: &Share) -> Vec<(String, u128)> {
+    let mut functions: Vec<_> = part.functions.iter().collect();
+    functions.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+    let large = functions.into_iter().take(FUNCTIONS).filter(|(_, ns)| **ns * 10 >= part.ns);
+    large.map(|(name, ns)| (page.name(name, 36), *ns)).collect()
+}
+
+fn ms(ns: i128) -> f64 {
+    ns as f64 / 1e6
+}
+
+fn signed(ns: u128) -> i128 {
+    i128::try_from(ns).unwrap_or(i128::MAX)
+}

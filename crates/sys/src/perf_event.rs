@@ -1,0 +1,118 @@
+//! `perf_event_open(2)`: events that count, and events that interrupt.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+pub(crate) const PERF_TYPE_HARDWARE: u32 = 0;
+pub(crate) const PERF_TYPE_SOFTWARE: u32 = 1;
+pub(crate) const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
+pub(crate) const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// `disabled`, the first bit field of `struct perf_event_attr`.
+pub(crate) const DISABLED: u64 = 1;
+/// `exclude_kernel`: needs less privilege.
+pub(crate) const EXCLUDE_KERNEL: u64 = 1 << 5;
+/// `exclude_hv`.
+pub(crate) const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// `exclude_idle`.
+const EXCLUDE_IDLE: u64 = 1 << 7;
+/// `freq`: the period is a rate a second.
+const IS_RATE: u64 = 1 << 10;
+
+/// Whose event it is: one thread's on any CPU, or one CPU's with any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The thread of this id; 0 is the calling one.
+    Thread(i32),
+    /// All threads of this CPU.
+    Cpu(u32),
+}
+
+/// What interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ticker {
+    /// So many cycles of the processor, counted by it; they interrupt also where interrupts are held
+    /// back.
+    Cycles,
+    /// A timer of the kernel's.
+    CpuClock,
+}
+
+/// Opens an event, disabled, that interrupts `hz` times a second while its scope is busy.
+///
+/// # Errors
+/// What the kernel says: the event is not there, not allowed, or the rate is too high.
+pub fn open_sampler(ticker: Ticker, scope: Scope, hz: u32) -> io::Result<OwnedFd> {
+    let (kind, config) = match ticker {
+        Ticker::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
+        Ticker::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
+    };
+    let attributes = Attributes {
+        kind,
+        config,
+        sample_period: u64::from(hz),
+        flags: DISABLED | EXCLUDE_HYPERVISOR | EXCLUDE_IDLE | IS_RATE,
+        ..Attributes::default()
+    };
+    perf_event_open(attributes, scope)
+}
+
+/// `struct perf_event_attr` as of PERF_ATTR_SIZE_VER1.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Attributes {
+    pub(crate) kind: u32,
+    pub(crate) size: u32,
+    pub(crate) config: u64,
+    pub(crate) sample_period: u64,
+    pub(crate) sample_type: u64,
+    pub(crate) read_format: u64,
+    pub(crate) flags: u64,
+    pub(crate) wakeup_events: u32,
+    pub(crate) bp_type: u32,
+    pub(crate) config1: u64,
+    pub(crate) config2: u64,
+}
+
+pub(crate) fn perf_event_open(mut attributes: Attributes, scope: Scope) -> io::Result<OwnedFd> {
+    const ANY: libc::c_int = -1;
+    const NO_GROUP: libc::c_int = -1;
+    let (thread, cpu) = match scope {
+        Scope::Thread(thread) => (thread, ANY),
+        Scope::Cpu(cpu) => (ANY, libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX)),
+    };
+    attributes.size = 72;
+    // SAFETY: `attributes` is readable for the size it names; the kernel copies it, and the string
+    // it may point to, before it returns.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw mut attributes,
+            thread,
+            cpu,
+            NO_GROUP,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    match i32::try_from(got) {
+        // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_have_the_size_they_name() {
+        assert_eq!(size_of::<Attributes>(), 72);
+    }
+
+    #[test]
+    fn an_impossible_rate_is_refused() {
+        assert!(open_sampler(Ticker::CpuClock, Scope::Thread(0), u32::MAX).is_err());
+    }
+}
