@@ -1,4 +1,4 @@
-//! Compiles the kernel sides: of the `bpf` observer, of what samples beside it, and of the count of
+//! Compiles the kernel sides: of the `bpf` observer, of what watches beside it, and of the count of
 //! wake-ups.
 
 use std::env;
@@ -8,7 +8,7 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    for name in ["trace", "anatomy", "wakeups"] {
+    for name in ["trace", "anatomy", "block", "wakeups"] {
         let source = format!("src/bpf/{name}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)

@@ -505,6 +505,8 @@ fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
         sampling: Sampling::default(),
         calls: vec![row],
         stacks: Vec::new(),
+        block: None,
+        stories: None,
     }
 }
 

@@ -11,17 +11,18 @@ mod user;
 
 use std::collections::HashMap;
 
-use iotomy_record::{Dissected, Sampling, Stack, StackKind};
+use iotomy_record::{BlockIo, Dissected, Sampling, Stack, StackKind, Stories};
 
 use self::kernel::KernelSymbols;
 use self::layers::{Layers, UNKNOWN};
 use self::parts::Named;
 use self::user::UserSymbols;
-use crate::bpf::{self, sampler::Sampler};
+pub use crate::bpf::block::MOST_STORIES;
+use crate::bpf::{self, block::Block, sampler::Sampler};
 use crate::{Observation, ObserveError, Probe, Request};
 
 /// What came of a watch that was sampled, besides its [`Observation`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Dissection {
     /// How it was sampled.
     pub sampling: Sampling,
@@ -29,6 +30,12 @@ pub struct Dissection {
     pub calls: Vec<Dissected>,
     /// What was found, stack by stack.
     pub stacks: Vec<Stack>,
+    /// What the block layer did, if that could be watched.
+    pub block: Option<BlockIo>,
+    /// Why it could not.
+    pub block_refused: Option<String>,
+    /// The slowest calls, where stories were asked for.
+    pub stories: Option<Stories>,
 }
 
 /// What samples and sleeps were found, in numbers.
@@ -88,16 +95,28 @@ fn unsupported(reason: String) -> ObserveError {
 }
 
 /// Watches as the `bpf` observer does, samples `hz` times a second on each CPU, and notes what is
-/// slept in.
+/// slept in, what the block layer does, and what happens inside the `stories` slowest calls of those
+/// that read, and of those that write.
 ///
 /// # Errors
-/// As [`crate::Observer::watch`]; besides, when samples or the kernel's symbols are not to be had. A
-/// command is not started then.
-pub fn watch(request: &Request, hz: u32) -> Result<(Observation, Dissection), ObserveError> {
+/// As [`crate::Observer::watch`]; besides, when samples, the kernel's symbols, or stories that were
+/// asked for are not to be had. A command is not started then.
+pub fn watch(
+    request: &Request,
+    hz: u32,
+    stories: u32,
+) -> Result<(Observation, Dissection), ObserveError> {
     kernel::probe().map_err(unsupported)?;
-    let mut sampler = Sampler::new(hz);
-    let observation = bpf::watch(request, &mut [&mut sampler], None)?;
-    let dissection = dissect(sampler, &observation);
+    let (mut sampler, mut block) = (Sampler::new(hz), Block::new(stories));
+    let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None)?;
+    let mut dissection = dissect(sampler, &observation);
+    match block.into_found() {
+        Ok(found) => {
+            dissection.block = Some(found.block);
+            dissection.stories = found.stories;
+        }
+        Err(reason) => dissection.block_refused = Some(reason),
+    }
     Ok((observation, dissection))
 }
 
@@ -111,7 +130,7 @@ pub fn probe() -> Probe {
 
 fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     let Some((raw, symbols)) = sampler.into_raw() else {
-        return Dissection { sampling: Sampling::default(), calls: Vec::new(), stacks: Vec::new() };
+        return Dissection::default();
     };
     let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Found::Collided));
     let samples = raw.seen.iter().filter(|seen| !seen.blocked);
@@ -128,7 +147,7 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     };
     let named = Naming::new(symbols, &raw.stacks).all(raw.seen);
     let (calls, stacks) = parts::split(&observation.calls, &observation.ledger, named);
-    Dissection { sampling, calls, stacks }
+    Dissection { sampling, calls, stacks, ..Dissection::default() }
 }
 
 /// How many of the innermost functions of a sleep are the switch to another task, and the program that

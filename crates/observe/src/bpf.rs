@@ -4,6 +4,7 @@
 //! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
 //! very first call is counted.
 
+pub(crate) mod block;
 mod books;
 mod calibrate;
 pub(crate) mod companion;

@@ -3,11 +3,17 @@
 //! A run with its trace. What was sampled is scaled to the trace's exact times when the record is
 //! made, so that the parts of a call add up to the call, whatever reads the record.
 
+mod block;
+mod story;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Trace;
+
+pub use block::{BlockIo, ReadAhead, Requests, Via};
+pub use story::{Happening, Hidden, Stories, Story};
 
 /// One run, dissected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +31,12 @@ pub struct Anatomy {
     pub calls: Vec<Dissected>,
     /// What was found, stack by stack: the parts above are made of these.
     pub stacks: Vec<Stack>,
+    /// What the block layer did; `null` where that could not be watched.
+    #[serde(default)]
+    pub block: Option<BlockIo>,
+    /// The slowest calls, told; `null` where none were asked for.
+    #[serde(default)]
+    pub stories: Option<Stories>,
 }
 
 impl Anatomy {

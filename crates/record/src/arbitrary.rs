@@ -5,6 +5,7 @@
 
 mod against;
 mod anatomy;
+mod block;
 mod copy;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub use anatomy::anatomy;
+pub use block::{block_io, stories};
 pub use copy::copy;
 
 use crate::*;

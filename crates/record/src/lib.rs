@@ -22,7 +22,10 @@ mod sweep;
 mod trace;
 
 pub use against::{Against, Change, Difference};
-pub use anatomy::{Anatomy, Dissected, Function, Layer, Sampling, Stack, StackKind};
+pub use anatomy::{
+    Anatomy, BlockIo, Dissected, Function, Happening, Hidden, Layer, ReadAhead, Requests, Sampling,
+    Stack, StackKind, Stories, Story, Via,
+};
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use glimpse::{Doing, Glimpse};
 pub use histogram::{BUCKETS, Buckets, Histogram};

@@ -1,7 +1,11 @@
 //! An [`Anatomy`] as text: the calls, most time first, each with its layers and their hottest
 //! functions.
 
+mod block;
 mod flame;
+#[cfg(test)]
+mod inside_tests;
+mod story;
 mod tree;
 
 use iotomy_record::Anatomy;
@@ -20,6 +24,12 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
     trace::print_headline(&mut page, &record.trace);
     print_sampling(&mut page, record);
     tree::print(&mut page, record);
+    if let Some(block) = &record.block {
+        block::print(&mut page, block, record.trace.view.top);
+    }
+    if let Some(stories) = &record.stories {
+        story::print(&mut page, stories);
+    }
     findings::print(&mut page, &record.trace.findings);
     page.finish()
 }

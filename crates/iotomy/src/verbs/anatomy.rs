@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use iotomy_observe::anatomy::{self, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
@@ -34,6 +34,7 @@ use crate::{COULD_NOT_RUN, complain};
                       iotomy anatomy [OPTIONS] -p PID",
     after_help = "Examples:\n  \
                   iotomy anatomy -- dd if=file of=copy bs=8192\n  \
+                  iotomy anatomy --story=1 -- dd if=file of=copy conv=fsync\n  \
                   iotomy anatomy --svg flames.svg --rate 5000 -- git status\n  \
                   iotomy anatomy --json before.json -- cat file; iotomy anatomy --against before.json \
                   --svg difference.svg -- dd if=file"
@@ -64,6 +65,12 @@ pub(crate) struct AnatomyArgs {
     /// Samples a second on each CPU
     #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     rate: u32,
+
+    /// Tell what happened inside the N slowest calls that read, and the N slowest that write, moment
+    /// by moment; 3 unless N is given
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(anatomy::MOST_STORIES)))]
+    story: Option<u32>,
 
     /// Show at most N calls; 0 shows all
     #[arg(long, value_name = "N")]
@@ -120,7 +127,8 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         say_how_to_end(args.pid, args.duration);
     }
     let started = rfc3339(SystemTime::now());
-    let (observation, dissection) = match anatomy::watch(&request, args.rate) {
+    let stories = args.story.unwrap_or(0);
+    let (observation, dissection) = match anatomy::watch(&request, args.rate, stories) {
         Ok(seen) => seen,
         Err(error) => {
             let status = launch_status(&error);
@@ -128,6 +136,9 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(status));
         }
     };
+    if let Some(reason) = &dissection.block_refused {
+        complain(&anyhow!("block I/O is not shown: {reason}"));
+    }
     let mut record = record(args, &request, started, observation, dissection);
     let is_kept = args.save.is_wanted();
     if !args.quiet || args.json.is_some() || is_kept {
@@ -207,7 +218,7 @@ pub(super) fn command_dissected(
     command: &Command,
     started: &str,
 ) -> Result<(Observation, Anatomy), ObserveError> {
-    let (seen, dissection) = anatomy::watch(&watching::everything(command), RATE)?;
+    let (seen, dissection) = anatomy::watch(&watching::everything(command), RATE, 0)?;
     let view = View::default();
     let trace = watching::record(command, started.to_owned(), seen.clone(), view);
     Ok((seen, assemble(trace, started.to_owned(), dissection)))
@@ -221,6 +232,8 @@ fn assemble(trace: Trace, started: String, dissection: Dissection) -> Anatomy {
         sampling: dissection.sampling,
         calls: dissection.calls,
         stacks: dissection.stacks,
+        block: dissection.block,
+        stories: dissection.stories,
     }
 }
 

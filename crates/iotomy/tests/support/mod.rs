@@ -8,6 +8,7 @@ pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;
 pub(crate) mod races;
+pub(crate) mod volume;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::books::Books;
-use super::layout::CALL_I386;
-use super::layout::CALL_NUMBER;
+use super::layout::{CALL_I386, CALL_NUMBER, FileKey};
 use super::object::Session;
+use super::outcome::path;
 use crate::naming::call_name;
 use iotomy_sys::syscalls::Abi;
 
@@ -32,6 +32,9 @@ pub(crate) trait Companion {
 pub(crate) struct Images {
     by_id: HashMap<u32, (u32, String)>,
     first: Option<u32>,
+    /// When the first image began.
+    pub(super) first_ns: u64,
+    paths: HashMap<FileKey, String>,
 }
 
 impl Images {
@@ -43,7 +46,14 @@ impl Images {
         Self {
             by_id: watched().map(|(id, image)| (*id, (image.pid, name(*id)))).collect(),
             first: watched().min_by_key(|(id, image)| (image.start_ns, **id)).map(|(id, _)| *id),
+            first_ns: watched().map(|(_, image)| image.start_ns).min().unwrap_or(0),
+            paths: books.file_names.iter().map(|(key, n)| (*key, path(n, key.inode))).collect(),
         }
+    }
+
+    /// The path of a file that was met.
+    pub(super) fn path(&self, file: &FileKey) -> Option<&str> {
+        self.paths.get(file).map(String::as_str)
     }
 
     /// Process id and program of an image; 0 is the launch, which is the first image's.

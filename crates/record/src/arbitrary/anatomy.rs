@@ -10,13 +10,17 @@ use crate::*;
 /// An anatomy that [`crate::store::parse_anatomy`] accepts.
 pub fn anatomy() -> impl Strategy<Value = Anatomy> {
     let tables = (vec(dissected(), 0..4), vec(stack(), 0..4));
-    (trace(), sampling(), tables).prop_map(|(trace, sampling, (calls, stacks))| Anatomy {
+    let below = (option::of(super::block_io()), option::of(super::stories()));
+    let all = (trace().boxed(), sampling().boxed(), tables.boxed(), below);
+    all.prop_map(|(trace, sampling, (calls, stacks), (block, stories))| Anatomy {
         schema: Anatomy::SCHEMA.to_string(),
         started: "2025-03-01T10:20:30.5Z".to_string(),
         trace,
         sampling,
         calls,
         stacks,
+        block,
+        stories,
     })
 }
 

@@ -11,9 +11,9 @@ use crate::limits::Skip;
 /// An image's bytes at least: more than the 300 MB mkfs.xfs asks for.
 const IMAGE: u64 = 384 << 20;
 
-/// Bytes of an image for each file it is to hold: mke2fs makes an inode for 16 KiB unless told
-/// otherwise.
-const OF_A_FILE: u64 = 20 << 10;
+/// Bytes of an image for each file of its largest directory: mke2fs makes an inode for 16 KiB unless
+/// told otherwise, and there is to be twice the room, for smaller directories, too.
+const OF_A_FILE: u64 = 48 << 10;
 
 /// Of which are really written: an inode, an entry and its share of tables.
 const WRITTEN: u64 = 2 << 10;
@@ -74,6 +74,14 @@ pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_has_inodes_for_twice_its_largest_directory_and_for_the_others() {
+        // An inode for 16 KiB, some of which are the file system's own.
+        let inodes = recipe("ext4", "default", 100_000).bytes / (16 << 10);
+        assert!(inodes / 2 > 100_000 + 11_110, "{inodes}");
+        assert_eq!(recipe("ext4", "many-inodes", 100_000).bytes, IMAGE, "varied with few files");
+    }
 
     #[test]
     fn a_layout_is_of_the_file_systems_that_have_the_choice() {

@@ -1,0 +1,204 @@
+//! What `iotomy anatomy` says of the block layer, of read-ahead and of single calls, held against
+//! programs that do a known thing to a file system of their own.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use iotomy_record::{Anatomy, BlockIo, Requests, Stories, Story, Via, store};
+use support::volume::{Volume, run};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// `iotomy anatomy` with `options` of a command, whose record goes to a folder.
+fn anatomy(options: &[&str], words: &[&str]) -> (std::process::Command, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = support::iotomy(&["anatomy", "--quiet", "--json"]);
+    command.arg(folder.path().join("record.json")).args(options).arg("--").args(words);
+    (command, folder)
+}
+
+fn record(folder: &TempDir) -> Anatomy {
+    store::load_anatomy(folder.path().join("record.json")).unwrap()
+}
+
+fn seen(options: &[&str], words: &[&str]) -> Anatomy {
+    let (mut command, folder) = anatomy(options, words);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    record(&folder)
+}
+
+/// A volume, where the block layer can be watched; else the test is skipped.
+fn volume() -> Option<Volume> {
+    if support::bpf() { Volume::ext4() } else { None }
+}
+
+fn block(record: &Anatomy) -> &BlockIo {
+    let block = record.block.as_ref().expect("the block layer is watched where bpf works");
+    assert_eq!((block.lost, block.lost_pages), (0, 0));
+    block
+}
+
+/// Bytes that requests of a kind moved to a device.
+fn bytes(block: &BlockIo, device: &str, of: impl Fn(&Requests) -> bool) -> u64 {
+    let rows = block.requests.iter().filter(|row| row.device == device && row.operation == "write");
+    rows.filter(|row| of(row)).map(|row| row.bytes).sum()
+}
+
+#[test]
+fn direct_writes_are_as_many_requests_of_the_call() {
+    let Some(volume) = volume() else { return };
+    let of = format!("of={}", volume.file("direct"));
+    let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=23", "oflag=direct"];
+    let record = seen(&[], &dd);
+    let device = volume.device();
+    let mut rows = block(&record).requests.iter().filter(|row| {
+        row.device == device && row.operation == "write" && row.syscall.as_deref() == Some("write")
+    });
+    let row = rows.next().expect("the writes are there");
+    assert!(rows.next().is_none());
+    assert_eq!((row.via, row.exec.as_str()), (Via::Call, "dd"));
+    assert_eq!((row.bios, row.requests, row.finished), (23, 23, 23));
+    assert_eq!((row.bytes, row.bio_bytes), (23 << 16, 23 << 16));
+    assert_eq!((row.size_log2.buckets[16], row.size_log2.total()), (23, 23));
+    assert_eq!((row.queue_log2.total(), row.device_log2.total()), (23, 23));
+    assert_eq!((row.errors, row.merged_bios), (0, 0));
+    assert!(record.stories.is_none());
+}
+
+#[test]
+fn what_fsync_writes_is_the_calls_and_its_journals() {
+    let Some(volume) = volume() else { return };
+    let file = volume.file("synced");
+    let of = format!("of={file}");
+    let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=16", "conv=fsync"];
+    let record = seen(&["--story=16"], &dd);
+    let device = volume.device();
+    let of_fsync = |via: Via| {
+        let by = move |row: &Requests| row.via == via && row.syscall.as_deref() == Some("fsync");
+        bytes(block(&record), &device, by)
+    };
+    assert!(of_fsync(Via::Call) >= MIB, "{:#?}", block(&record).requests);
+    assert!(of_fsync(Via::Journal) > 0, "{:#?}", block(&record).requests);
+    let by_write = |row: &Requests| row.syscall.as_deref() == Some("write");
+    assert_eq!(bytes(block(&record), &device, by_write), 0);
+
+    let stories = stories(&record);
+    let fsync = stories.calls.iter().find(|story| story.syscall == "fsync").expect("one fsync");
+    assert_eq!(fsync.path.as_deref(), Some(file.as_str()));
+    assert_eq!((fsync.returned, fsync.error.as_deref()), (0, None));
+    assert!(first(fsync, "ext4_sync_file_enter") < first(fsync, "block-queue"));
+    assert!(first(fsync, "block-queue") < first(fsync, "block-issue"));
+    assert!(first(fsync, "block-issue") < first(fsync, "block-complete"));
+    assert!(first(fsync, "jbd2_commit_logging") < last(fsync, "jbd2_end_commit"));
+    assert!(last(fsync, "jbd2_end_commit") < last(fsync, "ext4_sync_file_exit"));
+    assert!(first(fsync, "off-cpu") < last(fsync, "on-cpu"));
+}
+
+#[test]
+fn what_somebody_else_syncs_is_told_apart() {
+    let Some(volume) = volume() else { return };
+    let (first, second) = (volume.file("first"), volume.file("second"));
+    let script = format!(
+        "for file in {first} {second}; do dd status=none if=/dev/zero of=$file bs=64k count=16; done; \
+         echo written; read line"
+    );
+    let (mut command, folder) = anatomy(&[], &["sh", "-c", &script]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "written\n");
+    // The one asks for its file and writes itself; the other for all, which a thread of the kernel does.
+    run(&["sync", &first]);
+    run(&["sync", "-f", &volume.path().to_string_lossy()]);
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+
+    let record = record(&folder);
+    let device = volume.device();
+    let by = |via: Via| bytes(block(&record), &device, |row| row.via == via && row.exec == "dd");
+    assert!(by(Via::OtherProcess) >= MIB, "{:#?}", block(&record).requests);
+    assert!(by(Via::WriteBack) >= MIB, "{:#?}", block(&record).requests);
+    assert_eq!(by(Via::Call), 0);
+}
+
+#[test]
+fn a_sequential_read_finds_what_was_read_ahead() {
+    let Some(volume) = volume() else { return };
+    let file = volume.cold_file("sequential", 1024);
+    let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4096"];
+    let record = seen(&[], &dd);
+    let row = &block(&record).read_ahead.iter().find(|row| row.exec == "dd").expect("it reads");
+    assert!(row.asked_pages >= 1024, "{row:?}");
+    assert!(row.hit_pages > 900 && row.hit_pages <= row.ahead_pages, "{row:?}");
+    assert!(row.missed_pages > 0 && row.missed_pages < 100, "{row:?}");
+}
+
+#[test]
+fn random_reads_find_next_to_nothing_read_ahead() {
+    let Some(volume) = volume() else { return };
+    let file = volume.cold_file("random", 4096);
+    // Each from far before or behind the last.
+    let script = format!(
+        "n=7; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do \
+         n=$(( (n * 1021 + 1667) % 4096 )); \
+         dd status=none if={file} of=/dev/null bs=4096 count=1 skip=$n; done"
+    );
+    let record = seen(&[], &["sh", "-c", &script]);
+    let of_dd = || block(&record).read_ahead.iter().filter(|row| row.exec == "dd");
+    let missed: u64 = of_dd().map(|row| row.missed_pages).sum();
+    let hits: u64 = of_dd().map(|row| row.hit_pages).sum();
+    assert!(missed >= 20, "{:?}", block(&record).read_ahead);
+    assert!(hits <= 3, "{:?}", block(&record).read_ahead);
+}
+
+#[test]
+fn a_cold_read_tells_of_pages_and_requests() {
+    let Some(volume) = volume() else { return };
+    let file = volume.cold_file("cold", 1024);
+    let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4M"];
+    let record = seen(&["--story=16"], &dd);
+    let stories = stories(&record);
+    let ours = |story: &&Story| story.path.as_deref() == Some(&file) && story.returned > 0;
+    let read = stories.calls.iter().find(ours).expect("the read of the file");
+    assert_eq!((read.syscall.as_str(), read.offset), ("read", Some(0)));
+    assert_eq!((read.asked_bytes, read.returned), (Some(4 * MIB), 4 << 20));
+    assert!(first(read, "mm_filemap_add_to_page_cache") < first(read, "block-issue"));
+    assert!(first(read, "block-queue") < last(read, "block-complete"));
+    // The pages are many: most of them are only counted.
+    let pages = read.hidden.iter().find(|hidden| hidden.event == "mm_filemap_add_to_page_cache");
+    let shown =
+        read.events.iter().filter(|event| event.event.starts_with("mm_filemap_add")).count();
+    assert!(pages.is_some_and(|pages| pages.count > 0) || shown < 8, "{read:#?}");
+}
+
+/// The stories, checked against what holds for any.
+fn stories(record: &Anatomy) -> &Stories {
+    let stories = record.stories.as_ref().expect("they were asked for");
+    assert_eq!(stories.lost, 0);
+    assert!(stories.followed >= stories.calls.len() as u64);
+    assert!(stories.calls.is_sorted_by_key(|story| std::cmp::Reverse(story.wall_ns)));
+    for story in &stories.calls {
+        assert!(story.events.is_sorted_by_key(|event| event.at_ns), "{story:#?}");
+        assert!(story.events.iter().all(|event| event.at_ns <= story.wall_ns), "{story:#?}");
+        assert!(story.on_cpu_ns + story.blocked_ns <= story.wall_ns, "{story:#?}");
+    }
+    stories
+}
+
+/// Where in a story the first event of a name is.
+fn first(story: &Story, name: &str) -> usize {
+    let at = story.events.iter().position(|event| event.event == name);
+    at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
+}
+
+/// Where the last is.
+fn last(story: &Story, name: &str) -> usize {
+    let at = story.events.iter().rposition(|event| event.event == name);
+    at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
+}

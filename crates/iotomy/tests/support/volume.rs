@@ -1,0 +1,93 @@
+//! A small file system of one's own, on a loop device.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use super::{bare, has, root, skip};
+
+/// It is unmounted, and its device let go, when this is dropped.
+pub(crate) struct Volume {
+    folder: TempDir,
+}
+
+impl Volume {
+    /// An ext4 of 256 MiB with blocks of a page; `None`, said and counted: not to be had here.
+    pub(crate) fn ext4() -> Option<Self> {
+        if !root() || !has("mkfs.ext4") || !has("mount") {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+        std::fs::create_dir(folder.path().join("mounted")).unwrap();
+        let volume = Self { folder };
+        let image = image.to_str().unwrap();
+        let mounted = volume.path().to_str().unwrap().to_owned();
+        for words in [
+            &["mkfs.ext4", "-q", "-b", "4096", image][..],
+            &["mount", "-o", "loop", image, &mounted],
+        ] {
+            let done = bare(words[0], &words[1..]).stderr(Stdio::piped()).output().unwrap();
+            if !done.status.success() {
+                let said = String::from_utf8_lossy(&done.stderr).into_owned();
+                skip(&format!("{} does not work here: {}", words[0], said.trim()));
+                return None;
+            }
+        }
+        Some(volume)
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("mounted")
+    }
+
+    /// A file of it, by name.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The name of its device, such as `loop0`.
+    pub(crate) fn device(&self) -> String {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let here = self.path();
+        let mut devices = mounts.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            let device = words.next()?;
+            (words.next() == here.to_str()).then(|| Path::new(device).file_name())?
+        });
+        devices.next().expect("it is mounted").to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file of `pages` and takes it out of the page cache.
+    pub(crate) fn cold_file(&self, name: &str, pages: u32) -> String {
+        let file = self.file(name);
+        let of = format!("of={file}");
+        let count = format!("count={pages}");
+        run(&["dd", "status=none", "if=/dev/zero", &of, "bs=4096", &count, "conv=fsync"]);
+        run(&[
+            "dd",
+            "status=none",
+            "if=/dev/null",
+            &of,
+            "count=0",
+            "conv=notrunc",
+            "oflag=nocache",
+        ]);
+        file
+    }
+}
+
+/// Runs a command that must succeed.
+pub(crate) fn run(words: &[&str]) {
+    assert!(bare(words[0], &words[1..]).status().unwrap().success(), "{words:?}");
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // With the mount goes the loop device. It may not have come to that.
+        let _ = bare("umount", &[self.path().to_str().unwrap()]).stderr(Stdio::null()).status();
+    }
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
+/*
+ * What the block layer did for the watched threads, what read-ahead was worth, and what happened
+ * inside their slowest reads and writes. Loaded beside trace.bpf.c, whose task storage it shares
+ * and only reads.
+ *
+ * Hooks: BTF-typed raw tracepoints of the block layer, sys_enter and sys_exit,
+ * writeback_dirty_folio and writeback_mark_inode_dirty, sched_switch and sched_waking; the classic
+ * tracepoint mm_filemap_add_to_page_cache; and, one program for them all, the classic tracepoints
+ * of the table in story/events.rs.
+ *
+ * A bio is booked when it enters the block layer, for there it is known who sends it: see
+ * find_cause. A request is its first bio's. Rows are shared between CPUs, so they are added to
+ * atomically; a request costs some ten such additions and five hash look-ups, which is little
+ * beside what a device takes for it.
+ *
+ * Limits: who dirtied a page is known by inode, not by page: of two that write one file, the last
+ * is asked. A kernel thread's metadata cannot be told apart by who changed it: it is booked when
+ * the watched threads changed that file system. Encrypted and compressed pages lead to no inode.
+ * Every map is bounded, and what finds no room is counted.
+ */
+#include "types.bpf.h"
+#include "block_types.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "trace.h"
+#include "block.h"
+#include "thread.bpf.h"
+#include "slots.bpf.h"
+#include "descriptors.bpf.h"
+
+#define PF_KTHREAD   0x00200000
+#define PF_IO_WORKER 0x00000010
+#define OPERATION    0xff /* of bi_opf and cmd_flags */
+#define REQ_OP_FLUSH 2
+#define WRITES(op)   ((op)&1 || (op) == REQ_OP_FLUSH) /* as op_is_write has it */
+#define S_IFMT	     0170000
+#define S_IFREG	     0100000
+#define S_IFBLK	     0060000
+#define O_DIRECT     040000
+#define O_DSYNC	     010000
+#define NOT_A_FILE   3 /* low bits of page->mapping: anonymous or movable memory */
+
+const volatile struct block_knobs knobs SEC(".rodata.knobs");
+
+/* Set when the watch ends: detaching goes program by program. */
+u32 over SEC(".data.over");
+
+struct block_counters counters;
+
+/* Why a bio was sent. */
+struct cause {
+	struct row_key key;
+	u32 buffer;  /* of the story it belongs to, plus 1 */
+	u64 call_ns; /* when that story began */
+	u64 queued_ns;
+};
+
+struct flight {
+	struct cause cause;
+	u64 insert_ns;
+	u64 issue_ns;
+};
+
+struct inode_key {
+	u64 inode;
+	u32 device;
+	u32 pad;
+};
+
+struct dirtier {
+	u32 image;
+	u32 call;
+};
+
+/* A call that waits until a file system has written what it was told. */
+struct syncer {
+	struct row_key key;
+	u32 buffer;
+	u64 call_ns;
+	u64 inode;
+};
+
+/* Of a watched thread, what this object adds to its `struct thread`. */
+struct inside {
+	u64 dirtied; /* the inode and the file system it last dirtied: already noted */
+	u64 changed;
+	u32 dirtied_on;
+	u32 dirtied_image;
+	u32 changed_image;
+	/* Its call, while it is followed. */
+	u64 call_ns;
+	u32 buffer; /* plus 1 */
+	u32 following;
+	u32 of_device; /* its call is of a block device itself */
+	u32 syncing;   /* the device, if its call waits for it */
+	/* Its read through the page cache. */
+	u32 reading;
+	u64 read_at;
+	u64 first_page;
+	u64 end_page;
+	u64 missed;
+	struct inode_key read_of;
+	/* Where the call began, by the thread's books. */
+	u64 off_ns;
+	u64 blocked_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct inside);
+} insides SEC(".maps");
+
+#define TABLE(name, entries, flags, key_type, value_type) \
+	struct {                                          \
+		__uint(type, BPF_MAP_TYPE_HASH);          \
+		__uint(map_flags, flags);                 \
+		__uint(max_entries, entries);             \
+		__type(key, key_type);                    \
+		__type(value, value_type);                \
+	} name SEC(".maps")
+
+/* In flight, so bounded by what devices take at a time. */
+TABLE(bios, 32768, 0, u64, struct cause);
+TABLE(requests, 16384, 0, u64, struct flight);
+TABLE(flushers, 256, 0, u32, struct cause);
+TABLE(syncs, 256, 0, u32, struct syncer);
+TABLE(changed, 256, 0, u32, struct dirtier);
+TABLE(dirtied, 65536, BPF_F_NO_PREALLOC, struct inode_key, struct dirtier);
+TABLE(rows, 4096, BPF_F_NO_PREALLOC, struct row_key, struct block_row);
+TABLE(ahead_rows, 16384, BPF_F_NO_PREALLOC, u32, struct ahead_row);
+
+static const struct block_row no_row;
+
+/* As in anatomy.bpf.c: not one whose image found no room, for nobody could say whose it is. */
+static __always_inline struct thread *watched(struct task_struct *task)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	return t && (t->image || t->launcher) ? t : NULL;
+}
+
+static __always_inline void lose(void)
+{
+	__sync_fetch_and_add(&counters.lost, 1);
+}
+
+static __always_inline void put(void *map, const void *key, const void *value)
+{
+	if (bpf_map_update_elem(map, key, value, BPF_ANY))
+		lose();
+}
+
+static __always_inline struct block_row *row_of(struct row_key *key)
+{
+	struct block_row *row = bpf_map_lookup_elem(&rows, key);
+
+	if (row)
+		return row;
+	bpf_map_update_elem(&rows, key, &no_row, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(&rows, key);
+	if (!row)
+		lose();
+	return row;
+}
+
+static __always_inline struct inside *inside_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&insides, task, NULL, 0);
+}
+
+static __always_inline void add(u64 *to, u64 n)
+{
+	if (n)
+		__sync_fetch_and_add(to, n);
+}
+
+static __always_inline void count_in(u32 *slots, u64 value)
+{
+	u32 slot = slot_of(value);
+
+	if (slot < SLOTS)
+		__sync_fetch_and_add(&slots[slot], 1);
+}
+
+#define HAS(flags, bit) ((flags) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1)
+
+/* Operation and flags as user space has them, whatever their places in this kernel. */
+static __always_inline u64 plain_flags(u32 flags)
+{
+	return (flags & OPERATION) | HAS(flags, __REQ_SYNC) << 8 | HAS(flags, __REQ_META) << 9 |
+	       HAS(flags, __REQ_RAHEAD) << 10 | HAS(flags, __REQ_FUA) << 11 |
+	       HAS(flags, __REQ_PREFLUSH) << 12;
+}
+
+#include "story.bpf.h"
+#include "causes.bpf.h"
+#include "readahead.bpf.h"
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(block_bio_queue, struct bio *bio)
+{
+	struct cause cause = {};
+	u64 at = (u64)bio;
+	struct block_row *row;
+	u32 disk;
+
+	if (over)
+		return 0;
+	if (!find_cause(bio, &cause)) {
+		/* What was at this address before is gone. */
+		bpf_map_delete_elem(&bios, &at);
+		return 0;
+	}
+	cause.queued_ns = bpf_ktime_get_ns();
+	put(&bios, &at, &cause);
+	row = row_of(&cause.key);
+	if (row) {
+		add(&row->bios, 1);
+		add(&row->bio_bytes, bio->bi_iter.bi_size);
+	}
+	if (HAS(bio->bi_opf, __REQ_PREFLUSH) || HAS(bio->bi_opf, __REQ_FUA)) {
+		disk = BPF_CORE_READ(bio, bi_bdev, bd_disk, part0, bd_dev);
+		put(&flushers, &disk, &cause);
+	}
+	tell(cause.buffer, cause.call_ns, WHAT_QUEUE, plain_flags(bio->bi_opf),
+	     bio->bi_iter.bi_sector, bio->bi_iter.bi_size, cause.key.device);
+	return 0;
+}
+
+/* The front of a bio goes its own way; what is behind keeps the bio. */
+SEC("tp_btf/block_split")
+int BPF_PROG(block_split, struct bio *front, unsigned int at_sector)
+{
+	u64 at = (u64)front, whole = (u64)front->bi_private;
+	struct cause *cause, copy;
+
+	if (over)
+		return 0;
+	cause = bpf_map_lookup_elem(&bios, &whole);
+	if (!cause) {
+		bpf_map_delete_elem(&bios, &at);
+		return 0;
+	}
+	copy = *cause;
+	put(&bios, &at, &copy);
+	return 0;
+}
+
+static __always_inline int count_merge(struct bio *bio)
+{
+	u64 at = (u64)bio;
+	struct cause *cause = over ? NULL : bpf_map_lookup_elem(&bios, &at);
+	struct block_row *row;
+	struct row_key key;
+
+	if (!cause)
+		return 0;
+	key = cause->key;
+	row = row_of(&key);
+	if (row)
+		add(&row->merged_bios, 1);
+	tell(cause->buffer, cause->call_ns, WHAT_MERGE, plain_flags(bio->bi_opf),
+	     bio->bi_iter.bi_sector, bio->bi_iter.bi_size, key.device);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(block_bio_backmerge, struct bio *bio)
+{
+	return count_merge(bio);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(block_bio_frontmerge, struct bio *bio)
+{
+	return count_merge(bio);
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(block_bio_complete, struct request_queue *q, struct bio *bio)
+{
+	u64 at = (u64)bio;
+
+	bpf_map_delete_elem(&bios, &at);
+	return 0;
+}
+
+/* The request under way, made from its first bio when it is met. */
+static __always_inline struct flight *flight_of(struct request *rq)
+{
+	u64 at = (u64)rq, bio = (u64)rq->bio;
+	struct flight *flight = bpf_map_lookup_elem(&requests, &at), fresh = {};
+	struct cause *cause;
+	u32 disk;
+
+	if (flight)
+		return flight;
+	if (bio) {
+		cause = bpf_map_lookup_elem(&bios, &bio);
+	} else if ((rq->cmd_flags & OPERATION) == REQ_OP_FLUSH) {
+		/* One flush serves all who ask for one meanwhile: it is the last one's. */
+		disk = BPF_CORE_READ(rq, q, disk, part0, bd_dev);
+		cause = bpf_map_lookup_elem(&flushers, &disk);
+	} else {
+		return NULL;
+	}
+	if (!cause)
+		return NULL;
+	fresh.cause = *cause;
+	fresh.cause.key.operation = rq->cmd_flags & OPERATION;
+	put(&requests, &at, &fresh);
+	return bpf_map_lookup_elem(&requests, &at);
+}
+
+static __always_inline void tell_request(struct flight *flight, struct request *rq, u32 what,
+					 u64 status)
+{
+	tell(flight->cause.buffer, flight->cause.call_ns, what, plain_flags(rq->cmd_flags),
+	     rq->__sector, rq->__data_len, flight->cause.key.device | status << 32);
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(block_rq_insert, struct request *rq)
+{
+	struct flight *flight = over ? NULL : flight_of(rq);
+
+	if (!flight)
+		return 0;
+	if (!flight->insert_ns)
+		flight->insert_ns = bpf_ktime_get_ns();
+	tell_request(flight, rq, WHAT_INSERT, 0);
+	return 0;
+}
+
+static __always_inline void count_flags(struct block_row *row, u32 flags)
+{
+	add(&row->sync, HAS(flags, __REQ_SYNC));
+	add(&row->meta, HAS(flags, __REQ_META));
+	add(&row->ahead, HAS(flags, __REQ_RAHEAD));
+	add(&row->fua, HAS(flags, __REQ_FUA));
+	add(&row->preflush, HAS(flags, __REQ_PREFLUSH));
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_rq_issue, struct request *rq)
+{
+	struct block_row *row;
+	struct flight *flight;
+	struct row_key key;
+	bool again;
+	u64 now;
+
+	if (over)
+		return 0;
+	flight = flight_of(rq);
+	if (!flight) {
+		add(&counters.others_requests, 1);
+		add(&counters.others_bytes, rq->__data_len);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	again = flight->issue_ns;
+	flight->issue_ns = now;
+	tell_request(flight, rq, WHAT_ISSUE, 0);
+	if (again)
+		return 0;
+	key = flight->cause.key;
+	row = row_of(&key);
+	if (!row)
+		return 0;
+	add(&row->requests, 1);
+	add(&row->bytes, rq->__data_len);
+	count_flags(row, rq->cmd_flags);
+	add(&row->queue_ns, now - flight->cause.queued_ns);
+	count_in(row->sizes, rq->__data_len);
+	count_in(row->queue, now - flight->cause.queued_ns);
+	if (flight->insert_ns)
+		count_in(row->scheduler, now - flight->insert_ns);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(block_rq_requeue, struct request *rq)
+{
+	u64 at = (u64)rq;
+	struct flight *flight = over ? NULL : bpf_map_lookup_elem(&requests, &at);
+	struct block_row *row;
+	struct row_key key;
+
+	if (!flight)
+		return 0;
+	key = flight->cause.key;
+	row = row_of(&key);
+	if (row)
+		add(&row->requeued, 1);
+	return 0;
+}
+
+/* The request became part of another. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(block_rq_merge, struct request *rq)
+{
+	struct flight *flight = over ? NULL : flight_of(rq);
+	u64 at = (u64)rq;
+	struct block_row *row;
+	struct row_key key;
+
+	if (!flight)
+		return 0;
+	key = flight->cause.key;
+	row = row_of(&key);
+	if (row)
+		add(&row->merged_requests, 1);
+	tell_request(flight, rq, WHAT_MERGE, 0);
+	bpf_map_delete_elem(&requests, &at);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int bytes)
+{
+	u64 at = (u64)rq, now;
+	struct flight *flight = bpf_map_lookup_elem(&requests, &at);
+	struct block_row *row;
+	struct row_key key;
+
+	if (!flight || (!error && bytes < rq->__data_len))
+		return 0; /* a part of it */
+	if (!over && flight->issue_ns) {
+		now = bpf_ktime_get_ns();
+		key = flight->cause.key;
+		row = row_of(&key);
+		if (row) {
+			add(&row->finished, 1);
+			add(&row->errors, error != 0);
+			add(&row->device_ns, now - flight->issue_ns);
+			count_in(row->device, now - flight->issue_ns);
+		}
+		tell_request(flight, rq, WHAT_COMPLETE, (u8)error);
+	}
+	bpf_map_delete_elem(&requests, &at);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

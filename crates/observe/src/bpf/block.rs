@@ -1,0 +1,292 @@
+//! What the block layer did for the watched threads, and the stories of their slowest calls: a BPF
+//! object of its own, loaded beside trace's, with which it shares the threads.
+//!
+//! It goes on trace's books, so it is attached after trace's programs and before anything is
+//! watched. It only adds: where it cannot be loaded, the trace is as it would be without it.
+
+mod events;
+mod format;
+mod layout;
+mod outcome;
+mod stories;
+
+use std::os::fd::AsFd;
+
+use iotomy_record::{BlockIo, Stories};
+use iotomy_sys::syscalls::{self, Abi};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut, TracepointOpts,
+};
+
+use self::events::{TRACEPOINTS, may_happen};
+use self::layout::{
+    ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE, Plan,
+    Row, RowKey, Story,
+};
+use super::companion::{Companion, Images};
+use super::layout::{Fields, Wire};
+use super::object::{Aligned, Session, map, refusal};
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o")));
+
+/// Most stories of each kind that can be asked for.
+pub const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
+
+/// Programs that nothing but stories need, by the beginning of their names.
+const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
+
+/// The program of all tracepoints of the table, and that of pages that come into the cache.
+const EVENT: &str = "story_event";
+const PAGE_ADDED: &str = "page_added";
+
+/// Watches the block layer.
+pub(crate) struct Block {
+    stories: u32,
+    loaded: Option<Loaded>,
+    found: Result<Found, String>,
+}
+
+/// What it found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Found {
+    pub(crate) block: BlockIo,
+    /// Where stories were asked for.
+    pub(crate) stories: Option<Stories>,
+}
+
+impl Block {
+    /// Will follow the `stories` slowest calls of each kind; 0: none.
+    pub(crate) fn new(stories: u32) -> Self {
+        let found = Err("the watch did not begin".to_owned());
+        Self { stories: stories.min(MOST_STORIES), loaded: None, found }
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// Why the block layer was not watched.
+    pub(crate) fn into_found(self) -> Result<Found, String> {
+        self.found
+    }
+}
+
+impl Companion for Block {
+    /// Without stories, which are asked for by name, a watch is worth its while without this too.
+    fn begin(&mut self, session: &Session) -> Result<(), String> {
+        match Loaded::begin(session, self.stories) {
+            Ok(loaded) => self.loaded = Some(loaded),
+            Err(reason) if self.stories > 0 => return Err(reason),
+            Err(reason) => self.found = Err(reason),
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if let Some(loaded) = &self.loaded {
+            loaded.stop();
+        }
+    }
+
+    fn finish(&mut self, _session: &Session, images: &Images) {
+        if let Some(mut loaded) = self.loaded.take() {
+            loaded.links.clear();
+            self.found = Ok(loaded.found(images));
+        }
+    }
+}
+
+/// The object, loaded and attached.
+struct Loaded {
+    object: Object,
+    links: Vec<Link>,
+    stories: u32,
+    tracepoints: u64,
+    absent: Vec<String>,
+}
+
+impl Loaded {
+    /// Loads the object beside `session`, whose programs are attached, and attaches it.
+    ///
+    /// # Errors
+    /// What was refused and what the kernel said, in a line.
+    fn begin(session: &Session, stories: u32) -> Result<Self, String> {
+        let mut open = ObjectBuilder::default()
+            .name("iotomy")
+            .and_then(|builder| builder.open_memory(&OBJECT.0))
+            .map_err(|error| refusal("open the BPF object of the block layer", &error))?;
+        prepare(&mut open, session, stories)
+            .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
+        let object = open
+            .load()
+            .map_err(|error| refusal("load the BPF programs of the block layer", &error))?;
+        let mut loaded =
+            Self { object, links: Vec::new(), stories, tracepoints: 0, absent: Vec::new() };
+        loaded.assert_sizes();
+        loaded.attach()?;
+        Ok(loaded)
+    }
+
+    fn assert_sizes(&self) {
+        let check = |name, key, value| {
+            let map = map(&self.object, name);
+            let sizes = (map.key_size() as usize, map.value_size() as usize);
+            assert_eq!(sizes, (key, value), "{name}");
+        };
+        check("rows", RowKey::SIZE, Row::SIZE);
+        check("ahead_rows", 4, AheadRow::SIZE);
+        check("pool", 4, Story::SIZE);
+        check("plans", 4, Plan::default().wire().len());
+        check(".bss", 4, Counters::SIZE);
+    }
+
+    fn attach(&mut self) -> Result<(), String> {
+        for program in self.object.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            if name == EVENT || self.stories == 0 && OF_STORIES.contains(&name.as_str()) {
+                continue;
+            }
+            match program.attach() {
+                Ok(link) => self.links.push(link),
+                // It needs tracefs, which is not mounted everywhere; the rest does not.
+                Err(_) if name == PAGE_ADDED => self.absent.push(name),
+                Err(error) => return Err(refusal(&format!("attach {name}"), &error)),
+            }
+        }
+        if self.stories > 0 {
+            self.listen();
+        }
+        Ok(())
+    }
+
+    /// Attaches the program of stories to every tracepoint of the table that this kernel has.
+    fn listen(&mut self) {
+        let events = format::events();
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mut programs = self.object.progs_mut();
+        let program =
+            programs.find(|program| program.name() == EVENT).expect("it is in block.bpf.c");
+        let numbered = TRACEPOINTS.iter().enumerate();
+        for (number, tracepoint) in numbered.filter(|(_, one)| may_happen(one, &mounts)) {
+            let plan = events.as_deref().and_then(|events| format::plan(events, tracepoint));
+            let number = number as u32;
+            let link = plan.and_then(|plan| {
+                let plans = map(&self.object, "plans");
+                plans.update(&number.to_ne_bytes(), &plan.wire(), MapFlags::ANY).ok()?;
+                listen(&program, tracepoint, number)
+            });
+            match link {
+                Some(link) => {
+                    self.links.push(link);
+                    self.tracepoints += 1;
+                }
+                None => self.absent.push(tracepoint.name.to_owned()),
+            }
+        }
+    }
+
+    /// Stops counting at once; to detach may take a second. Where the kernel refuses, a little of
+    /// what came after the watch is counted, too.
+    fn stop(&self) {
+        let over = map(&self.object, ".data.over");
+        let _ = over.update(&0u32.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY);
+    }
+
+    /// What was found, in the record's terms.
+    fn found(&self, images: &Images) -> Found {
+        let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let counters = Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()));
+        let block = outcome::block(&self.object, &counters, images);
+        let stories = (self.stories > 0).then(|| Stories {
+            asked: self.stories,
+            followed: counters.followed,
+            not_followed: counters.not_followed,
+            lost: counters.lost_stories,
+            tracepoints: self.tracepoints,
+            absent: self.absent.clone(),
+            calls: stories::stories(&self.object, &counters, images),
+        });
+        Found { block, stories }
+    }
+}
+
+fn listen(program: &ProgramMut<'_>, tracepoint: &events::Tracepoint, number: u32) -> Option<Link> {
+    let options = TracepointOpts { cookie: u64::from(number), ..TracepointOpts::default() };
+    let category = libbpf_rs::TracepointCategory::Custom(tracepoint.category.to_owned());
+    program.attach_tracepoint_with_opts(category, tracepoint.name, options).ok()
+}
+
+fn prepare(open: &mut OpenObject, session: &Session, stories: u32) -> Result<(), libbpf_rs::Error> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "threads" => map.reuse_fd(session.table("threads").as_fd())?,
+            // A story takes 6 KiB: room for them only where they are asked for.
+            "pool" | "given_back" if stories == 0 => map.set_max_entries(1)?,
+            ".rodata.knobs" => {
+                let wire = knobs(stories);
+                let initial = map.initial_value_mut().expect("a data section has a value");
+                assert_eq!(initial.len(), wire.len(), "struct block_knobs");
+                initial.copy_from_slice(&wire);
+            }
+            _ => {}
+        }
+    }
+    for mut program in open.progs_mut() {
+        if stories == 0 && OF_STORIES.iter().any(|name| program.name() == *name) {
+            program.set_autoload(false);
+        }
+    }
+    Ok(())
+}
+
+/// As `struct block_knobs` of `block.h`.
+fn knobs(stories: u32) -> Vec<u8> {
+    let mut wire = stories.to_ne_bytes().to_vec();
+    wire.extend((rustix::param::page_size().ilog2()).to_ne_bytes());
+    for abi in [Abi::X86_64, Abi::I386] {
+        wire.extend((0..512).map(|number| kind(abi, &syscalls::name(abi, number))));
+    }
+    wire
+}
+
+/// What a call does, with which argument, as `block.h` has it; 0 for what is not followed.
+fn kind(abi: Abi, name: &str) -> u8 {
+    let fd = |argument: Option<u8>| argument.unwrap_or(0) << 2;
+    match name {
+        "fsync" | "fdatasync" | "sync_file_range" | "syncfs" => return KIND_SYNC,
+        "recvfrom" | "recvmsg" | "recv" | "sendto" | "sendmsg" | "send" | "vmsplice" | "tee" => {
+            return 0;
+        }
+        _ => {}
+    }
+    let Some(transfer) = syscalls::transfer(name) else { return 0 };
+    let asked = match name {
+        "read" | "write" => ASKED_COUNT,
+        "pread64" | "pwrite64" => ASKED_COUNT | KIND_AT,
+        "readv" | "writev" => ASKED_VECTOR,
+        "preadv" | "preadv2" | "pwritev" | "pwritev2" => ASKED_VECTOR | KIND_AT,
+        _ => 0,
+    };
+    // Arguments of 32-bit calls are elsewhere: of these only the descriptor is looked at.
+    let asked = if abi == Abi::X86_64 { asked } else { 0 };
+    match (transfer.to, transfer.from) {
+        (Some(to), _) => KIND_WRITE | fd(Some(to)) | asked,
+        (None, from) => KIND_READ | fd(from) | asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_followed_by_what_they_do() {
+        assert_eq!(kind(Abi::X86_64, "read"), KIND_READ | ASKED_COUNT);
+        assert_eq!(kind(Abi::X86_64, "copy_file_range"), KIND_WRITE | 2 << 2);
+        assert_eq!(kind(Abi::X86_64, "sendfile"), KIND_WRITE);
+        assert_eq!(kind(Abi::X86_64, "fsync"), KIND_SYNC);
+        assert_eq!(kind(Abi::X86_64, "recvfrom"), 0);
+        assert_eq!(kind(Abi::X86_64, "openat"), 0);
+        assert_eq!(kind(Abi::I386, "pwrite64"), KIND_WRITE);
+    }
+}

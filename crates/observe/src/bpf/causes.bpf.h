@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * On whose behalf a bio is sent. The thread that sends it is asked first; what a kernel thread
+ * sends is traced back by the inode of its first page, and what leads to no file by its device.
+ */
+
+static __always_inline struct inode *host_of(struct address_space *mapping)
+{
+	return BPF_CORE_READ((struct address_space___host *)mapping, host);
+}
+
+/* The device a file system lies on, as bios name it. */
+static __always_inline u32 device_of(struct super_block *super)
+{
+	struct super_block___device *sb = (void *)super;
+	struct block_device *bdev = BPF_CORE_READ(sb, s_bdev);
+
+	return bdev ? BPF_CORE_READ(bdev, bd_dev) : BPF_CORE_READ(sb, s_dev);
+}
+
+/* The inode whose page the bio begins with; NULL: none, or none that can be told. */
+static __always_inline struct inode *inode_of(struct bio *bio)
+{
+	struct address_space *mapping;
+	struct page *page = NULL;
+	unsigned long head;
+
+	if (!bio->bi_io_vec || !bio->bi_iter.bi_size)
+		return NULL;
+	page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	if (!page)
+		return NULL;
+	head = BPF_CORE_READ(page, compound_head);
+	if (head & 1)
+		page = (void *)(head - 1);
+	mapping = BPF_CORE_READ((struct folio *)page, mapping);
+	if (!mapping || (u64)mapping & NOT_A_FILE)
+		return NULL;
+	return host_of(mapping);
+}
+
+static __always_inline struct inode_key key_of_inode(struct inode *inode)
+{
+	struct inode_key key = {
+		.inode = BPF_CORE_READ(inode, i_ino),
+		.device = BPF_CORE_READ(inode, i_sb, s_dev),
+	};
+	return key;
+}
+
+/* What a watched thread sends itself, or lets a worker of io_uring send. */
+static __always_inline bool own_cause(struct task_struct *task, struct cause *cause)
+{
+	struct thread *t = watched(task);
+	struct inside *x;
+
+	cause->key.via = VIA_CALL;
+	if (!t && task->flags & PF_IO_WORKER) {
+		t = watched(task->group_leader);
+		cause->key.via = VIA_IO_WORKER;
+	}
+	if (!t)
+		return false;
+	cause->key.image = t->image;
+	cause->key.call = NO_CALL;
+	if (cause->key.via == VIA_IO_WORKER)
+		return true;
+	if (!t->in_call) {
+		cause->key.via = VIA_FAULT;
+		return true;
+	}
+	cause->key.call = t->call;
+	x = inside_of(task);
+	if (x && x->following) {
+		cause->buffer = x->buffer;
+		cause->call_ns = x->call_ns;
+	}
+	return true;
+}
+
+/* Of a call that waits for the device to have all it was told. */
+static __always_inline void ask_syncer(struct cause *cause, struct syncer *syncer)
+{
+	cause->key.image = syncer->key.image;
+	cause->key.call = syncer->key.call;
+	cause->buffer = syncer->buffer;
+	cause->call_ns = syncer->call_ns;
+}
+
+static __always_inline bool others_cause(struct task_struct *task, struct bio *bio,
+					 struct cause *cause)
+{
+	struct inode *inode = inode_of(bio);
+	bool of_kernel = task->flags & PF_KTHREAD;
+	u32 device = cause->key.device;
+	struct dirtier *dirtier;
+	struct inode_key key;
+	struct syncer *sync;
+
+	if (!WRITES(bio->bi_opf & OPERATION))
+		return false;
+	sync = bpf_map_lookup_elem(&syncs, &device);
+	cause->key.call = NO_CALL;
+	if (inode) {
+		key = key_of_inode(inode);
+		dirtier = bpf_map_lookup_elem(&dirtied, &key);
+		if (dirtier) {
+			cause->key.via = of_kernel ? VIA_WRITE_BACK : VIA_OTHER;
+			cause->key.image = dirtier->image;
+			if (sync && sync->inode == key.inode)
+				ask_syncer(cause, sync);
+			return true;
+		}
+		if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFREG)
+			return false; /* somebody else's file */
+	}
+	dirtier = bpf_map_lookup_elem(&changed, &device);
+	if (!of_kernel || !dirtier)
+		return false;
+	cause->key.via = VIA_JOURNAL;
+	cause->key.image = dirtier->image;
+	if (sync)
+		ask_syncer(cause, sync);
+	return true;
+}
+
+static __noinline bool find_cause(struct bio *bio, struct cause *cause)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!bio || !cause)
+		return false;
+	cause->key.device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+	cause->key.operation = BPF_CORE_READ(bio, bi_opf) & OPERATION;
+	return own_cause(task, cause) || others_cause(task, bio, cause);
+}
+
+static __always_inline struct inside *own_inside(struct task_struct *task)
+{
+	struct inside *x =
+		bpf_task_storage_get(&insides, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!x)
+		lose();
+	return x;
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = over ? NULL : watched(task);
+	struct dirtier who;
+	struct inode_key key;
+	struct inode *inode;
+	struct inside *x;
+
+	if (!t || !mapping)
+		return 0;
+	x = own_inside(task);
+	inode = host_of(mapping);
+	if (!x || !inode)
+		return 0;
+	key = key_of_inode(inode);
+	if (x->dirtied == key.inode && x->dirtied_on == key.device && x->dirtied_image == t->image)
+		return 0;
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK && !(x->following && x->of_device))
+		return 0; /* a file system's metadata: see `changed` */
+	who.image = t->image;
+	who.call = t->in_call ? t->call : NO_CALL;
+	put(&dirtied, &key, &who);
+	x->dirtied = key.inode;
+	x->dirtied_on = key.device;
+	x->dirtied_image = t->image;
+	return 0;
+}
+
+SEC("tp_btf/writeback_mark_inode_dirty")
+int BPF_PROG(writeback_mark_inode_dirty, struct inode *inode, int flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = over ? NULL : watched(task);
+	struct super_block *super;
+	struct dirtier who;
+	struct inside *x;
+	u32 device;
+
+	if (!t)
+		return 0;
+	x = own_inside(task);
+	super = inode->i_sb;
+	if (!x || !super || (x->changed == (u64)super && x->changed_image == t->image))
+		return 0;
+	who.image = t->image;
+	who.call = t->in_call ? t->call : NO_CALL;
+	device = device_of(super);
+	put(&changed, &device, &who);
+	x->changed = (u64)super;
+	x->changed_image = t->image;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* The file behind a descriptor, and the arguments of a call. */
+#ifndef IOTOMY_DESCRIPTORS_BPF_H
+#define IOTOMY_DESCRIPTORS_BPF_H
+
+/*
+ * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is
+ * not there, the branches with it are removed at load.
+ */
+extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
+#define AS(type, at) ((type *)bpf_rdonly_cast((void *)(at), bpf_core_type_id_kernel(type)))
+
+static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
+{
+	struct files_struct *files = task->files;
+	struct fdtable *fdt;
+	struct file *file = NULL;
+
+	if (!files)
+		return NULL;
+	fdt = files->fdt;
+	if (!fdt || fd >= fdt->max_fds)
+		return NULL;
+	if (bpf_rdonly_cast)
+		/* Of anything, the first word is to be had as a list's. */
+		return (void *)AS(struct list_head, fdt->fd + fd)->next;
+	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
+	return file;
+}
+
+/* A descriptor: the kernel, too, looks at its lower half only. */
+static __always_inline u32 argument(struct pt_regs *regs, u16 call, u32 at)
+{
+	if (call & CALL_I386)
+		return at == 0 ? regs->bx : at == 1 ? regs->cx : regs->dx;
+	return at == 0 ? regs->di : at == 1 ? regs->si : regs->dx;
+}
+
+#endif

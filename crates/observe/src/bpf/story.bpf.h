@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * What happened inside a read or a write. Each thread writes into a buffer of its own from a
+ * bounded pool; one that proves to be among the slowest changes places with the buffer of the
+ * fastest of those that are kept, so nothing is copied and nothing sent.
+ */
+
+#define THREADS 512 /* inside a call at a time, whose story can be taken down */
+#define BUFFERS (THREADS + 2 * MOST_STORIES)
+#define WORDS	2 /* of a name */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, BUFFERS);
+	__type(key, u32);
+	__type(value, struct story);
+} pool SEC(".maps");
+
+/* Buffers given back by threads that ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, BUFFERS);
+	__type(value, u32);
+} given_back SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WHATS);
+	__type(key, u32);
+	__type(value, struct plan);
+} plans SEC(".maps");
+
+static __always_inline struct story *buffer_at(u32 buffer)
+{
+	u32 at = buffer - 1;
+
+	return buffer ? bpf_map_lookup_elem(&pool, &at) : NULL;
+}
+
+/* The story, if it still is of the call that began then. */
+static __always_inline struct story *story_at(u32 buffer, u64 call_ns)
+{
+	struct story *story = buffer_at(buffer);
+
+	return story && story->open && story->start_ns == call_ns ? story : NULL;
+}
+
+/* A place for an event; NULL: it is only counted. Other CPUs may tell of the same call. */
+static __always_inline struct story_event *place_for(struct story *story, u32 what)
+{
+	u32 nth = __sync_fetch_and_add(&story->counts[what & (WHATS - 1)], 1), at;
+	bool late = nth >= FIRST_OF_KIND;
+	u8 *last = &story->late_at[what & (WHATS - 1)][nth & 1];
+
+	if (late && *last) {
+		at = *last - 1;
+	} else {
+		at = __sync_fetch_and_add(&story->events_used, 1);
+		if (at < EVENTS && late)
+			*last = at + 1;
+	}
+	if (at >= EVENTS) {
+		__sync_fetch_and_add(&story->unseen, 1);
+		return NULL;
+	}
+	story->events[at].late = late;
+	return &story->events[at];
+}
+
+static __always_inline void tell(u32 buffer, u64 call_ns, u32 what, u64 a, u64 b, u64 c, u64 d)
+{
+	struct story *story = knobs.stories && buffer ? story_at(buffer, call_ns) : NULL;
+	struct story_event *event = story ? place_for(story, what) : NULL;
+
+	if (!event)
+		return;
+	event->at_ns = bpf_ktime_get_ns();
+	event->what = what;
+	event->cpu = bpf_get_smp_processor_id();
+	event->args[0] = a;
+	event->args[1] = b;
+	event->args[2] = c;
+	event->args[3] = d;
+}
+
+/* The buffer that the thread's next story goes into; 0: there is none left. */
+static __always_inline u32 take_buffer(void)
+{
+	u32 at = 0;
+
+	if (!bpf_map_pop_elem(&given_back, &at))
+		return at;
+	if (counters.next_buffer >= BUFFERS)
+		return 0;
+	at = __sync_fetch_and_add(&counters.next_buffer, 1);
+	return at < BUFFERS ? at + 1 : 0;
+}
+
+static __always_inline void begin_story(struct inside *x, struct thread *t, struct file *file,
+					u8 kind, u32 fd, u64 argument, u64 offset)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct story *story;
+
+	if (!x->buffer)
+		x->buffer = take_buffer();
+	story = buffer_at(x->buffer);
+	if (!story) {
+		__sync_fetch_and_add(&counters.lost_stories, 1);
+		return;
+	}
+	story->open = 0;
+	__builtin_memset(story->counts, 0, sizeof(story->counts));
+	__builtin_memset(story->late_at, 0, sizeof(story->late_at));
+	story->events_used = 0;
+	story->unseen = 0;
+	story->start_ns = x->call_ns;
+	story->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
+	story->inode = BPF_CORE_READ(inode, i_ino);
+	/* As turn_to in files.bpf.h has it: the key its name is found by. */
+	story->device = BPF_CORE_READ(inode, i_sb, s_dev) ^ (u32)(u64)BPF_CORE_READ(file, f_op);
+	story->image = t->image;
+	story->argument = argument;
+	story->offset = offset;
+	story->fd = fd;
+	story->tid = bpf_get_current_pid_tgid();
+	story->call = t->call;
+	story->kind = kind & KIND_BITS;
+	story->open = 1;
+}
+
+/* Keeps the story if it is among the slowest of its kind: gives its buffer for that of the fastest
+ * of them. */
+static __always_inline void keep_story(struct inside *x, struct story *story)
+{
+	u64 mine = (story->end_ns - story->start_ns) >> 4 << 16 | x->buffer, least, *slot;
+	u64 *kept = counters.kept[story->kind == KIND_READ ? 0 : 1];
+	u32 least_at;
+
+	for (int tries = 0; tries < 4; tries++) {
+		least = -1ULL;
+		least_at = 0;
+		for (u32 i = 0; i < MOST_STORIES && i < knobs.stories; i++) {
+			if (kept[i] < least) {
+				least = kept[i];
+				least_at = i;
+			}
+		}
+		if (mine >> 16 <= least >> 16 && least)
+			return;
+		slot = &kept[least_at & (MOST_STORIES - 1)];
+		if (__sync_val_compare_and_swap(slot, least, mine) == least) {
+			x->buffer = least & 0xffff;
+			return;
+		}
+	}
+	__sync_fetch_and_add(&counters.lost_stories, 1);
+}
+
+static __always_inline void end_story(struct inside *x, struct thread *t, long ret)
+{
+	struct story *story = story_at(x->buffer, x->call_ns);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!story)
+		return;
+	story->open = 0;
+	/* trace's own program has just closed the call's books. */
+	story->end_ns = t->last_ns > story->start_ns && t->last_ns < now ? t->last_ns : now;
+	story->off_ns = t->off_ns - x->off_ns;
+	story->blocked_ns = t->blocked_ns - x->blocked_ns;
+	story->ret = ret;
+	__sync_fetch_and_add(&counters.followed, 1);
+	keep_story(x, story);
+}
+
+static __always_inline void give_back(struct inside *x)
+{
+	u32 buffer = x->buffer;
+	struct story *story = buffer_at(buffer);
+
+	if (!story)
+		return;
+	x->buffer = 0;
+	story->open = 0;
+	bpf_map_push_elem(&given_back, &buffer, BPF_ANY);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(story_thread_exit, struct task_struct *task)
+{
+	struct inside *x = inside_of(task);
+	u32 device;
+
+	if (!x)
+		return 0;
+	device = x->syncing;
+	if (device)
+		bpf_map_delete_elem(&syncs, &device);
+	x->following = 0;
+	give_back(x);
+	return 0;
+}
+
+static __always_inline struct inside *in_story(struct task_struct *task)
+{
+	struct inside *x = inside_of(task);
+
+	return x && x->following && x->buffer ? x : NULL;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(story_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct inside *x;
+
+	if (over)
+		return 0;
+	x = in_story(prev);
+	if (x)
+		tell(x->buffer, x->call_ns, WHAT_OUT, preempt ? 0 : prev_state, preempt, 0, 0);
+	x = in_story(next);
+	if (x)
+		tell(x->buffer, x->call_ns, WHAT_IN, 0, 0, 0, 0);
+	return 0;
+}
+
+/*
+ * Runs where the waker is; sched_wakeup may run where the woken thread is to be. Whether the waker
+ * is the thread that runs there or an interrupt is not told: only of the idle task is it known.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(story_waking, struct task_struct *task)
+{
+	struct inside *x = over ? NULL : in_story(task);
+	u64 name[WORDS] = {};
+
+	if (!x)
+		return 0;
+	bpf_get_current_comm(name, sizeof(name));
+	tell(x->buffer, x->call_ns, WHAT_WOKEN, name[0], name[1], !bpf_get_current_task_btf()->pid,
+	     0);
+	return 0;
+}
+
+#define VALUE(type, at)                                           \
+	({                                                        \
+		type value = 0;                                   \
+		bpf_probe_read_kernel(&value, sizeof(value), at); \
+		value;                                            \
+	})
+
+/* A value of a tracepoint's record; sizes as in struct plan. */
+static __always_inline u64 value_at(void *record, u32 offset, u8 size)
+{
+	void *at = record + offset;
+
+	switch (size) {
+	case 1:
+		return VALUE(u8, at);
+	case 2:
+		return VALUE(u16, at);
+	case 4:
+		return VALUE(u32, at);
+	case 8 + 1:
+		return (s64)VALUE(__s8, at);
+	case 8 + 2:
+		return (s64)VALUE(__s16, at);
+	case 8 + 4:
+		return (s64)VALUE(s32, at);
+	case 8:
+	case 8 + 8:
+		return VALUE(u64, at);
+	default:
+		return 0;
+	}
+}
+
+/* Whose story it is: the thread's own, or that of a call which waits for what another does. */
+static __always_inline bool whose(void *record, struct plan *plan, u32 *buffer, u64 *call_ns)
+{
+	struct inside *x = in_story(bpf_get_current_task_btf());
+	struct syncer *sync;
+	u32 device;
+
+	if (x) {
+		*buffer = x->buffer;
+		*call_ns = x->call_ns;
+		return true;
+	}
+	if (!plan->device)
+		return false;
+	device = value_at(record, plan->device, 4);
+	sync = bpf_map_lookup_elem(&syncs, &device);
+	if (!sync)
+		return false;
+	*buffer = sync->buffer;
+	*call_ns = sync->call_ns;
+	return true;
+}
+
+/* Attached to each tracepoint of the table, whose number there is the cookie. */
+SEC("tracepoint")
+int story_event(void *record)
+{
+	u32 what = bpf_get_attach_cookie(record), buffer = 0;
+	u64 call_ns = 0;
+	struct plan *plan;
+
+	if (over)
+		return 0;
+	plan = bpf_map_lookup_elem(&plans, &what);
+	if (!plan || !whose(record, plan, &buffer, &call_ns))
+		return 0;
+	tell(buffer, call_ns, what, value_at(record, plan->offsets[0], plan->sizes[0]),
+	     value_at(record, plan->offsets[1], plan->sizes[1]),
+	     value_at(record, plan->offsets[2], plan->sizes[2]),
+	     value_at(record, plan->offsets[3], plan->sizes[3]));
+	return 0;
+}

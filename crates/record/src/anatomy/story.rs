@@ -1,0 +1,100 @@
+//! What happened inside single calls.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The slowest calls of a run that read, and those that write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Stories {
+    /// Calls of each kind that were asked for.
+    pub asked: u32,
+    /// Calls that were followed: reads, writes and syncs of files and block devices.
+    pub followed: u64,
+    /// Reads and writes of pipes, sockets, terminals and the like, which were not.
+    pub not_followed: u64,
+    /// Calls whose story found no room.
+    pub lost: u64,
+    /// Tracepoints that were listened to.
+    pub tracepoints: u64,
+    /// Tracepoints that this kernel does not have, or has otherwise.
+    pub absent: Vec<String>,
+    /// The calls, slowest first.
+    pub calls: Vec<Story>,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Story {
+    /// Process id.
+    pub pid: u32,
+    /// Program image.
+    pub exec: String,
+    /// Thread id.
+    pub tid: u32,
+    /// The call's name.
+    pub syscall: String,
+    /// The descriptor.
+    pub fd: u32,
+    /// The file behind it; `null` where its name was not met.
+    pub path: Option<String>,
+    /// Where in the file it began; `null` where that is not known.
+    pub offset: Option<u64>,
+    /// Bytes it asked for; `null` where it asks for none.
+    pub asked_bytes: Option<u64>,
+    /// What it returned: bytes, or an error's number below 0.
+    pub returned: i64,
+    /// That error's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// From the watch's first moment to the call's entry.
+    pub start_ns: u64,
+    /// From its entry to its return.
+    pub wall_ns: u64,
+    /// Of that, on a CPU.
+    pub on_cpu_ns: u64,
+    /// Of that, asleep.
+    pub blocked_ns: u64,
+    /// What happened, in order.
+    pub events: Vec<Happening>,
+    /// What else happened, which is not among the events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Hidden>,
+}
+
+/// Something that happened inside a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Happening {
+    /// From the call's entry.
+    pub at_ns: u64,
+    /// A tracepoint's name, or `off-cpu`, `on-cpu`, `woken`, `block-queue`, `block-insert`,
+    /// `block-issue`, `block-complete`, `block-merge`.
+    pub event: String,
+    /// The CPU it happened on.
+    pub cpu: u32,
+    /// What the kernel says of it, by name.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::store::unique_keys"
+    )]
+    pub values: BTreeMap<String, i64>,
+    /// What is a word and no number: the waker, the device, the operation, the state.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::store::unique_keys"
+    )]
+    pub words: BTreeMap<String, String>,
+}
+
+/// Events of a kind that are only counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Hidden {
+    /// The event.
+    pub event: String,
+    /// How many of them are not shown.
+    pub count: u64,
+    /// When the last one happened before which they did; from the call's entry.
+    pub before_ns: u64,
+}

@@ -1,0 +1,184 @@
+use iotomy_record::{
+    BlockIo, Happening, Hidden, Histogram, ReadAhead, Requests, Stories, Story, Via, arbitrary,
+};
+use proptest::prelude::*;
+
+use super::{block, story};
+use crate::page::Page;
+use crate::{Style, looks};
+
+fn printed_block(io: &BlockIo, style: &Style) -> String {
+    let mut page = Page::new(style);
+    block::print(&mut page, io, None);
+    page.finish()
+}
+
+fn printed_stories(stories: &Stories, style: &Style) -> String {
+    let mut page = Page::new(style);
+    story::print(&mut page, stories);
+    page.finish()
+}
+
+fn requests(via: Via, syscall: Option<&str>, operation: &str, count: u64) -> Requests {
+    let mut sizes = Histogram::default();
+    let mut device = Histogram::default();
+    (0..count).for_each(|nth| sizes.add(if nth == 0 { 4096 } else { 65_536 }));
+    (0..count).for_each(|nth| device.add(600_000 + 40_000 * nth));
+    Requests {
+        pid: 4711,
+        exec: "dd".into(),
+        via,
+        syscall: syscall.map(str::to_owned),
+        device: "vda".into(),
+        operation: operation.into(),
+        bios: count,
+        bio_bytes: 65_536 * count,
+        requests: count,
+        bytes: 65_536 * count,
+        finished: count,
+        queue_ns: 11_500 * count,
+        device_ns: 666_000 * count,
+        size_log2: sizes,
+        queue_log2: Histogram::default(),
+        device_log2: device,
+        ..Requests::default()
+    }
+}
+
+fn io() -> BlockIo {
+    let mut journal = requests(Via::Journal, Some("fsync"), "write", 3);
+    journal.meta = 3;
+    journal.merged_bios = 8;
+    let mut failed = requests(Via::WriteBack, None, "write", 4);
+    failed.errors = 1;
+    failed.finished = 3;
+    failed.exec = "na\u{1b}me".into();
+    let mut bare = requests(Via::OtherProcess, None, "write", 0);
+    bare.bios = 4;
+    bare.bio_bytes = 16_384;
+    BlockIo {
+        requests: vec![
+            requests(Via::Call, Some("write"), "write", 16),
+            journal,
+            failed,
+            bare,
+            requests(Via::Fault, None, "read", 2),
+        ],
+        read_ahead: vec![ReadAhead {
+            pid: 4711,
+            exec: "dd".into(),
+            asked_pages: 260,
+            missed_pages: 1,
+            ahead_pages: 319,
+            hit_pages: 255,
+            other_pages: 0,
+        }],
+        others_requests: 21,
+        others_bytes: 2_142_208,
+        lost: 2,
+        lost_pages: 0,
+    }
+}
+
+fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &str)]) -> Happening {
+    Happening {
+        at_ns,
+        event: event.into(),
+        cpu: 1,
+        values: values.iter().map(|(name, value)| ((*name).into(), *value)).collect(),
+        words: words.iter().map(|(name, word)| ((*name).into(), (*word).into())).collect(),
+    }
+}
+
+fn stories() -> Stories {
+    let request = [("operation", "write"), ("device", "vda"), ("flags", "sync")];
+    let fsync = Story {
+        pid: 4711,
+        exec: "dd".into(),
+        tid: 4711,
+        syscall: "fsync".into(),
+        fd: 1,
+        path: Some("/home/user/copy".into()),
+        wall_ns: 2_770_813,
+        on_cpu_ns: 300_932,
+        blocked_ns: 1_283_617,
+        events: vec![
+            happening(4818, "ext4_sync_file_enter", &[("ino", 9_977_988), ("datasync", 0)], &[]),
+            happening(7894, "ext4_writepages", &[("nr_to_write", i64::MAX)], &[]),
+            happening(
+                116_186,
+                "block-queue",
+                &[("bytes", 1_048_576), ("sector", 345_352_192)],
+                &request,
+            ),
+            happening(181_568, "off-cpu", &[], &[("state", "sleeps uninterruptibly")]),
+            happening(1_274_940, "woken", &[], &[("by", "kworker/u8:1")]),
+            happening(1_310_396, "on-cpu", &[], &[]),
+            happening(
+                1_547_469,
+                "block-issue",
+                &[("bytes", 0), ("sector", -1)],
+                &[("operation", "flush"), ("device", "vda")],
+            ),
+        ],
+        hidden: vec![Hidden {
+            event: "mm_filemap_add_to_page_cache".into(),
+            count: 56,
+            before_ns: 181_568,
+        }],
+        ..Story::default()
+    };
+    let read = Story {
+        syscall: "read".into(),
+        path: None,
+        offset: Some(65_536),
+        asked_bytes: Some(4096),
+        returned: -5,
+        error: Some("EIO".into()),
+        events: Vec::new(),
+        hidden: Vec::new(),
+        ..fsync.clone()
+    };
+    Stories {
+        asked: 1,
+        followed: 262,
+        not_followed: 259,
+        lost: 0,
+        tracepoints: 30,
+        absent: vec!["mm_filemap_get_pages".into()],
+        calls: vec![fsync, read],
+    }
+}
+
+#[test]
+fn requests_are_shown_by_cause() {
+    insta::assert_snapshot!(printed_block(&io(), &Style::default()));
+}
+
+#[test]
+fn a_run_without_requests_shows_nothing() {
+    assert_eq!(printed_block(&BlockIo::default(), &Style::default()), "");
+}
+
+#[test]
+fn a_call_is_told_moment_by_moment() {
+    insta::assert_snapshot!(printed_stories(&stories(), &Style::default()));
+}
+
+proptest! {
+    #[test]
+    fn any_block_io_renders_within_the_width(
+        io in arbitrary::block_io(), width in 1usize..140, unicode: bool
+    ) {
+        looks::keeps_to(width, unicode, |style| printed_block(&io, style));
+        looks::is_only_coloured(|style| printed_block(&io, style));
+    }
+
+    #[test]
+    fn any_stories_render_within_the_width(
+        stories in arbitrary::stories(), width in 1usize..140, unicode: bool
+    ) {
+        looks::keeps_to(width, unicode, |style| printed_stories(&stories, style));
+        looks::is_only_coloured(|style| printed_stories(&stories, style));
+    }
+}

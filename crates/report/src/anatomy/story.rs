@@ -1,0 +1,152 @@
+//! Single calls, and what happened inside them, moment by moment.
+
+use std::iter::Peekable;
+use std::slice::Iter;
+
+use iotomy_record::{Happening, Hidden, Stories, Story};
+
+use crate::numbers::{bytes, counted, duration, fixed, thousands};
+use crate::page::{Ink, Page};
+
+/// Columns of a moment in µs.
+const MOMENT: usize = 12;
+
+/// Prints the stories; where none were asked for there are none.
+pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
+    page.blank();
+    let mut text = format!(
+        "the slowest of {} followed",
+        counted(stories.followed.into(), "read, write or sync", "reads, writes and syncs")
+    );
+    if stories.not_followed > 0 {
+        let n = thousands(stories.not_followed.into());
+        text += &format!(" · {n} of pipes, sockets, terminals and the like not followed");
+    }
+    if !stories.absent.is_empty() {
+        let n = counted(stories.absent.len() as u128, "tracepoint", "tracepoints");
+        text += &format!(" · {n} not to be had here");
+    }
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, "stories"), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &text);
+    if stories.lost > 0 {
+        let text = format!("{} of calls found no room", thousands(stories.lost.into()));
+        page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
+    }
+    for story in &stories.calls {
+        print_one(page, story);
+    }
+}
+
+fn print_one(page: &mut Page<'_>, story: &Story) {
+    page.blank();
+    let (exec, call) = (page.name(&story.exec, 20), page.name(&story.syscall, 24));
+    let call = format!("{exec} ({}) {call}", story.pid);
+    let text = format!("{} · {}", subject(page, story), asked(page, story));
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, call.as_str()), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &text);
+    page.line(&[(Ink::Plain, "  "), (Ink::Plain, &times(story))]);
+    let head = format!("  {:>MOMENT$}  CPU  what happened", "µs");
+    page.line(&[(Ink::Dim, &head)]);
+    let mut hidden = story.hidden.iter().peekable();
+    for event in &story.events {
+        print_hidden(page, &mut hidden, event.at_ns);
+        print_event(page, event);
+    }
+    print_hidden(page, &mut hidden, u64::MAX);
+}
+
+/// The descriptor and the file behind it.
+fn subject(page: &Page<'_>, story: &Story) -> String {
+    let path = story.path.as_ref().map(|path| page.name(path, 60.min(page.width())));
+    match path {
+        Some(path) => format!("{path} (descriptor {})", story.fd),
+        None => format!("descriptor {}", story.fd),
+    }
+}
+
+/// What was asked for, and what came of it.
+fn asked(page: &Page<'_>, story: &Story) -> String {
+    let asked = story.asked_bytes.map_or_else(String::new, |n| {
+        let at = story.offset.map(|at| format!(" at {}", thousands(at.into())));
+        format!("{}{}", bytes(n.into()), at.unwrap_or_default())
+    });
+    let came = match (&story.error, story.asked_bytes) {
+        (Some(error), _) => page.name(error, 20),
+        (None, Some(n)) if i64::try_from(n) == Ok(story.returned) => String::new(),
+        (None, _) => format!("returned {}", signed(story.returned)),
+    };
+    let parts = [asked, came].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn times(story: &Story) -> String {
+    let ready = story.wall_ns.saturating_sub(story.on_cpu_ns).saturating_sub(story.blocked_ns);
+    let parts =
+        [(story.on_cpu_ns, "on a CPU"), (story.blocked_ns, "asleep"), (ready, "waiting for a CPU")];
+    let parts = parts.iter().filter(|(ns, _)| *ns > 0);
+    let parts: Vec<String> =
+        parts.map(|(ns, what)| format!("{} {what}", duration(*ns as f64))).collect();
+    format!("{} in all: {}", duration(story.wall_ns as f64), parts.join(" · "))
+}
+
+fn signed(n: i64) -> String {
+    let sign = if n < 0 { "−" } else { "" };
+    format!("{sign}{}", thousands(n.unsigned_abs().into()))
+}
+
+fn print_hidden(page: &mut Page<'_>, hidden: &mut Peekable<Iter<'_, Hidden>>, until: u64) {
+    while let Some(next) = hidden.next_if(|hidden| hidden.before_ns <= until) {
+        let name = page.name(&next.event, 40);
+        let text =
+            format!("  {:>MOMENT$}       … {} more {name}", "", thousands(next.count.into()));
+        page.line(&[(Ink::Dim, &text)]);
+    }
+}
+
+fn print_event(page: &mut Page<'_>, event: &Happening) {
+    let at = fixed(event.at_ns as f64 / 1000.0, 1);
+    let lead = format!("  {at:>MOMENT$}  {:>3}  ", event.cpu);
+    let (what, ink) = match event.event.as_str() {
+        "off-cpu" => ("leaves its CPU".to_owned(), Ink::Dim),
+        "on-cpu" => ("is back on a CPU".to_owned(), Ink::Dim),
+        "woken" => ("woken".to_owned(), Ink::Dim),
+        other => (page.name(other, 40), Ink::Plain),
+    };
+    let more = details(page, event);
+    let gap = if more.is_empty() { "" } else { "  " };
+    page.line(&[(Ink::Plain, &lead), (ink, &what), (Ink::Plain, gap), (Ink::Dim, &more)]);
+}
+
+/// The words and values of an event, the words that make a sentence first.
+fn details(page: &Page<'_>, event: &Happening) -> String {
+    let word = |name: &str| event.words.get(name).map(|word| page.name(word, 40));
+    if let Some(state) = word("state") {
+        return state;
+    }
+    if let Some(by) = word("by") {
+        return if by == "an interrupt" {
+            "by an interrupt".to_owned()
+        } else {
+            format!("while {by} ran")
+        };
+    }
+    let mut parts = Vec::new();
+    let value = |name: &str| event.values.get(name).copied();
+    if let (Some(operation), Some(device)) = (word("operation"), word("device")) {
+        let size = value("bytes").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let size = if size > 0 { format!(" {}", bytes(size.into())) } else { String::new() };
+        parts.push(format!("{device} {operation}{size}"));
+        // A flush has no place.
+        parts.extend(
+            value("sector").filter(|at| *at > 0).map(|at| format!("sector {}", signed(at))),
+        );
+        parts.extend(value("status").map(|status| format!("failed, status {status}")));
+        parts.extend(word("flags"));
+        return parts.join(" · ");
+    }
+    for (name, value) in &event.values {
+        let value = if *value == i64::MAX { "all".to_owned() } else { signed(*value) };
+        parts.push(format!("{} {value}", page.name(name, 30)));
+    }
+    parts.join(" · ")
+}
