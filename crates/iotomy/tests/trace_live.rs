@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 
-use nix::sys::signal::Signal;
-use support::{Bystander, IOTOMY, bare, each_observer, has, send, state, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::{Bystander, IOTOMY, bare, children, each_observer, has, send, state, until};
 use tempfile::TempDir;
 
 const ENTERED: &str = "\x1b[?1049h";
@@ -37,8 +38,10 @@ impl Session {
         );
         fs::write(folder.path().join("session.sh"), script).unwrap();
         let shell = format!("exec sh {}/session.sh", folder.path().display());
-        let mut script = bare("script", &["-qec", &shell, "/dev/null"]);
-        script.env("TERM", "xterm").env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        // Were this process killed, the terminal would go, and with it what runs on it.
+        let words = ["--pdeathsig", "KILL", "script", "-qec", &shell, "/dev/null"];
+        let mut script = bare("setpriv", &words);
+        script.env("TERM", "xterm").env("IOTOMY_HISTORY", "never");
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let keys = child.stdin.take().unwrap();
         let mut output = child.stdout.take().unwrap();
@@ -94,16 +97,52 @@ impl Drop for Session {
         if std::thread::panicking() {
             eprintln!("shown: {:?}", self.seen());
         }
+        // Before it is waited for, its id is nobody else's.
+        if let Ok(None) = self.child.try_wait() {
+            for shell in children(self.child.id()) {
+                kill_session(shell);
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Kills all that runs on the terminal of the shell `leader`, which heeds no hang-up itself.
+fn kill_session(leader: u32) {
+    // What was made while they were looked for is found the next time.
+    for _ in 0..100 {
+        let members = members(leader);
+        if members.is_empty() {
+            return;
+        }
+        for pid in members {
+            // It may have ended meanwhile.
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+        }
+    }
+}
+
+/// The processes of a session.
+fn members(leader: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| session_of(*pid) == Some(leader)).collect()
+}
+
+/// The session of a process that has not ended.
+fn session_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    let state = fields.next()?;
+    fields.nth(2)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
 }
 
 /// Calls without end, and no handler of a signal. The call's name is in the table only, not in the title.
 const BUSY: &str = r#"perl -e 'eval lc q(GETPPID WHILE 1)'"#;
 
 fn tools() -> bool {
-    has("script") && has("perl") && has("stty")
+    has("script") && has("setpriv") && has("perl") && has("stty")
 }
 
 #[test]
@@ -186,7 +225,9 @@ fn the_terminal_is_restored_when_iotomy_is_killed() {
     each_observer(|observer| {
         let line = format!(
             "sh -c 'echo $$ > pid; exec {IOTOMY} trace --live --observer {observer} \
-             sh -c \"echo \\$\\$ > command; exec sleep 1000\"'; until test -e go; do sleep 0.01; done"
+             sh -c \"echo \\$\\$ > command; exec sleep 1000\"'; \
+             until test -e go || ! kill -0 {}; do sleep 0.01; done",
+            std::process::id()
         );
         let session = Session::of(&line);
         session.until_shown("[calls]");
@@ -279,4 +320,19 @@ fn without_a_terminal_it_says_so_and_runs_nothing() {
     if fs::exists(made).unwrap() {
         panic!("the command ran");
     }
+}
+
+#[test]
+fn a_test_that_fails_leaves_nothing_on_its_terminal() {
+    if !tools() {
+        return;
+    }
+    let line = format!("sh -c 'while :; do :; done' & {IOTOMY} trace --live {BUSY}");
+    let session = Session::of(&line);
+    session.until_shown(ENTERED);
+    let shell = children(session.child.id())[0];
+    // The shell, its loop, iotomy; the command may not have begun.
+    assert!(members(shell).len() >= 3);
+    drop(session);
+    until("all has ended", || members(shell).is_empty().then_some(()));
 }
