@@ -79,6 +79,13 @@ impl Config {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Self::default());
             }
+            // A folder that is closed to this user, such as that of one who changed to another, is
+            // not where this user's wishes are.
+            Err(e)
+                if e.kind() == ErrorKind::PermissionDenied && path.symlink_metadata().is_err() =>
+            {
+                return Ok(Self::default());
+            }
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
         toml::from_str(&text).map_err(|error| {

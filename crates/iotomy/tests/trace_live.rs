@@ -41,7 +41,7 @@ impl Session {
         // Were this process killed, the terminal would go, and with it what runs on it.
         let words = ["--pdeathsig", "KILL", "script", "-qec", &shell, "/dev/null"];
         let mut script = bare("setpriv", &words);
-        script.env("TERM", "xterm").env("IOTOMY_HISTORY", "never");
+        script.env("TERM", "xterm");
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let keys = child.stdin.take().unwrap();
         let mut output = child.stdout.take().unwrap();

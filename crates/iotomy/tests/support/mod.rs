@@ -89,9 +89,7 @@ pub(crate) fn skip(reason: &str) {
 pub(crate) fn iotomy(arguments: &[&str]) -> Command {
     let mut command = Command::new(IOTOMY);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
-    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
-    // No test may be kept in the user's history, whatever is configured.
-    command.env("IOTOMY_HISTORY", "never");
+    surroundings(&mut command);
     command
 }
 
@@ -99,8 +97,14 @@ pub(crate) fn iotomy(arguments: &[&str]) -> Command {
 pub(crate) fn bare(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
-    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    surroundings(&mut command);
     command
+}
+
+fn surroundings(command: &mut Command) {
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    // No test may be kept in the user's history, whatever is configured.
+    command.env("IOTOMY_HISTORY", "never");
 }
 
 /// A trace that writes its record, to be run.
