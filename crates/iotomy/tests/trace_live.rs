@@ -210,7 +210,8 @@ fn sigterm_reaches_the_command_and_ends_the_view_with_it() {
             "sh -c 'echo $$ > pid; exec {IOTOMY} trace --live --observer {observer} sleep 1000'"
         );
         let session = Session::of(&line);
-        session.until_shown("[calls]");
+        // The view comes up before the command is watched.
+        session.until_shown("nanosleep");
         let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
         send(pid, Signal::SIGTERM);
         assert!(session.end(143).contains("killed by SIGTERM"), "{observer}");
