@@ -2,7 +2,7 @@
 //!
 //! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`], and `peers.c` for the
 //! others). Each contender is a process with pairs of its own, which makes rounds when it is told
-//! to; a block asks each for some, in random order. [`serve`] makes them, [`contender`] talks to those
+//! to; a block asks each for some, in random order. [`mod@serve`] makes them, [`contender`] talks to those
 //! who do, [`results`] judges, prints and keeps.
 
 mod contender;

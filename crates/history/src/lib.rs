@@ -1,8 +1,8 @@
 //! The runs that the user asked to keep, and what they say of one another.
 //!
 //! Owns the store, an SQLite database under the user's data folder ([`Store`]), the one file that
-//! configures it ([`Config`]), what of a record is indexed ([`measures`]), and what two records
-//! ([`against`]) or many ([`Store::trend`]) say together. It knows no screen and makes no record.
+//! configures it ([`Config`]), what of a record is indexed ([`measures()`]), and what two records
+//! ([`against()`]) or many ([`Store::trend`]) say together. It knows no screen and makes no record.
 //!
 //! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and all
 //! else in the store is found again from it. What was kept is not lost by a run that is killed while it

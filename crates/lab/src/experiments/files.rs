@@ -2,7 +2,7 @@
 //!
 //! From article 004, whose program creates a file, writes 10 bytes, closes, opens, reads and closes
 //! it. Hypothesis, controls and what would refute it are in the declaration. A process of its own
-//! makes the rounds ([`worker`]), by each [`ways`]; the file systems are [`super::volumes`]'.
+//! makes the rounds ([`worker`]), by each [`mod@ways`]; the file systems are [`super::volumes`]'.
 
 mod axes;
 mod bench;
