@@ -1,5 +1,7 @@
 //! A measure over time, and where its level changed.
 
+use std::collections::BTreeSet;
+
 use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
 use rusqlite::{OptionalExtension, params};
@@ -103,6 +105,10 @@ impl Store {
         let (mut points, _) = self.points(series, &hardware.unwrap_or_default())?;
         let kernel = points.iter().find(|point| point.id == id).map(|point| point.kernel.clone());
         points.retain(|point| Some(point.id) != but && Some(&point.kernel) == kernel.as_ref());
+        // A record that was imported again is no further session.
+        let it = points.iter().find(|point| point.id == id).map(|point| point.started.clone());
+        let mut seen: BTreeSet<String> = it.into_iter().collect();
+        points.retain(|point| point.id == id || seen.insert(point.started.clone()));
         let Some(at) = points.iter().position(|point| point.id == id) else {
             return Ok(Vec::new());
         };

@@ -214,7 +214,7 @@ fn a_newer_history_is_refused_and_a_damaged_one_salvaged() {
             );
         }
         let text = String::from_utf8(history.run(&["history", "salvage"]).stdout).unwrap();
-        assert!(text.contains(saved) || text.contains("is sound"), "{text}");
+        assert!(text.contains(saved) || (at > 0 && text.contains("is sound")), "{text}");
         history.says(&["history", "list"]);
     }
     assert!(names(&history.path("data/iotomy")).contains(&"history.db.damaged-1".to_owned()));

@@ -61,6 +61,10 @@ fn print_sampling(page: &mut Page<'_>, record: &Anatomy) {
         share(price as i128, on_cpu.max(1)),
     );
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &text);
+    if record.block.is_some() {
+        let text = "watching sleeps and the block layer comes on top: see the rows observer";
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, text);
+    }
     let lacks = [
         (sampling.lost, "sample", "samples", "found no room in a bounded table"),
         (sampling.lost_stacks, "stack", "stacks", "had no place of their own and are unknown"),

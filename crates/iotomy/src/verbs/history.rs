@@ -17,8 +17,8 @@ use iotomy_record::store::OutputFile;
 
 /// Look at the runs that were kept, and compare them
 ///
-/// A run is kept by `--save` or `--save=NAME` on trace, race, limits, lab run and copy; every run is
-/// with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
+/// A run is kept by `--save` or `--save=NAME` on trace, anatomy, race, limits, lab run and copy;
+/// every run is with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
 /// RUN is a run's number, a name, of which the newest is meant, or the word last. All is kept in
 /// iotomy/history.db under XDG_DATA_HOME (~/.local/share).
 #[derive(Debug, clap::Args)]

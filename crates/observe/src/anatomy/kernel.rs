@@ -85,10 +85,15 @@ pub(crate) fn probe() -> Result<(), String> {
 
 fn hidden() -> String {
     let level = fs::read_to_string(KPTR_RESTRICT).unwrap_or_default();
-    format!(
-        "the kernel hides the addresses of its functions (kernel.kptr_restrict is {})",
-        level.trim()
-    )
+    match level.trim() {
+        // At 0 it depends on who asks.
+        "0" => "the kernel hides the addresses of its functions from this user, who has no \
+                CAP_SYSLOG"
+            .to_owned(),
+        level => format!(
+            "the kernel hides the addresses of its functions (kernel.kptr_restrict is {level})"
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -50,8 +50,13 @@ fn print_headline(page: &mut Page<'_>, block: &BlockIo) {
     }
     let rows = &block.requests;
     let own = sum(rows, |row| row.requests);
+    let (given_up, moved): (Vec<&Requests>, Vec<&Requests>) =
+        rows.iter().partition(|row| row.operation == "discard");
     let mut text =
-        format!("{}, {}", counted(own, "request", "requests"), bytes(sum(rows, |row| row.bytes)));
+        format!("{}, {}", counted(own, "request", "requests"), bytes(sum(moved, |row| row.bytes)));
+    if !given_up.is_empty() {
+        text += &format!(" and discards of {}", bytes(sum(given_up, |row| row.bytes)));
+    }
     if block.others_requests > 0 {
         text += &format!(
             " · not counted: {} of others, {}",

@@ -105,6 +105,9 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                     args.save.keep(store::RecordRef::Sweep(&record), args.quiet);
                 }
                 written?;
+                if record.cases.iter().all(|case| case.skipped.is_some()) {
+                    code = ExitCode::from(COULD_NOT_RUN);
+                }
                 done.push(record.experiment);
                 continue;
             }
