@@ -16,7 +16,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Whether a run is kept; every verb that makes a record has this.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SaveArgs {
-    /// Keep the record in the history, by a name if one is given; see `iotomy history --help`
+    /// Keep the record in the history, by a name if one is given; see `iotomy history -h`
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = run_name)]
     save: Option<Option<String>>,
 }
