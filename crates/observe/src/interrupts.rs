@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgid, getpgrp};
@@ -94,15 +95,16 @@ const SI_KERNEL: i32 = 0x80;
 impl Interrupt {
     /// Passes the signal on to process `pid`. In this process's group it has it already when it came
     /// from a terminal; a command in a group of its own gets it as a terminal would send it, to the
-    /// whole group, because its first process may be a shell that waits for the others.
-    pub(crate) fn pass_on(self, pid: u32) {
+    /// whole group, because its first process may be a shell that waits for the others. Returns
+    /// whether there was somebody to have it.
+    pub(crate) fn pass_on(self, pid: u32) -> bool {
         let pid = Pid::from_raw(pid.cast_signed());
-        // A process that has just ended needs no signal.
-        let _ = match getpgid(Some(pid)) {
-            Ok(group) if group != getpgrp() => killpg(group, self.signal),
-            _ if !self.from_terminal => kill(pid, self.signal),
-            _ => Ok(()),
-        };
+        match getpgid(Some(pid)) {
+            Ok(group) if group != getpgrp() => killpg(group, self.signal) != Err(Errno::ESRCH),
+            Ok(_) if self.from_terminal => true,
+            Ok(_) => kill(pid, self.signal) != Err(Errno::ESRCH),
+            Err(_) => false,
+        }
     }
 
     /// The signal's number.

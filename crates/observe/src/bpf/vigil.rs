@@ -87,7 +87,7 @@ impl<'a> Vigil<'a> {
             let woken = self.sleep(exit.is_none(), Some(session), deadline)?;
             while let Some(interrupt) = self.next_interrupt() {
                 match self.subject {
-                    Subject::Child(pid) if exit.is_none() => interrupt.pass_on(pid),
+                    Subject::Child(pid) if exit.is_none() => _ = interrupt.pass_on(pid),
                     _ if interrupt.ends_a_watch() => return Ok(exit),
                     _ => {}
                 }

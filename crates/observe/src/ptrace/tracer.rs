@@ -87,7 +87,9 @@ impl Guide<'_> {
                 audience.hear(interrupt.number());
             }
             match self.command {
-                Some(pid) if !flags.root_ended.load(Ordering::Relaxed) => interrupt.pass_on(pid),
+                // A command that has just been reaped, before the flag says so, cannot have it.
+                Some(pid)
+                    if !flags.root_ended.load(Ordering::Relaxed) && interrupt.pass_on(pid) => {}
                 _ if interrupt.ends_a_watch() => return true,
                 _ => {}
             }
