@@ -38,6 +38,13 @@ const WRITES: usize = 64;
 /// One block of so many is asked for by strides.
 const STRIDE: usize = 16;
 
+/// One block of so many is asked for at random: of a file that is soon read whole, what was read in
+/// vain would be wanted after all.
+const SPARSE: usize = 64;
+
+/// But no fewer than so many.
+const FEWEST: usize = 16;
+
 /// How long nothing may complete before requests at once are given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -257,7 +264,10 @@ impl Asked<'_> {
 fn order(case: &Params, random: &mut Random) -> Vec<u64> {
     let mut blocks: Vec<u64> = (0..FILE / case.number("block")).collect();
     match case.name("pattern") {
-        "random" => random.shuffle(&mut blocks),
+        "random" => {
+            random.shuffle(&mut blocks);
+            blocks.truncate((blocks.len() / SPARSE).max(FEWEST));
+        }
         "strided" => blocks = blocks.into_iter().step_by(STRIDE).collect(),
         _ => {}
     }
