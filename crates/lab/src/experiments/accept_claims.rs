@@ -37,7 +37,7 @@ pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
         .max_by(|a, b| a.1.point.total_cmp(&b.1.point));
     let (Some(grown), Some((strategy, gain))) = (dearer(alone, many), better) else {
         return Judgement::inconclusive(
-            "it takes epoll-exclusive or reuseport with as many workers, two visits of each, and a \
+            "it takes epoll-exclusive or reuseport with as many workers, three visits of each, and a \
              kernel that counts CPU time (CONFIG_SCHED_INFO)",
         );
     };

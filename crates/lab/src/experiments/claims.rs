@@ -128,7 +128,7 @@ impl<'a> Cases<'a> {
     }
 
     /// The line through the medians along an axis of numbers. The interval of its slope is that of the
-    /// slopes of one round each, where there are two or more.
+    /// slopes of one round each, where there are three or more.
     pub fn line(&self, axis: &str) -> Option<Line> {
         let along = |case: &Case| number(case, axis).map(|number| number as f64);
         let points: Vec<Point> = self
@@ -196,7 +196,7 @@ pub(super) fn number(case: &Case, axis: &str) -> Option<u64> {
 }
 
 /// How many times `base` the `other` case takes, by pairs of visits of the same round; `None` with
-/// fewer than two of them, or where they are not above 0.
+/// fewer than three of them, or where they are not above 0.
 pub(super) fn ratio(base: &Case, other: &Case) -> Option<Interval> {
     ratio_by(base, other, |case| Some(&case.samples))
 }
@@ -291,10 +291,10 @@ mod tests {
         let found = ratio(&base, &other).unwrap();
         assert!((found.low - 2.0).abs() < 1e-9 && (found.high - 2.0).abs() < 1e-9);
         assert_eq!(shown(Interval { point: 2.25, low: 2.0, high: 12.34 }), "2.25 (2 … 12.3)");
-        assert_eq!(ratio(&base, &case(&[], &[1.0])), None, "one pair");
+        assert_eq!(ratio(&base, &case(&[], &[1.0, 2.0])), None, "two pairs");
         assert!(
-            ratio(&base, &case(&[], &[2.0, 9.0])).is_some(),
-            "two pairs are enough for the rough"
+            ratio(&base, &case(&[], &[2.0, 9.0, 4.1])).is_some(),
+            "three: enough for the rough"
         );
         assert_eq!(ratio(&base, &case(&[], &[0.0; 8])), None);
     }

@@ -133,7 +133,7 @@ static DECLARATION: Declaration = Declaration {
                overflows; readiness and registration sleep",
         judge: models,
     }],
-    sampling: Sampling { a_visit: 2, least: 8, most: 40, tight: 0.05 },
+    sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.05 },
     man: &["select(2)", "poll(2)", "epoll(7)", "fcntl(2)", "signal(7)", "io_uring(7)"],
 };
 
