@@ -128,7 +128,9 @@ fn the_calls_of_a_copy_are_those_of_its_requests() {
     if !support::bpf() {
         return;
     }
-    let sweep = User::new().record(&SMALL);
+    // Time enough to be watched, also on a slow machine; so small a file has all its samples soon.
+    let time_enough = ["copy", "-L", "size=1M", "-L", "block=8K,8M", "--max-time=120"];
+    let sweep = User::new().record(&time_enough);
     let calls = |mover: &str, block: u64| {
         let is = |case: &&iotomy_record::Case| {
             case.params["mover"].to_string() == mover

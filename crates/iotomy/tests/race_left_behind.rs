@@ -60,11 +60,15 @@ fn an_interrupt_ends_everything_and_cleans_up() {
 const DAEMON: &str = "setsid sh -c 'sh -c \"echo \\$\\$ >> pids; exec sleep 1000\" &'; \
                       echo $$ >> pids; sleep 1000; true";
 
-/// The process that does the work of `iotomy race`: the only child of the one that was started.
-fn worker(race: &Child) -> u32 {
-    let id = race.id();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-    children.trim().parse().unwrap()
+/// The processes of `iotomy race` besides the one that was started: its only child, the guard, and the
+/// only child of that, which does the work.
+fn others(race: &Child) -> [u32; 2] {
+    let child = |of: u32| {
+        let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+        children.trim().parse().unwrap()
+    };
+    let guard = child(race.id());
+    [guard, child(guard)]
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn a_kill_of_iotomy_ends_everything() {
         let folder = tempfile::tempdir().unwrap();
         let mut race = start(&folder, &["--no-trace", "--cleanup", "echo x > cleaned", script]);
         let mut family = pids(folder.path(), if script == FAMILY { 3 } else { 2 });
-        family.push(worker(&race));
+        family.extend(others(&race));
         race.kill().unwrap();
         race.wait().unwrap();
         family.into_iter().for_each(until_ended);
@@ -83,13 +87,38 @@ fn a_kill_of_iotomy_ends_everything() {
 }
 
 #[test]
-fn a_kill_of_the_process_that_races_ends_everything() {
+fn a_kill_of_the_process_that_races_or_of_its_guard_ends_everything() {
     for script in [FAMILY, DAEMON] {
+        for at in [0, 1] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut race = start(&folder, &["--no-trace", script]);
+            let mut family = pids(folder.path(), if script == FAMILY { 3 } else { 2 });
+            family.extend(others(&race));
+            send(others(&race)[at], Signal::SIGKILL);
+            assert_eq!(race.wait().unwrap().signal(), Some(9));
+            family.into_iter().for_each(until_ended);
+        }
+    }
+}
+
+/// Two at once: all three are stopped first, so that none hears of another's end before its own.
+#[test]
+fn a_kill_of_two_of_its_processes_at_once_ends_everything() {
+    for spared in 0..3 {
         let folder = tempfile::tempdir().unwrap();
-        let mut race = start(&folder, &["--no-trace", script]);
-        let family = pids(folder.path(), if script == FAMILY { 3 } else { 2 });
-        send(worker(&race), Signal::SIGKILL);
-        assert_eq!(race.wait().unwrap().signal(), Some(9));
+        let mut race = start(&folder, &["--no-trace", DAEMON]);
+        let mut family = pids(folder.path(), 2);
+        let [guard, worker] = others(&race);
+        family.extend([guard, worker]);
+        let all = [race.id(), guard, worker];
+        for pid in all {
+            send(pid, Signal::SIGSTOP);
+            until("it has stopped", || (support::state(pid) == Some('T')).then_some(()));
+        }
+        let killed = all.iter().enumerate().filter(|(at, _)| *at != spared);
+        killed.for_each(|(_, pid)| send(*pid, Signal::SIGKILL));
+        send(all[spared], Signal::SIGCONT);
+        race.wait().unwrap();
         family.into_iter().for_each(until_ended);
     }
 }
@@ -103,7 +132,7 @@ fn a_kill_while_tracing_ends_everything() {
         let mut race = start(&folder, &["-w", "0", "-r", "1", &script]);
         let family = pids(folder.path(), 2);
         if of_worker {
-            send(worker(&race), Signal::SIGKILL);
+            send(others(&race)[1], Signal::SIGKILL);
         } else {
             race.kill().unwrap();
         }

@@ -12,24 +12,32 @@
 //! killed one could not.
 
 mod accept;
+mod accept_claims;
 mod beginning;
 mod bounds;
 mod cases;
 mod claims;
 mod copy;
+mod copy_calls;
+mod copy_claims;
 mod device;
 mod enter_leave;
+mod figures;
 mod files;
 mod gate;
 mod herd;
 mod herd_claims;
 mod made;
 mod models;
+mod models_claims;
 mod null_sink;
+mod pairs;
 mod runner;
 mod scratch;
+mod size;
 mod star;
 mod state;
+mod track;
 mod volumes;
 mod wait;
 mod wait_claims;
@@ -38,11 +46,9 @@ mod wait_peers;
 mod wait_rounds;
 mod wait_threads;
 
+use iotomy_record::{AxisValue, SweepAxis, Trace};
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
-
-use iotomy_record::{AxisValue, SweepAxis, Trace};
 
 pub use bounds::{Needs, Room};
 pub use cases::{Params, points};
@@ -50,6 +56,7 @@ pub use claims::{Cases, Judgement};
 pub use files::{program_of_way, ways as ways_of_files};
 pub use made::{LeftBehind, remove_left_behind};
 pub use runner::{Around, Plan, Progress, RunError, Start, run};
+pub use size::Size;
 pub use state::State;
 
 use crate::limits::Skip;
@@ -71,38 +78,6 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
 /// The experiment called `name`.
 pub fn experiment(name: &str) -> Option<&'static dyn Experiment> {
     EXPERIMENTS.iter().copied().find(|one| one.declaration().name == name)
-}
-
-/// How much of an experiment is run, where nothing else is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// Over in 20 s: enough to see the shape.
-    Quick,
-    /// Over in 3 minutes.
-    Default,
-    /// As the article had it, however long that takes.
-    Full,
-}
-
-impl Size {
-    /// As the record has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Default => "default",
-            Self::Full => "full",
-        }
-    }
-
-    /// How long measuring goes on at most: less than what is promised by what set-up and clean-up
-    /// may take.
-    pub fn max_time(self) -> Option<Duration> {
-        match self {
-            Self::Quick => Some(Duration::from_secs(12)),
-            Self::Default => Some(Duration::from_secs(150)),
-            Self::Full => None,
-        }
-    }
 }
 
 /// What an experiment says of itself.
@@ -371,5 +346,9 @@ pub trait Wakeups {
     fn so_far(&self) -> Result<u64, String>;
 }
 
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod runner_tests;
 #[cfg(test)]
 mod tests;

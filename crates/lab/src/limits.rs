@@ -27,7 +27,7 @@ mod wakes;
 use std::io;
 
 use iotomy_record::{Limit, Limits, Volume};
-use iotomy_sys::errno;
+use iotomy_sys::errno::said;
 
 use storage::Folder;
 
@@ -131,21 +131,6 @@ impl Skip {
     /// A refusal by the kernel: `io_uring_setup: EPERM, operation not permitted`.
     pub fn refused(call: &str, error: impl Into<io::Error>) -> Self {
         Self(format!("{call}: {}", said(&error.into())))
-    }
-}
-
-/// An error of the system in words, its name first.
-pub(crate) fn said(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let text = match text.split_at_checked(1) {
-        Some((first, rest)) => format!("{}{rest}", first.to_lowercase()),
-        None => text.to_owned(),
-    };
-    let number = error.raw_os_error().and_then(|number| u32::try_from(number).ok());
-    match number.and_then(errno::name) {
-        Some(name) => format!("{name}, {text}"),
-        None => text,
     }
 }
 

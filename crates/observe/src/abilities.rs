@@ -157,16 +157,7 @@ fn with_detail(outcome: Outcome, detail: &str) -> Outcome {
 
 /// `io_uring_setup: EPERM, operation not permitted`.
 fn said(refusal: &Refusal) -> String {
-    let text = refusal.source.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let text = match text.split_at_checked(1) {
-        Some((first, rest)) => format!("{}{rest}", first.to_lowercase()),
-        None => text.to_owned(),
-    };
-    match u32::try_from(refusal.errno()).ok().and_then(errno::name) {
-        Some(name) => format!("{}: {name}, {text}", refusal.call),
-        None => format!("{}: {text}", refusal.call),
-    }
+    format!("{}: {}", refusal.call, errno::said(&refusal.source))
 }
 
 /// The number a file of `/proc` or `/sys` holds.

@@ -37,7 +37,9 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
-pub use sweep::{About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun};
+pub use sweep::{
+    About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun, Visit,
+};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
     SortKey, Trace, Verdict, View,

@@ -107,6 +107,21 @@ pub struct Case {
     /// What went wrong after it had been measured in part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The visits that the samples are of, in their order: those of one are alike. Empty where that
+    /// was not kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub visits: Vec<Visit>,
+}
+
+/// One time that a case was set up, measured and taken down again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visit {
+    /// In which round, from 1.
+    pub round: u64,
+    /// How many samples it gave.
+    pub samples: u64,
+    /// What it took by the clock, all in all.
+    pub wall_ns: u64,
 }
 
 /// What the cases say of a claim.

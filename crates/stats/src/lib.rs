@@ -8,6 +8,7 @@
 
 mod bootstrap;
 mod change;
+mod few;
 mod fit;
 pub mod order;
 pub mod sequential;
@@ -17,6 +18,7 @@ mod unpaired;
 
 pub use bootstrap::mean_interval;
 pub use change::changes;
+pub use few::centre_interval;
 pub use fit::{Line, line};
 pub use signed_rank::{CriticalRanks, shift_interval};
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};

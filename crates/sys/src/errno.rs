@@ -13,6 +13,21 @@ pub fn number(name: &str) -> Option<u32> {
     NAMES.iter().find(|(_, known)| *known == name).map(|(number, _)| *number)
 }
 
+/// An error of the system in words, its name first: `EPERM, operation not permitted`.
+pub fn said(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let text = match text.split_at_checked(1) {
+        Some((first, rest)) => format!("{}{rest}", first.to_lowercase()),
+        None => text.to_owned(),
+    };
+    let number = error.raw_os_error().and_then(|number| u32::try_from(number).ok());
+    match number.and_then(name) {
+        Some(name) => format!("{name}, {text}"),
+        None => text,
+    }
+}
+
 #[rustfmt::skip]
 static NAMES: &[(u32, &str)] = &[
     (1, "EPERM"), (2, "ENOENT"), (3, "ESRCH"), (4, "EINTR"), (5, "EIO"), (6, "ENXIO"), (7, "E2BIG"),

@@ -1,16 +1,23 @@
-//! This process in two: one that works, and one in front of it that ends what the other leaves when
-//! it is killed.
+//! This process in three: one that works, and two in front of it that end what it leaves when it is
+//! killed.
 //!
 //! A process that has left its group and whose parent is gone belongs to nobody but the next process
-//! above that adopts orphans. Whoever made it cannot end it once it was killed itself; its parent
-//! can. So the process that was started stays in front, does nothing but wait and pass signals on,
-//! and has the work done by a child:
+//! above that adopts orphans. Whoever made it cannot end it once it was killed itself; its parents
+//! can. So the process that was started stays in front, does nothing but wait and pass signals on;
+//! its child, the guard, does the same, and has the work done by a child of its own. Whichever are
+//! killed, one at a time or two at once:
 //!
-//! - the worker is killed: what it had running is now the front's, which kills it all;
-//! - the front is killed: the worker gets a SIGTERM, and ends in order.
+//! - the worker, alone or with one of the others: what it had running is now another's, which kills it
+//!   all;
+//! - the front, alone or with the guard: the worker gets a SIGTERM, and ends in order;
+//! - the guard: the worker gets a SIGTERM, and the front ends what is left.
 //!
-//! The worker has a process group of its own, so that what is sent to the front's, by the terminal or
-//! by `kill`, comes to the worker once, from the front. To be called while there is one thread.
+//! Nobody can end what is left of three that are killed at once: a signal at the death of a parent comes
+//! to its children and not to theirs.
+//!
+//! Guard and worker have a process group of their own, so that what is sent to the front's, by the
+//! terminal or by `kill`, comes to the worker once, from the front. To be called while there is one
+//! thread.
 
 use std::io;
 
@@ -19,14 +26,15 @@ use crate::{orphans, startup};
 /// What a user or a supervisor ends a program with, and passed on.
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// The worker's name in lists of processes, so that who kills by the name of the program kills one
-/// of the two.
-const NAME: &std::ffi::CStr = c"iotomy-race";
+/// The names in lists of processes, so that who kills by the name of the program, or by that of the
+/// worker, leaves one of the three.
+const GUARD: &std::ffi::CStr = c"race-guard";
+const WORKER: &std::ffi::CStr = c"iotomy-race";
 
 /// Puts this process in front; returns in the worker only.
 ///
 /// # Errors
-/// When the worker cannot be made; then this process is as it was.
+/// When the others cannot be made; then this process is as it was.
 pub fn split() -> io::Result<()> {
     startup::hear_of_children();
     let bystanders = orphans::children();
@@ -43,21 +51,37 @@ pub fn split() -> io::Result<()> {
         -1 => {
             let error = io::Error::last_os_error();
             set_mask(&before);
-            Err(error)
+            return Err(error);
         }
-        0 => {
-            begin_work(front);
-            set_mask(&before);
-            Ok(())
-        }
-        worker => {
-            // The worker does the same: whoever is first, the group is there from here on.
+        0 => {}
+        guard => {
+            // The guard does the same: whoever is first, the group is there from here on.
             // SAFETY: takes plain integers.
-            unsafe { libc::setpgid(worker, worker) };
-            let status = attend(worker, &waited_for);
+            unsafe { libc::setpgid(guard, guard) };
+            let status = attend(guard, None, &waited_for);
             end_as(status, &bystanders)
         }
     }
+    // SAFETY: takes plain integers.
+    unsafe { libc::setpgid(0, 0) };
+    // A signal that this process waits for, and that nobody ignores.
+    begin(front, libc::SIGCHLD, GUARD);
+    // Without it orphans come to the front, as they do when this process is killed.
+    let _ = orphans::adopt();
+    // SAFETY: takes nothing.
+    let guard = unsafe { libc::getpid() };
+    // SAFETY: as above.
+    let worker = unsafe { libc::fork() };
+    if worker > 0 {
+        let status = attend(worker, Some(front), &waited_for);
+        end_as(status, &[])
+    }
+    // A guard that can make no worker is one: the front is there all the same.
+    let parent = if worker == 0 { guard } else { front };
+    begin(parent, at_its_end(), WORKER);
+    startup::write_from_the_background();
+    set_mask(&before);
+    Ok(())
 }
 
 fn set_mask(mask: &libc::sigset_t) {
@@ -66,7 +90,7 @@ fn set_mask(mask: &libc::sigset_t) {
 }
 
 /// The signals the front waits for: those passed on unless this process was told to ignore them, as
-/// `nohup` does, and those of its worker and of a terminal that stops it.
+/// `nohup` does, and those of its child and of a terminal that stops it.
 fn signals() -> libc::sigset_t {
     // SAFETY: `sigset_t` is plain integers; the empty set is then written over it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -88,53 +112,64 @@ fn is_ignored(signal: libc::c_int) -> bool {
     !failed && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// The worker's first steps.
-fn begin_work(front: libc::pid_t) {
-    // A worker that ignores SIGTERM would outlive its front.
-    let at_its_end = if is_ignored(libc::SIGTERM) { libc::SIGKILL } else { libc::SIGTERM };
+/// What a worker gets when its parent has ended: one that ignores SIGTERM would outlive it.
+fn at_its_end() -> libc::c_int {
+    if is_ignored(libc::SIGTERM) { libc::SIGKILL } else { libc::SIGTERM }
+}
+
+/// The first steps of a child of `parent`, which is to hear of its end by this signal.
+fn begin(parent: libc::pid_t, at_its_end: libc::c_int, name: &std::ffi::CStr) {
     // SAFETY: takes plain integers.
-    unsafe { libc::setpgid(0, 0) };
-    // SAFETY: as above.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, at_its_end, 0, 0, 0) };
     // SAFETY: the name is a string that ends in NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr(), 0, 0, 0) };
-    startup::write_from_the_background();
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
     // SAFETY: takes nothing.
-    if unsafe { libc::getppid() } != front {
-        // The front was gone before it could be heard of. Nothing was begun.
+    if unsafe { libc::getppid() } != parent {
+        // It was gone before it could be heard of. Nothing was begun.
         // SAFETY: takes a plain integer and does not return.
         unsafe { libc::_exit(128 + libc::SIGTERM) };
     }
 }
 
-/// Passes signals on until the worker has ended; how it did, as `waitpid(2)` has it.
-fn attend(worker: libc::pid_t, waited_for: &libc::sigset_t) -> libc::c_int {
+/// Passes signals on until the child has ended; how it did, as `waitpid(2)` has it. The end of `parent`,
+/// if there is one, is passed on as a wish for the child's.
+fn attend(
+    child: libc::pid_t,
+    mut parent: Option<libc::pid_t>,
+    waited_for: &libc::sigset_t,
+) -> libc::c_int {
     loop {
         // SAFETY: `waited_for` is an initialised set; nothing more is asked for.
         let signal = unsafe { libc::sigwaitinfo(waited_for, std::ptr::null_mut()) };
         if PASSED_ON.contains(&signal) {
-            // SAFETY: takes plain integers; the worker has not been waited for.
-            unsafe { libc::kill(worker, signal) };
-        } else if signal == libc::SIGTSTP {
-            stop_both(worker);
+            // SAFETY: takes plain integers; the child has not been waited for.
+            unsafe { libc::kill(child, signal) };
+        } else if signal == libc::SIGTSTP && parent.is_none() {
+            stop_all(child);
         }
         let mut status = 0;
         // SAFETY: `status` is room for the one integer the call writes.
-        let got = unsafe { libc::waitpid(worker, &raw mut status, libc::WNOHANG) };
+        let got = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
         let is_lost = got < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD);
-        if got == worker || is_lost {
+        if got == child || is_lost {
             return status;
+        }
+        // SAFETY: takes nothing.
+        if parent.is_some_and(|parent| parent != unsafe { libc::getppid() }) {
+            parent = None;
+            // SAFETY: as above.
+            unsafe { libc::kill(child, at_its_end()) };
         }
     }
 }
 
-/// Stops with the worker, as a job of a shell does, until somebody goes on with it.
-fn stop_both(worker: libc::pid_t) {
-    // SAFETY: takes plain integers; the worker has not been waited for.
-    unsafe { libc::kill(worker, libc::SIGSTOP) };
+/// Stops with the others, as a job of a shell does, until somebody goes on with it.
+fn stop_all(guard: libc::pid_t) {
+    // SAFETY: takes plain integers; the guard has not been waited for, and the group is its own.
+    unsafe { libc::kill(-guard, libc::SIGSTOP) };
     take_by_default(libc::SIGTSTP);
     // SAFETY: as above.
-    unsafe { libc::kill(worker, libc::SIGCONT) };
+    unsafe { libc::kill(-guard, libc::SIGCONT) };
 }
 
 /// Sends this process a signal and lets it have its usual effect.
@@ -155,7 +190,7 @@ fn take_by_default(signal: libc::c_int) {
     set_mask(&before);
 }
 
-/// Ends as the worker did. One that was killed left behind what it had running.
+/// Ends as the child did. One that was killed left behind what it, or its own child, had running.
 fn end_as(status: libc::c_int, bystanders: &[u32]) -> ! {
     let mut code = libc::WEXITSTATUS(status);
     if libc::WIFSIGNALED(status) {

@@ -103,6 +103,8 @@ pub(crate) fn bare(program: &str, arguments: &[&str]) -> Command {
 }
 
 fn surroundings(command: &mut Command) {
+    // The tests may have been started in the background, where interrupts are ignored.
+    iotomy_sys::signals::be_ended_by_signals();
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     // No test may be kept in the user's history, whatever is configured.
     command.env("IOTOMY_HISTORY", "never");

@@ -254,6 +254,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             min: Some(median * 0.9),
             extra_samples: [].into(),
             note: None,
+            visits: Vec::new(),
         }
     };
     let claim = |id: &str, verdict, evidence: serde_json::Value| Claim {

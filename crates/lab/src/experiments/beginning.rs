@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{About, AxisValue, Case, Machine, Sweep, SweepAxis, SweepRun};
 
-use super::runner::{Plan, Start, case_of, nanos};
+use super::figures::{case_of, nanos};
+use super::runner::{Plan, Start};
 use super::{Axis, Declaration, Experiment, Params, Takes};
 use crate::limits::Skip;
 

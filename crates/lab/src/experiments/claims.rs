@@ -1,14 +1,17 @@
 //! What a claim's test has to decide from: the cases, their ratios and lines through them.
 //!
-//! Pure: a saved record gives the same verdicts. Ratios are of samples of the same round, so that
-//! what was slow at that time was so for both.
+//! Pure: a saved record gives the same verdicts. Ratios are of the same round, so that what was slow at
+//! that time was so for both.
+//!
+//! The one tricky thing: samples of one visit are alike, as what the caches, the memory and the
+//! neighbours are like changes from visit to visit. So a visit counts once, by its median, however many
+//! samples it gave.
+
+use std::collections::BTreeMap;
 
 use iotomy_record::{AxisValue, Case, ClaimVerdict};
-use iotomy_stats::{Interval, Line, line, shift_interval};
+use iotomy_stats::{Interval, Line, centre_interval, line, median};
 use serde_json::{Value, json};
-
-/// How often an interval may be wrong.
-const ALPHA: f64 = 0.05;
 
 /// Some of a sweep's cases.
 #[derive(Debug, Clone)]
@@ -125,25 +128,63 @@ impl<'a> Cases<'a> {
     }
 
     /// The line through the medians along an axis of numbers. The interval of its slope is that of the
-    /// slopes through the samples of one round each, where there are enough.
+    /// slopes of one round each, where there are three or more.
     pub fn line(&self, axis: &str) -> Option<Line> {
-        let found = line(&self.medians(axis))?;
-        let slope = self.slopes(axis).and_then(|slopes| shift_interval(&slopes, ALPHA));
-        let slope_ci95 = slope.map(|slope| [slope.low, slope.high]).or(found.slope_ci95);
-        Some(Line { slope_ci95, ..found })
+        let along = |case: &Case| number(case, axis).map(|number| number as f64);
+        let points: Vec<Point> = self
+            .0
+            .iter()
+            .filter_map(|case| {
+                let visits = by_visit(case, &case.samples).into_iter().collect();
+                Some((along(case)?, case.median?, visits))
+            })
+            .collect();
+        fitted(&points)
     }
 
-    /// The slope through the first sample of each case, that through the second, and so on.
-    fn slopes(&self, axis: &str) -> Option<Vec<f64>> {
-        let rounds = self.0.iter().map(|case| case.samples.len()).min()?;
-        let point = |case: &&Case, at: usize| Some((number(case, axis)? as f64, case.samples[at]));
-        let slope = |at: usize| {
-            let points: Vec<(f64, f64)> =
-                self.0.iter().filter_map(|case| point(case, at)).collect();
-            line(&points).map(|line| line.slope)
+    /// The same of what was measured besides with each sample.
+    pub fn line_of(&self, extra: &str, axis: &str) -> Option<Line> {
+        let along = |case: &Case| number(case, axis).map(|number| number as f64);
+        let point = |case: &&Case| {
+            let samples = case.extra_samples.get(extra)?;
+            Some((along(case)?, median(samples)?, by_visit(case, samples).into_iter().collect()))
         };
-        (0..rounds).map(slope).collect()
+        fitted(&self.0.iter().filter_map(point).collect::<Vec<_>>())
     }
+}
+
+/// A place on an axis, the median there, and that of each visit.
+type Point = (f64, f64, BTreeMap<u64, f64>);
+
+fn fitted(points: &[Point]) -> Option<Line> {
+    let medians: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
+    let found = line(&medians)?;
+    // Through the points of one round, where all of them were visited in it.
+    let slope = |round: &u64| {
+        let of_one = |(x, _, visits): &Point| Some((*x, *visits.get(round)?));
+        line(&points.iter().map(of_one).collect::<Option<Vec<_>>>()?).map(|line| line.slope)
+    };
+    let slopes: Vec<f64> = points.first()?.2.keys().filter_map(slope).collect();
+    let slope = centre_interval(&slopes);
+    let slope_ci95 = slope.map(|slope| [slope.low, slope.high]).or(found.slope_ci95);
+    Some(Line { slope_ci95, ..found })
+}
+
+/// The median of each visit of a case, with the number of its round, of something that was measured
+/// with each sample. Where it was not kept which samples a visit gave, each counts as one.
+pub(super) fn by_visit(case: &Case, samples: &[f64]) -> Vec<(u64, f64)> {
+    let mut rest = samples;
+    let mut medians = Vec::with_capacity(case.visits.len());
+    for visit in &case.visits {
+        let count = usize::try_from(visit.samples).unwrap_or(usize::MAX);
+        let Some((of_visit, others)) = rest.split_at_checked(count) else { break };
+        medians.extend(median(of_visit).map(|middle| (visit.round, middle)));
+        rest = others;
+    }
+    if rest.is_empty() && !medians.is_empty() {
+        return medians;
+    }
+    (1..).zip(samples.iter().copied()).collect()
 }
 
 /// The number an axis has in a case.
@@ -154,15 +195,29 @@ pub(super) fn number(case: &Case, axis: &str) -> Option<u64> {
     }
 }
 
-/// How many times `base` the `other` case takes, by pairs of samples of the same round; `None` with
-/// too few of them, or where they are not above 0.
+/// How many times `base` the `other` case takes, by pairs of visits of the same round; `None` with
+/// fewer than three of them, or where they are not above 0.
 pub(super) fn ratio(base: &Case, other: &Case) -> Option<Interval> {
-    let pairs = base.samples.iter().zip(&other.samples);
-    let logs: Vec<f64> = pairs.map(|(base, other)| (other / base).ln()).collect();
+    ratio_by(base, other, |case| Some(&case.samples))
+}
+
+/// The same of what was measured besides with each sample.
+pub(super) fn ratio_of(extra: &str, base: &Case, other: &Case) -> Option<Interval> {
+    ratio_by(base, other, |case| case.extra_samples.get(extra))
+}
+
+fn ratio_by(
+    base: &Case,
+    other: &Case,
+    of: impl Fn(&Case) -> Option<&Vec<f64>>,
+) -> Option<Interval> {
+    let base: BTreeMap<u64, f64> = by_visit(base, of(base)?).into_iter().collect();
+    let of_round = |(round, other): (u64, f64)| Some((other / base.get(&round)?).ln());
+    let logs: Vec<f64> = by_visit(other, of(other)?).into_iter().filter_map(of_round).collect();
     if logs.iter().any(|log| !log.is_finite()) {
         return None;
     }
-    Some(shift_interval(&logs, ALPHA)?.map(f64::exp))
+    Some(centre_interval(&logs)?.map(f64::exp))
 }
 
 /// A ratio with its interval, as sentences have it: `1.37 (1.33 … 1.41)`.
@@ -192,6 +247,19 @@ fn grouped(x: f64) -> String {
     if x < 0.0 { format!("-{text}") } else { text }
 }
 
+/// A line's words: `3.10 µs + 38.2 ns × n (slope 37.9 … 38.5, R² 0.999)`.
+pub(super) fn equation(line: &Line) -> String {
+    let [low, high] = line.slope_ci95.unwrap_or([line.slope; 2]);
+    format!(
+        "{} + {} × n (slope {} … {} ns, R² {:.3})",
+        time(line.intercept),
+        time(line.slope),
+        digits(low),
+        digits(high),
+        line.r2
+    )
+}
+
 /// A time in the unit that suits it.
 pub(super) fn time(ns: f64) -> String {
     match ns.abs() {
@@ -205,10 +273,9 @@ pub(super) fn time(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
+    use iotomy_record::Visit;
     pub(in crate::experiments) fn case(params: &[(&str, AxisValue)], samples: &[f64]) -> Case {
-        super::super::runner::case_of(
+        super::super::figures::case_of(
             params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
             ("time", "ns"),
             samples.to_vec(),
@@ -224,8 +291,36 @@ mod tests {
         let found = ratio(&base, &other).unwrap();
         assert!((found.low - 2.0).abs() < 1e-9 && (found.high - 2.0).abs() < 1e-9);
         assert_eq!(shown(Interval { point: 2.25, low: 2.0, high: 12.34 }), "2.25 (2 … 12.3)");
-        assert_eq!(ratio(&base, &case(&[], &[1.0, 2.0])), None);
+        assert_eq!(ratio(&base, &case(&[], &[1.0, 2.0])), None, "two pairs");
+        assert!(
+            ratio(&base, &case(&[], &[2.0, 9.0, 4.1])).is_some(),
+            "three: enough for the rough"
+        );
         assert_eq!(ratio(&base, &case(&[], &[0.0; 8])), None);
+    }
+
+    #[test]
+    fn samples_of_one_visit_count_once() {
+        let visits = [1, 2, 4].map(|round| Visit { round, samples: 6, wall_ns: 1 });
+        let of = |values: [f64; 3]| Case {
+            visits: visits.into(),
+            ..case(&[], &values.map(|value| [value; 6]).concat())
+        };
+        let (base, other) = (of([10.0, 10.0, 10.0]), of([8.0, 8.5, 10.5]));
+        assert_eq!(by_visit(&other, &other.samples), [(1, 8.0), (2, 8.5), (4, 10.5)]);
+        let found = ratio(&base, &other).unwrap();
+        assert!(found.low < 0.8 && found.high > 1.0, "eighteen samples, three visits: {found:?}");
+        let alone = |case: &Case| Case { visits: Vec::new(), ..case.clone() };
+        let found = ratio(&alone(&base), &alone(&other)).unwrap();
+        assert!(found.high < 1.0, "each for itself: {found:?}");
+        // What does not add up is no visits at all.
+        let odd =
+            Case { visits: vec![Visit { round: 1, samples: 99, wall_ns: 1 }], ..other.clone() };
+        assert_eq!(by_visit(&odd, &odd.samples).len(), 18);
+        // Only what was visited in the same round is a pair.
+        let late = visits.map(|visit| Visit { round: visit.round + 3, ..visit });
+        let late = Case { visits: late.into(), ..other };
+        assert_eq!(ratio(&base, &late), None, "4 is the one they have in common");
     }
 
     #[test]

@@ -9,29 +9,23 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use iotomy_movers::{Job, Sparse, mover};
-use iotomy_record::{Case, Trace};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::claims::{digits, number, ratio, shown, time};
+use super::copy_calls::{Way, by_call};
+use super::copy_claims::{block_size, calls_cat_dd, mmap_beats_read, mmap_explains};
 use super::scratch::{Scratch, carry};
 use super::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value, Watch,
+    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
+    Takes, Value, Watch,
 };
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
 
 /// Bytes a request of cat on Solaris, and the window of the mover `mmap-write`.
-const WINDOW: u64 = 8 << 20;
+pub(super) const WINDOW: u64 = 8 << 20;
 
 /// The request dd was given first.
-const SMALL: u64 = 8 << 10;
-
-/// Traced runs of a case whose times are held against another's; one where only calls are counted.
-const TRACED: usize = 5;
-
-/// The two least of the traced runs differ by no more than this, or their times say nothing.
-const STEADY: f64 = 1.15;
+pub(super) const SMALL: u64 = 8 << 10;
 
 pub(super) struct Copy;
 
@@ -46,15 +40,26 @@ static DECLARATION: Declaration = Declaration {
         "CPU time of this process, so that a slow disk does not count",
         "random order in rounds; ratios of samples of the same round",
         "calls from traced runs of iotomy copy, start-up included, not from the timed ones",
+        "at 8 MiB, behind each timed copy, one by the same calls with the CPU time of each",
     ],
     metric: "CPU time of a copy",
     unit: "ns",
     extras: &[
         Extra { name: "wall_ns", unit: "ns", summary: "wall time", fold: Fold::Median },
         Extra { name: "calls", unit: "", summary: "system calls, traced", fold: Fold::Mean },
-        Extra { name: "read_ns", unit: "ns", summary: "in reads, traced", fold: Fold::Least },
-        Extra { name: "map_ns", unit: "ns", summary: "in mmap, traced", fold: Fold::Least },
-        Extra { name: "write_ns", unit: "ns", summary: "in writes, traced", fold: Fold::Least },
+        Extra {
+            name: "read_ns",
+            unit: "ns",
+            summary: "CPU time in the reads of a copy of its own, call by call",
+            fold: Fold::Median,
+        },
+        Extra {
+            name: "map_ns",
+            unit: "ns",
+            summary: "the same in mmap and munmap",
+            fold: Fold::Median,
+        },
+        Extra { name: "write_ns", unit: "ns", summary: "the same in writes", fold: Fold::Median },
     ],
     axes: &[
         Axis {
@@ -210,7 +215,14 @@ impl Bench for Files {
             let (began, cpu) = (Instant::now(), cpu_ns());
             carry_case(case, &self.source, &self.target)?;
             let (cpu, wall) = (cpu_ns() - cpu, began.elapsed());
-            let extra = vec![("wall_ns", wall.as_nanos() as f64)];
+            let mut extra = vec![("wall_ns", wall.as_nanos() as f64)];
+            if let Some(way) =
+                Way::of(case.name("mover")).filter(|_| case.number("block") == WINDOW)
+            {
+                self.target.clear()?;
+                let parts = by_call(way, &self.source, &self.target, case.number("size"))?;
+                extra.extend(parts);
+            }
             if keep(Sample { value: cpu as f64, extra }) == Go::Back {
                 return Ok(());
             }
@@ -229,20 +241,10 @@ impl Bench for Files {
             arguments.extend([option.into(), case.number(axis).to_string().into()]);
         }
         arguments.extend([self.source.path().into(), self.target.path().into()]);
-        let mut extra = Vec::new();
-        for _ in 0..if case.number("block") == WINDOW { TRACED } else { 1 } {
-            self.target.clear()?;
-            let trace = watch.iotomy(&arguments).map_err(Skip)?;
-            let calls: u64 = trace.calls.iter().map(|call| call.calls).sum();
-            extra.push(("calls", calls as f64));
-            // Times that watching has made several times as long say nothing.
-            if !trace.observer.times_inflated {
-                extra.push(("read_ns", time_in(&trace, &["read", "pread64"])));
-                extra.push(("map_ns", time_in(&trace, &["mmap", "munmap"])));
-                extra.push(("write_ns", time_in(&trace, &["write", "pwrite64"])));
-            }
-        }
-        Ok(extra)
+        self.target.clear()?;
+        let trace = watch.iotomy(&arguments).map_err(Skip)?;
+        let calls: u64 = trace.calls.iter().map(|call| call.calls).sum();
+        Ok(vec![("calls", calls as f64)])
     }
 }
 
@@ -261,142 +263,4 @@ fn carry_case(case: &Params, source: &Scratch, target: &Scratch) -> Result<(), S
 fn cpu_ns() -> i64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-/// On-CPU time in calls of these names, less what watching them cost.
-fn time_in(trace: &Trace, names: &[&str]) -> f64 {
-    let calls = trace.calls.iter().filter(|call| names.contains(&call.syscall.as_str()));
-    let time = |call: &iotomy_record::Call| {
-        let on_cpu = call.on_cpu_ns.unwrap_or(call.wall_ns) as f64;
-        (on_cpu - call.calls as f64 * trace.observer.cost_ns_per_call).max(0.0)
-    };
-    calls.map(time).sum()
-}
-
-/// The case of a mover and block, of the largest size.
-fn of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
-    let cases = cases.named("mover", mover).at("block", block);
-    let size = cases.numbers("size").pop()?;
-    cases.at("size", size).first()
-}
-
-const NEEDS_BOTH: &str = "it takes read-write and mmap-write, both with requests of 8 MiB";
-
-fn calls_cat_dd(cases: &Cases<'_>) -> Judgement {
-    let calls = |mover, block| of(cases, mover, block)?.extra.get("calls").copied();
-    let (Some(small), Some(large)) = (calls("read-write", SMALL), calls("mmap-write", WINDOW))
-    else {
-        return Judgement::inconclusive(
-            "it takes traced runs of read-write with 8 KiB and of mmap-write",
-        );
-    };
-    let times = small / large;
-    let because = format!(
-        "{} calls against {}, start-up included: {} times as many",
-        digits(small),
-        digits(large),
-        digits(times)
-    );
-    Judgement::of(times >= 100.0, because)
-        .with("read_write_calls", small)
-        .with("mmap_write_calls", large)
-        .with("times", times)
-}
-
-fn mmap_beats_read(cases: &Cases<'_>) -> Judgement {
-    let (Some(read), Some(map)) =
-        (of(cases, "read-write", WINDOW), of(cases, "mmap-write", WINDOW))
-    else {
-        return Judgement::inconclusive(NEEDS_BOTH);
-    };
-    let Some(times) = ratio(map, read) else {
-        return Judgement::inconclusive("too few copies to compare");
-    };
-    let because = format!(
-        "{} by read and write, {} by mmap and write: {} times",
-        time(read.median.unwrap_or(0.0)),
-        time(map.median.unwrap_or(0.0)),
-        shown(times)
-    );
-    Judgement::above(times, 1.0, because).with_interval("read_over_mmap", times)
-}
-
-fn mmap_explains(cases: &Cases<'_>) -> Judgement {
-    let (Some(read), Some(map)) =
-        (of(cases, "read-write", WINDOW), of(cases, "mmap-write", WINDOW))
-    else {
-        return Judgement::inconclusive(NEEDS_BOTH);
-    };
-    let figure = |case: &Case, name: &str| case.extra.get(name).copied();
-    if ![read, map].iter().all(|case| is_steady(case)) {
-        return Judgement::inconclusive(
-            "the times of the traced writes differ too much from run to run; others were at work",
-        );
-    }
-    let parts = (
-        figure(read, "read_ns"),
-        figure(map, "map_ns"),
-        figure(read, "write_ns"),
-        figure(map, "write_ns"),
-    );
-    let (Some(reads), Some(maps), Some(writes_of_read), Some(writes_of_map)) = parts else {
-        return Judgement::inconclusive("it takes runs traced by the bpf observer (iotomy doctor)");
-    };
-    let delta = read.median.unwrap_or(0.0) - map.median.unwrap_or(0.0);
-    let (explained, writes) = (reads - maps, writes_of_map / writes_of_read);
-    let because = format!(
-        "reads took {} and mmap and munmap {}, a difference of {}, where the copies differ by {}; \
-         the writes took {} behind reads and {} from the mapping",
-        time(reads),
-        time(maps),
-        time(explained),
-        time(delta),
-        time(writes_of_read),
-        time(writes_of_map)
-    );
-    // As near as the article's own: 112 of 144 ms, and writes of 33 ms in both.
-    let is_same_writes = (0.9..=1.1).contains(&writes);
-    let is_explained = (0.7..=1.3).contains(&(explained / delta));
-    Judgement::of(is_same_writes && is_explained, because)
-        .with("delta_ns", delta)
-        .with("read_less_mmap_ns", explained)
-        .with("writes_mmap_over_read", writes)
-}
-
-/// Whether the writes of two traced runs took nearly the same.
-fn is_steady(case: &Case) -> bool {
-    let mut writes = case.extra_samples.get("write_ns").cloned().unwrap_or_default();
-    writes.sort_by(f64::total_cmp);
-    matches!(writes[..], [least, second, ..] if second <= STEADY * least)
-}
-
-fn block_size(cases: &Cases<'_>) -> Judgement {
-    let of_mover = cases.named("mover", "read-write");
-    let blocks = of_mover.numbers("block");
-    let points: Vec<&Case> = blocks.iter().filter_map(|at| of(cases, "read-write", *at)).collect();
-    let medians: Vec<f64> = points.iter().filter_map(|case| case.median).collect();
-    let best = medians.iter().copied().fold(f64::INFINITY, f64::min);
-    let flat = medians.iter().position(|median| *median <= 1.1 * best);
-    let (Some(flat), Some(smallest), true) = (flat, points.first(), points.len() > 2) else {
-        return Judgement::inconclusive("it takes read-write with three sizes of requests or more");
-    };
-    let knee = points[flat];
-    let block = |case: &Case| number(case, "block").unwrap_or(0) >> 10;
-    if flat == 0 {
-        let because = format!("requests of {} KiB cost no more than larger ones", block(smallest));
-        return Judgement::of(false, because);
-    }
-    let Some(times) = ratio(knee, smallest) else {
-        return Judgement::inconclusive("too few copies to compare");
-    };
-    let because = format!(
-        "requests of {} KiB cost {} times as much as those of {} KiB, past which less than 10 % is \
-         gained",
-        block(smallest),
-        shown(times),
-        block(knee)
-    );
-    Judgement::above(times, 1.0, because)
-        .with_interval("smallest_over_knee", times)
-        .with("knee_bytes", number(knee, "block").unwrap_or(0))
 }

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use iotomy_record::Case;
 use iotomy_stats::Line;
-use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Waiter};
 
-use super::bounds::SoftLimit;
-use super::claims::{digits, time};
+use super::claims::{equation, time};
+use super::pairs::{HOW_MANY, Pairs};
 use super::wait::BATCH;
-use super::wait_rounds::{count, of_pairs, open, refused};
+use super::wait_rounds::{of_pairs, refused};
 use super::wait_threads::{probe, thread_ns};
 use super::{
     Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
@@ -88,7 +87,7 @@ static DECLARATION: Declaration = Declaration {
             name: "descriptors",
             unit: "",
             summary: "how many are watched, all idle; each takes two of the process's",
-            takes: Takes::Numbers(1, 500_000),
+            takes: HOW_MANY,
             quick: &[Value::N(10), Value::N(100), Value::N(500), Value::N(2_000)],
             default: DESCRIPTORS,
             full: DESCRIPTORS,
@@ -112,8 +111,7 @@ static DECLARATION: Declaration = Declaration {
                even when none is ready; epoll moves that cost to epoll_ctl",
         judge: enter_leave,
     }],
-    // As few as an interval can be made of: on a loaded machine there may be one visit.
-    sampling: Sampling { a_visit: 6, least: 12, most: 60, tight: 0.02 },
+    sampling: Sampling { a_visit: 2, least: 12, most: 60, tight: 0.02 },
     man: &["select(2)", "poll(2)", "epoll_wait(2)", "epoll_ctl(2)", "io_uring_enter(2)"],
 };
 
@@ -149,31 +147,21 @@ impl Experiment for EnterLeave {
     }
 
     fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        let limit = SoftLimit::raise()?;
-        let most = cases.iter().map(|case| case.number("descriptors")).max().unwrap_or(1);
-        Ok(Box::new(Idle { ring: Ring::new(count(most)).map_err(refused)?, _limit: limit }))
+        Ok(Box::new(Idle(Pairs::of(cases)?)))
     }
 }
 
 /// Sockets that nobody writes to.
-struct Idle {
-    ring: Ring,
-    _limit: SoftLimit,
-}
+struct Idle(Pairs);
 
 impl Bench for Idle {
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        let pairs = count(case.number("descriptors"));
         let timeout = if case.name("timeout") == "zero" { Duration::ZERO } else { SLEEP };
-        self.ring.take_first(pairs);
-        let mut waiter = open(case.name("waiter"), pairs)?;
+        let (mut waiter, pairs) = self.0.open(case, case.name("waiter"))?;
         let mut events = Events::with_capacity(BATCH);
         loop {
             let begun = thread_ns();
-            if let Err((watched, error)) = self.ring.register(waiter.as_mut()) {
-                self.ring.leave(waiter.as_mut(), watched).map_err(refused)?;
-                return Err(refused(error));
-            }
+            self.0.register(waiter.as_mut())?;
             // What was only queued until now belongs to adding.
             wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
             let added = thread_ns() - begun;
@@ -191,7 +179,7 @@ impl Bench for Idle {
             }
             let value = (thread_ns() - begun) / waits as f64;
             let begun = thread_ns();
-            self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+            self.0.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
             let removed = thread_ns() - begun;
             let of_one = |all: f64| all / pairs as f64;
             let extra = vec![("add_ns", of_one(added)), ("remove_ns", of_one(removed))];
@@ -214,19 +202,6 @@ fn wait(waiter: &mut dyn Waiter, events: &mut Events, timeout: Duration) -> Resu
 /// A line that rises so little that it has not doubled at its end.
 fn is_level(line: &Line, most: f64) -> bool {
     line.slope * most < line.intercept.abs()
-}
-
-/// A line's words: `3.10 µs + 38.2 ns × n (slope 37.9 … 38.5, R² 0.999)`.
-fn fitted(line: &Line) -> String {
-    let [low, high] = line.slope_ci95.unwrap_or([line.slope; 2]);
-    format!(
-        "{} + {} × n (slope {} … {} ns, R² {:.3})",
-        time(line.intercept),
-        time(line.slope),
-        digits(low),
-        digits(high),
-        line.r2
-    )
 }
 
 fn enter_leave(cases: &Cases<'_>) -> Judgement {
@@ -257,7 +232,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
                 is_not |= low > 0.0 && line.r2 >= 0.9 && !is_level(&line, most);
             }
         }
-        said.push(format!("{waiter}, {timeout}: {}", fitted(&line)));
+        said.push(format!("{waiter}, {timeout}: {}", equation(&line)));
         judgement = judgement.with_line(key, line);
     }
     if found.contains(&0) {

@@ -18,6 +18,9 @@ const BACKLOG: i32 = 4096;
 /// Only to stop what would hang: a herd on a loaded machine may take some seconds to get ready.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Memory a process takes at most, most of it the kernel's: stack, tables and what fork copies.
+pub(super) const OF_A_PROCESS: u64 = 256 << 10;
+
 /// Accepts after which a member with `epoll-exclusive-16` goes to the end of the queue.
 const AGAIN_EVERY: u32 = 16;
 
@@ -132,9 +135,19 @@ impl Task {
 /// How long processes have waited for a CPU so far, all together, in ns; `None` where the kernel does
 /// not count it, or one is gone.
 pub(super) fn queued_ns(pids: &[i32]) -> Option<u64> {
+    scheduled(pids, 1)
+}
+
+/// How long processes have been on a CPU so far, in the same way.
+pub(super) fn used_ns(pids: &[i32]) -> Option<u64> {
+    scheduled(pids, 0)
+}
+
+/// The sum of a field of `/proc/PID/schedstat`.
+fn scheduled(pids: &[i32], field: usize) -> Option<u64> {
     let of = |pid: &i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        text.split_whitespace().nth(field)?.parse::<u64>().ok()
     };
     pids.iter().map(of).sum()
 }
@@ -162,5 +175,6 @@ mod tests {
         assert!(load().unwrap() >= 0.0);
         assert_eq!(queued_ns(&[]), Some(0));
         assert_eq!(queued_ns(&[-1]), None);
+        assert!(used_ns(&[std::process::id().cast_signed()]).is_none_or(|used| used > 0));
     }
 }

@@ -13,20 +13,22 @@ use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Trigger, Waiter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::bounds::{FewSignals, SoftLimit};
-use super::claims::{digits, time};
+use super::bounds::FewSignals;
+use super::models_claims::models;
+use super::pairs::{HOW_MANY, Pairs};
 use super::wait::BATCH;
-use super::wait_rounds::{count, of_pairs, open, refused};
+use super::wait_rounds::{count, of_pairs, refused};
 use super::wait_threads::{Usage, probe};
 use super::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value, Watch,
+    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
+    Takes, Value, Watch,
 };
 use crate::limits::Skip;
 use crate::limits::storage::Folder;
 
-/// How long nothing happens, to see what waiting burns.
-const IDLE: Duration = Duration::from_millis(20);
+/// How long nothing happens, to see what waiting burns: long beside one entry of `poll` with the most
+/// descriptors of a usual run (2,000 take 2 ms), which is paid once however long the sleep.
+const IDLE: Duration = Duration::from_millis(60);
 
 /// Events of a sample.
 const EVENTS: usize = 50;
@@ -107,7 +109,7 @@ static DECLARATION: Declaration = Declaration {
             name: "descriptors",
             unit: "",
             summary: "how many are watched; each takes two of the process's",
-            takes: Takes::Numbers(1, 500_000),
+            takes: HOW_MANY,
             quick: &[Value::N(100)],
             default: &[Value::N(100), Value::N(400), Value::N(2_000)],
             full: &[Value::N(100), Value::N(400), Value::N(2_000), Value::N(9_000)],
@@ -131,7 +133,7 @@ static DECLARATION: Declaration = Declaration {
                overflows; readiness and registration sleep",
         judge: models,
     }],
-    sampling: Sampling { a_visit: 2, least: 8, most: 40, tight: 0.05 },
+    sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.05 },
     man: &["select(2)", "poll(2)", "epoll(7)", "fcntl(2)", "signal(7)", "io_uring(7)"],
 };
 
@@ -158,24 +160,17 @@ impl Experiment for Models {
     }
 
     fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        let limit = SoftLimit::raise()?;
-        let most = count(cases.iter().map(|case| case.number("descriptors")).max().unwrap_or(1));
-        Ok(Box::new(Paced { ring: Ring::new(most).map_err(refused)?, most, _limit: limit }))
+        Ok(Box::new(Paced(Pairs::of(cases)?)))
     }
 }
 
-struct Paced {
-    ring: Ring,
-    most: usize,
-    _limit: SoftLimit,
-}
+struct Paced(Pairs);
 
 impl Bench for Paced {
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
         let done = self.samples(case, keep);
         if done.is_err() {
-            // What was not received must not be found by the next case.
-            self.ring = Ring::new(self.most).map_err(refused)?;
+            self.0.renew()?;
         }
         done
     }
@@ -188,7 +183,7 @@ impl Bench for Paced {
         let burst = self.burst(case);
         if !matches!(&burst, Ok(found) if found.iter().all(|(name, n)| *name != "lost" || *n == 0.0))
         {
-            self.ring = Ring::new(self.most).map_err(refused)?;
+            self.0.renew()?;
         }
         burst
     }
@@ -197,10 +192,8 @@ impl Bench for Paced {
 impl Paced {
     /// The case's waiter, watching all of the case's descriptors.
     fn open(&mut self, case: &Params) -> Result<(Box<dyn Waiter>, usize), Skip> {
-        let pairs = count(case.number("descriptors"));
-        self.ring.take_first(pairs);
-        let mut waiter = open(case.name("model"), pairs)?;
-        self.ring.register(waiter.as_mut()).map_err(|(_, error)| refused(error))?;
+        let (mut waiter, pairs) = self.0.open(case, case.name("model"))?;
+        self.0.register(waiter.as_mut())?;
         Ok((waiter, pairs))
     }
 
@@ -222,7 +215,7 @@ impl Paced {
             ];
             let value = median(&latencies).ok_or_else(|| Skip("no event came".to_owned()))?;
             if keep(Sample { value, extra }) == Go::Back {
-                self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+                self.0.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
                 return Ok(());
             }
         }
@@ -236,7 +229,7 @@ impl Paced {
         pairs: usize,
         pace: Duration,
     ) -> Result<Vec<f64>, Skip> {
-        let (ring, base, is_over) = (&self.ring, Instant::now(), AtomicBool::new(false));
+        let (ring, base, is_over) = (&self.0.ring, Instant::now(), AtomicBool::new(false));
         let sender = || {
             for (event, due) in (0..EVENTS).zip(1_u32..) {
                 // A pace is a schedule: what was late is not made later still.
@@ -286,7 +279,7 @@ impl Paced {
         waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
         let limit = FewSignals::allow(QUEUE)?;
         for at in 0..pairs {
-            send(self.ring.writer(at), &[0; 8], SendFlags::empty())
+            send(self.0.ring.writer(at), &[0; 8], SendFlags::empty())
                 .map_err(|e| Skip::refused("sendto", e))?;
         }
         let mut told = 0;
@@ -296,11 +289,11 @@ impl Paced {
             let found = waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
             empty = if found == 0 { empty + 1 } else { 0 };
             told +=
-                events.iter().filter(|e| received(&self.ring, count(e.token)).is_some()).count();
+                events.iter().filter(|e| received(&self.0.ring, count(e.token)).is_some()).count();
         }
         drop(limit);
         let counts = waiter.counts();
-        self.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
+        self.0.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
         Ok(vec![
             ("overflows", counts.overflows as f64),
             ("sweeps", counts.sweeps as f64),
@@ -316,50 +309,4 @@ fn received(ring: &Ring, at: usize) -> Option<f64> {
         Ok((8, _)) => Some(u64::from_ne_bytes(bytes) as f64),
         _ => None,
     }
-}
-
-fn models(cases: &Cases<'_>) -> Judgement {
-    // The most that any case of a model has burnt, or the least.
-    let of = |model: &str, name: &str, least: bool| {
-        let cases = cases.named("model", model);
-        let figures = cases.iter().filter_map(|case| case.extra.get(name).copied());
-        figures.reduce(if least { f64::min } else { f64::max })
-    };
-    let busy = of("busy", "idle_share", true);
-    let sleeping: Vec<_> = ["select", "poll", "epoll", "io-uring-poll"]
-        .into_iter()
-        .filter_map(|name| Some((name, of(name, "idle_share", false)?)))
-        .collect();
-    let signals = of("sigio", "overflows", false).zip(of("sigio", "lost", false));
-    let (Some(busy), Some((overflows, lost)), false) = (busy, signals, sleeping.is_empty()) else {
-        return Judgement::inconclusive("it takes busy, sigio, and select, poll or epoll");
-    };
-    let worst = sleeping.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-    let latency = |model: &str| cases.named("model", model).first()?.median;
-    let times: Vec<_> = ["busy", "sigio", "select", "poll", "epoll", "io-uring-poll"]
-        .into_iter()
-        .filter_map(|name| Some(format!("{name} {}", time(latency(name)?))))
-        .collect();
-    let because = format!(
-        "idle, busy burns {} % of the CPU it can have and {} at most {} %; a burst made the queue of \
-         signals overflow {} times, after which a look at all descriptors left {} untold; latency: {}",
-        digits(100.0 * busy),
-        sleeping.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-        digits(100.0 * worst),
-        digits(overflows),
-        digits(lost),
-        times.join(", ")
-    );
-    let judgement = if busy >= 0.8 && worst <= 0.1 && overflows > 0.0 {
-        Judgement::of(true, because)
-    } else if busy < 0.5 || worst > 0.5 || overflows == 0.0 {
-        Judgement::of(false, because)
-    } else {
-        Judgement::inconclusive(because)
-    };
-    judgement
-        .with("busy_idle_share", busy)
-        .with("sleeping_idle_share", worst)
-        .with("overflows", overflows)
-        .with("lost", lost)
 }

@@ -133,7 +133,7 @@ mod tests {
         let cases: Vec<Case> = star(&axes(&[1, 2], &["y", "z"], &[0, 5]), BASE, RAYS)
             .into_iter()
             .map(|params| {
-                super::super::runner::case_of(params.0, ("t", "ns"), vec![1.0], BTreeMap::new())
+                super::super::figures::case_of(params.0, ("t", "ns"), vec![1.0], BTreeMap::new())
             })
             .collect();
         let cases = Cases::of(&cases);

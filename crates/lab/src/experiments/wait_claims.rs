@@ -281,7 +281,7 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runner::case_of;
+    use super::super::figures::case_of;
     use super::*;
     use iotomy_record::AxisValue;
 

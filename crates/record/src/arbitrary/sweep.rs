@@ -76,6 +76,10 @@ fn case(
         min: first,
         extra_samples: extra.keys().map(|name| (name.clone(), samples.clone())).collect(),
         note: (samples.len() == 2).then(|| reason.clone()),
+        visits: (1..)
+            .zip(samples.iter().filter(|_| !is_skipped && samples.len() > 2))
+            .map(|(round, _)| Visit { round, samples: 1, wall_ns: 10 * round })
+            .collect(),
         samples: if is_skipped { Vec::new() } else { samples },
         extra,
         skipped: is_skipped.then_some(reason),

@@ -83,6 +83,10 @@ impl Sweep {
             }
             finite(|| path(field), figure)?;
         }
+        let of_visits = case.visits.iter().try_fold(0_u64, |all, of| all.checked_add(of.samples));
+        if !case.visits.is_empty() && of_visits != Some(case.samples.len() as u64) {
+            return Err(wrong(path("visits"), "theirs are not all of the samples".to_owned()));
+        }
         if let Some([low, high]) = case.ci95
             && low > high
         {

@@ -54,6 +54,11 @@ fn a_wrong_value_is_named_with_its_place() {
         ("\"median\": 49000.25", "\"median\": null", "at cases[0].median"),
         ("\"mean\": 49000.25", "\"mean\": 1e999", "out of range"),
         ("\"samples\": []", "\"samples\": [1]", "at cases[1].skipped"),
+        (
+            "\"no room\"",
+            "\"no room\", \"visits\": [{\"round\": 1, \"samples\": 3, \"wall_ns\": 9}]",
+            "at cases[1].visits: theirs are not all of the samples",
+        ),
         ("\"no room\"", "null", "at cases[1].samples: a case has samples, or says why"),
         ("\"ci95\": null, \"extra\": {\"w", "\"ci95\": [2, 1], \"extra\": {\"w", "2 is above 1"),
         ("\"ci95\": null, \"extra\": {\"w", "\"ci95\": [2], \"extra\": {\"w", "at cases[0].ci95"),

@@ -30,6 +30,7 @@ fn case(waiter: &str, processes: u64, median: f64, woken: f64) -> Case {
         min: Some(median * 0.9),
         extra_samples: BTreeMap::new(),
         note: None,
+        visits: Vec::new(),
     }
 }
 

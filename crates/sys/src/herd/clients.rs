@@ -10,12 +10,14 @@ use super::{MemberError, end_all, end_with, keep_only, leave, wait};
 use crate::board::Board;
 
 /// Words of a client on the board, before the times of its connections.
-const HEAD: usize = 4;
+const HEAD: usize = 5;
 const READY: usize = 0;
 const DONE: usize = 1;
 const ERRNO: usize = 2;
 /// When the last connection had ended, by the monotonic clock.
 const ENDED: usize = 3;
+/// What its connections took on the CPU.
+const CPU: usize = 4;
 
 /// Processes that are about to make connections. Dropping it ends them.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Served {
     pub wall_ns: u64,
     /// From a call of connect(2) until the server had ended the connection, in ns; of all clients.
     pub times_ns: Vec<u64>,
+    /// What all clients used of CPUs for that, in ns.
+    pub cpu_ns: u64,
 }
 
 impl Clients {
@@ -109,7 +113,7 @@ impl Clients {
         for pid in std::mem::take(&mut self.pids) {
             wait(pid);
         }
-        let (mut ended_ns, mut times_ns) = (0, Vec::new());
+        let (mut ended_ns, mut cpu_ns, mut times_ns) = (0, 0, Vec::new());
         let size = HEAD + self.connections;
         for slot in self.board.words().chunks(size) {
             let errno = i32::try_from(slot[ERRNO].load(Ordering::Acquire)).unwrap_or(0);
@@ -118,9 +122,10 @@ impl Clients {
                 return Err(MemberError { call: "connect", source });
             }
             ended_ns = ended_ns.max(slot[ENDED].load(Ordering::Acquire));
+            cpu_ns += slot[CPU].load(Ordering::Acquire);
             times_ns.extend(slot[HEAD..].iter().map(|word| word.load(Ordering::Acquire)));
         }
-        Ok(Served { wall_ns: ended_ns.saturating_sub(self.began_ns), times_ns })
+        Ok(Served { wall_ns: ended_ns.saturating_sub(self.began_ns), times_ns, cpu_ns })
     }
 }
 
@@ -143,6 +148,7 @@ fn client(address: SocketAddr, slot: &[AtomicU64]) -> ! {
     // The end of the pipe is the beginning.
     // SAFETY: `byte` is room for one byte.
     while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
+    let before = used_ns();
     for word in &slot[HEAD..] {
         let began = now_ns();
         if let Err(error) = connection(&address) {
@@ -153,8 +159,17 @@ fn client(address: SocketAddr, slot: &[AtomicU64]) -> ! {
         word.store(now_ns().saturating_sub(began), Ordering::Relaxed);
         slot[DONE].fetch_add(1, Ordering::Release);
     }
+    slot[CPU].store(used_ns().saturating_sub(before), Ordering::Release);
     slot[ENDED].store(now_ns(), Ordering::Release);
     leave()
+}
+
+/// What this process has used of CPUs, in ns.
+fn used_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is room for a time; the clock is there since Linux 2.6.12.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// Connects, waits until the other side has ended the connection, and resets what is left of it, so

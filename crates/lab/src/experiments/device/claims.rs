@@ -124,7 +124,7 @@ mod tests {
     use iotomy_record::AxisValue;
 
     use super::*;
-    use crate::experiments::runner::case_of;
+    use crate::experiments::figures::case_of;
 
     fn case(but: &[(&str, Value)], ns: f64, cached: f64) -> Case {
         let usual = BASE.iter().chain(but);

@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use iotomy_sys::errno::said;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::ways::Way;
-use crate::limits::{Skip, said};
+use crate::limits::Skip;
 
 /// A way's program, in memory, for as long as it may be started.
 #[derive(Debug)]

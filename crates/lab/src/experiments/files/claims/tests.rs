@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iotomy_record::AxisValue;
 
 use super::*;
-use crate::experiments::runner::case_of;
+use crate::experiments::figures::case_of;
 
 /// A case that is as usual but for these values, with samples around `ns`.
 fn case(but: &[(&str, AxisValue)], ns: f64) -> Case {
