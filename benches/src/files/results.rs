@@ -271,7 +271,7 @@ const METHOD: &str = "
 A round is create, write of 10 bytes, close, open, read, close, unlink of one file in a folder of its own \
 in /dev/shm. Each contender is a process, the worker of the experiment `files` as compiled for a way; \
 \"bare\" is a loop in C of the same system calls that checks and chooses nothing. io-uring is that many \
-chains of linked requests handed over at once, a file each.
+chains of linked requests under way at once, a file each.
 
 Raw is held against bare by pairs: two fresh processes kept on one CPU make batches of 640 rounds in turns \
 (raw, bare, bare, raw, or the other way round), five fours after one that does not count. A four gives the \
@@ -287,7 +287,8 @@ the others when all of the interval does. A target is within noise when the inte
 missed otherwise.
 
 Requests that create or unlink are never made by the thread that hands them over: the kernel passes each \
-to io-wq, and the rest of the chain follows it there.
+to io-wq, and the rest of the chain stays there. One half of the files is described while io-wq works on the \
+other, and completions are looked for, not slept for; so a ring uses two CPUs where raw uses one.
 
 The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 256 a turn, one at a \
 time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \

@@ -19,6 +19,9 @@ fn record(work: &tempfile::TempDir, arguments: &[&str]) -> Sweep {
     command.arg(work.path()).args(arguments).env("XDG_STATE_HOME", state.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    // Neither a record to go on with, nor a note of something that could not be removed.
+    let kept = fs::read_dir(state.path().join("iotomy")).into_iter().flatten();
+    assert_eq!(kept.count(), 0);
     store::parse_sweep(&output.stdout).unwrap()
 }
 

@@ -59,6 +59,8 @@ impl Zram {
         let device = Self { path: format!("/dev/zram{number}"), identity, note };
         let size = format!("/sys/block/zram{number}/disksize");
         fs::write(&size, bytes.to_string()).map_err(refused(&format!("write of {size}")))?;
+        // A /dev of one's own, as containers have, does not get the device.
+        fs::File::open(device.path()).map_err(refused(&format!("open {}", device.path())))?;
         Ok(device)
     }
 

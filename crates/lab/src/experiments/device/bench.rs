@@ -34,10 +34,10 @@ pub(super) const CALLED: &str = "file";
 
 type Place = (String, String);
 
-/// A file on a device.
+/// A file on a device. The file is closed first: as long as it is open the device is in use.
 struct Ready {
-    volume: Volume,
     file: OwnedFd,
+    volume: Volume,
 }
 
 pub(super) struct Requests {

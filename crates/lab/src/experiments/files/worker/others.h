@@ -69,7 +69,8 @@ static uint64_t back(long times)
 				ring_close_file(&ring, place);
 				ring_end(&ring);
 			}
-			check(ring_run(&ring, place), "io_uring_enter", existing[0]);
+			check(ring_submit(&ring), "io_uring_enter", existing[0]);
+			check(ring_wait(&ring, ring.half), "io_uring_enter", existing[0]);
 		}
 	}
 #else

@@ -96,12 +96,14 @@ static inline long check(long result, const char *what, const char *name)
 
 #ifdef RING
 
-/* As many files at once as the ring has places. */
-static void ring_rounds(struct job *job)
+/* Half of the files that are under way at once, when they are no longer. */
+static void ring_half(struct job *job, unsigned half)
 {
-	unsigned at;
+	unsigned middle = (depth + 1) / 2, at = half ? middle : 0, end = half ? depth : middle;
 
-	for (at = 0; at < depth; at++) {
+	check(ring_wait(&ring, half), "io_uring_enter", names[at]);
+	ring.half = half;
+	for (; at < end; at++) {
 		ring_open_file(&ring, at, names[at], O_CREAT | O_WRONLY | O_TRUNC);
 		ring_bytes(&ring, at, IORING_OP_WRITE, (void *)bytes, BYTES);
 		if (sync_kind != SYNC_NONE)
@@ -114,7 +116,20 @@ static void ring_rounds(struct job *job)
 		ring_unlink(&ring, names[at]);
 		ring_end(&ring);
 	}
-	check(ring_run(&ring, depth), "io_uring_enter", names[0]);
+	check(ring_submit(&ring), "io_uring_enter", names[0]);
+}
+
+static void ring_rounds(struct job *job)
+{
+	long round;
+
+	for (round = 0; round < job->rounds; round += depth) {
+		ring_half(job, 0);
+		if (depth > 1)
+			ring_half(job, 1);
+	}
+	check(ring_wait(&ring, 0), "io_uring_enter", names[0]);
+	check(ring_wait(&ring, 1), "io_uring_enter", names[0]);
 }
 
 #else
@@ -192,15 +207,15 @@ static void steps(long count)
 static void *work(void *argument)
 {
 	struct job *job = argument;
-	long round;
 
 	if (threads > 1)
 		pthread_barrier_wait(&gate);
 	job->began = now();
 #ifdef RING
-	for (round = 0; round < job->rounds; round += depth)
-		ring_rounds(job);
+	ring_rounds(job);
 #else
+	long round;
+
 	for (round = 0; round < job->rounds; round++)
 		one_round(job);
 #endif
