@@ -1,12 +1,13 @@
 //! `bench-files`: what the rounds of the experiment `files` cost beside a bare loop of the same calls, by
-//! the library and by io_uring; and whether fio finds what `device` does.
+//! the library and by io_uring; and whether fio and sysbench find what `device` does.
 //!
 //! Each contender is a process in a folder of its own in memory, which makes rounds when it is told to.
-//! A block asks each for some, in random order. [`contender`] talks to them, [`fio`] asks fio,
-//! [`results`] judges, prints and keeps.
+//! A block asks each for some, in random order. [`contender`] talks to them, [`pairs`] holds `raw` against
+//! the bare loop, [`mod@agreement`] asks fio and sysbench, [`results`] judges, prints and keeps.
 
+mod agreement;
 mod contender;
-mod fio;
+mod pairs;
 mod results;
 
 use std::collections::BTreeMap;
@@ -39,11 +40,7 @@ struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "target/peers")]
     peers: PathBuf,
 
-    /// The command whose experiment `device` fio is held against; without it fio is left out
-    #[arg(long, value_name = "FILE")]
-    iotomy: Option<PathBuf>,
-
-    /// Where the file lies that fio and iotomy read
+    /// Where the file lies that fio, sysbench and iotomy read
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     path: PathBuf,
 
@@ -88,15 +85,14 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let memory = tempfile::Builder::new().prefix("iotomy-bench.").tempdir_in("/dev/shm");
     let memory = memory.context("cannot make a folder in /dev/shm")?;
     let (lineup, mut skipped) = contenders(&args.peers, memory.path())?;
-    let lanes = rounds(&lineup, blocks, &mut Order::new(seed), &signals, &memory)?;
-    let agreement = match &args.iotomy {
-        Some(iotomy) => fio::agreement(iotomy, &args.path, args.quick, &signals),
-        None => Err(anyhow::anyhow!("--iotomy was not given")),
-    };
-    let agreement = agreement.unwrap_or_else(|error| {
-        skipped.push(("fio".to_owned(), format!("{error:#}")));
-        Vec::new()
-    });
+    let mut order = Order::new(seed);
+    let pairs = pairs::raw_over_bare(&lineup, args.quick, &mut order, &signals, memory.path())?;
+    let lanes = rounds(&lineup, blocks, &mut order, &signals, &memory)?;
+    let agreement = agreement::agreement(&args.path, args.quick, &mut order, &signals)
+        .unwrap_or_else(|error| {
+            skipped.push(("reads of a file".to_owned(), format!("{error:#}")));
+            Vec::new()
+        });
     progress("");
     let results = Results {
         started,
@@ -106,6 +102,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
         blocks,
         loads: [before, load()],
         skipped,
+        pairs,
         lanes,
         agreement,
     };
