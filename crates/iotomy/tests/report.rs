@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+#[path = "support/anatomies.rs"]
+mod anatomies;
 #[path = "support/records.rs"]
 #[expect(dead_code, reason = "others are for pages in a browser")]
 mod records;
@@ -30,9 +32,16 @@ fn said(folder: &Path, words: &[&str]) -> String {
 /// A folder with a record of each kind.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for make in
-        [records::impossible, records::limits, records::copy, records::sweep, records::hostile]
-    {
+    for make in [
+        records::impossible,
+        records::limits,
+        records::copy,
+        records::sweep,
+        records::hostile,
+        anatomies::anatomy,
+        anatomies::faster,
+        anatomies::hostile_anatomy,
+    ] {
         make(folder.path());
     }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-and-cat.json");
@@ -40,7 +49,8 @@ fn folder() -> TempDir {
     folder
 }
 
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
+    ("anatomy.json", "anatomy"),
     ("impossible.json", "trace"),
     ("race.json", "race"),
     ("sweep.json", "sweep"),
@@ -92,8 +102,11 @@ fn every_part_that_is_listed_can_be_had() {
 #[test]
 fn hostile_names_are_words_in_every_form() {
     let folder = folder();
-    for form in ["--markdown", "--csv", "--svg", "--list"] {
-        let text = said(folder.path(), &[form, "hostile.json"]);
+    let all = ["--markdown", "--csv", "--svg", "--list"];
+    for (form, record) in
+        all.iter().flat_map(|form| [(*form, "hostile.json"), (*form, "hostile-anatomy.json")])
+    {
+        let text = said(folder.path(), &[form, record]);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
         assert!(form == "--csv" || form == "--list" || !text.contains("<img"), "{text}");
     }
@@ -113,6 +126,19 @@ fn hostile_names_are_words_in_every_form() {
     assert!(
         output.status.success() && !String::from_utf8(output.stdout).unwrap().contains("<b>.json")
     );
+}
+
+#[test]
+fn two_anatomies_have_a_picture_of_what_differs() {
+    let folder = folder();
+    let both = ["anatomy.json", "limits.json", "faster.json"];
+    let list = said(folder.path(), &[&["--list"], &both[..]].concat());
+    assert!(list.contains("3/difference  ") && !list.contains("1/difference"), "{list}");
+    let picture = said(folder.path(), &[&["--svg", "--part", "3/difference"], &both[..]].concat());
+    assert!(picture.contains("<title>write −20 ms: 45 ms before, 25 ms now</title>"), "{picture}");
+    let table = said(folder.path(), &[&["--csv", "--part", "3/differences"], &both[..]].concat());
+    let first = "write,page cache and copying,on a CPU,45000000,25000000,-20000000";
+    assert_eq!(table.lines().nth(1), Some(first));
 }
 
 #[test]
@@ -163,7 +189,7 @@ fn what_is_no_record_is_refused_and_the_old_page_stays() {
     }
     // Nothing but what was there, and no half of a page.
     let left = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 9);
+    assert_eq!(left, 12);
 }
 
 #[test]

@@ -4,7 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 #[path = "support/browser.rs"]
+#[expect(dead_code, reason = "others are for pages of anatomies")]
 mod browser;
+#[path = "support/pages.rs"]
+mod pages;
 #[path = "support/records.rs"]
 mod records;
 mod support;
@@ -12,96 +15,11 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use browser::{Browser, pictures};
+use browser::Browser;
 use iotomy_record::store::{Record, load};
+use pages::Page;
 use records::HOSTILE;
 use support::{iotomy, traced};
-use tempfile::TempDir;
-
-/// A page of records, in a browser.
-struct Page {
-    browser: Browser,
-    folder: TempDir,
-}
-
-impl Page {
-    /// None where there is no browser.
-    fn of(records: &[&Path]) -> Option<Self> {
-        let browser = Browser::start(1280, 1000)?;
-        let folder = tempfile::tempdir().unwrap();
-        let mut page = Self { browser, folder };
-        let file = page.folder.path().join("report.html");
-        let mut command = iotomy(&["report", "-o"]);
-        let made = command.arg(&file).args(records).output().unwrap();
-        assert!(made.status.success() && made.stderr.is_empty(), "{made:?}");
-        page.browser.open(&file);
-        page.asks_nobody();
-        let ready = "return document.documentElement.dataset.ready !== undefined";
-        assert_eq!(page.browser.run(ready), true, "the script ran to its end");
-        Some(page)
-    }
-
-    /// Nothing is said on the console, and nothing asked for but the file itself.
-    fn asks_nobody(&mut self) {
-        assert_eq!(self.browser.said(), [""; 0]);
-        let strange =
-            |url: &String| !["file:", "data:", "blob:"].iter().any(|ours| url.starts_with(ours));
-        let strange: Vec<String> = self.browser.requests().into_iter().filter(strange).collect();
-        assert_eq!(strange, [""; 0]);
-        let loaded = "return performance.getEntriesByType('resource').filter(e => !e.name.startsWith('data:')).length";
-        assert_eq!(self.browser.count(loaded), 0);
-    }
-
-    /// A picture of it in both widths and both colours, in which nothing runs out of its place.
-    fn keeps_pictures(&mut self, name: &str) {
-        for (wide, theme) in [(1280, "light"), (480, "light"), (1280, "dark")] {
-            self.browser.resize(wide, 1000);
-            self.browser.run(&format!("document.documentElement.dataset.theme = '{theme}'"));
-            let over = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
-            assert_eq!(self.browser.run(over), 0, "{name} at {wide} is not wider than its window");
-            self.browser.picture(&pictures().join(format!("{name}-{wide}-{theme}.png")));
-        }
-        self.asks_nobody();
-    }
-
-    /// Texts of a picture do not lie on each other.
-    fn has_no_text_over_text(&mut self) {
-        let found = self.browser.run(
-            "const bad = [];
-             for (const chart of document.querySelectorAll('.chart:not(.key)')) {
-               const boxes = Array.from(chart.querySelectorAll('text'), t => [t.textContent, t.getBoundingClientRect()]);
-               boxes.forEach(([a, x], i) => boxes.slice(i + 1).forEach(([b, y]) => {
-                 if (x.width && y.width && x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom - 3 && y.top < x.bottom - 3)
-                   bad.push(a + ' / ' + b);
-               }));
-             }
-             return bad;",
-        );
-        assert_eq!(found.as_array().unwrap().len(), 0, "{found}");
-    }
-
-    fn points(&mut self, figure: &str) -> u64 {
-        self.browser.count(&format!(
-            "return document.querySelectorAll('figure[id=\"{figure}\"] .chart .point').length"
-        ))
-    }
-
-    /// Cells of a column of a table, those that are shown.
-    fn column(&mut self, table: &str, column: usize) -> Vec<String> {
-        let found = self.browser.run(&format!(
-            "return Array.from(document.querySelector('#{table} tbody').rows).filter(r => !r.hidden)\
-             .map(r => r.cells[{column}].textContent)"
-        ));
-        found.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned()).collect()
-    }
-
-    fn click_head(&mut self, table: &str, column: usize) -> String {
-        self.browser.text(&format!(
-            "const head = document.querySelectorAll('#{table} thead th')[{column}];\
-             head.querySelector('button').click(); return head.getAttribute('aria-sort')"
-        ))
-    }
-}
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-and-cat.json")
@@ -149,6 +67,7 @@ fn a_page_of_a_trace_sorts_filters_and_tells() {
     page.browser.run("document.activeElement.blur()");
     page.has_no_text_over_text();
     page.keeps_pictures("trace");
+    page.prints("trace");
 }
 
 #[test]
@@ -177,6 +96,7 @@ fn a_page_of_a_race_has_every_run_and_its_record() {
     assert_eq!(size, fs::metadata(example()).unwrap().len());
     page.has_no_text_over_text();
     page.keeps_pictures("race");
+    page.prints("race");
 }
 
 #[test]
@@ -199,6 +119,7 @@ fn a_page_of_a_sweep_has_a_point_a_case() {
     assert_eq!(verdicts, "holds fails");
     page.has_no_text_over_text();
     page.keeps_pictures("sweep");
+    page.prints("sweep");
 }
 
 #[test]
@@ -223,6 +144,7 @@ fn a_page_of_several_records_holds_results_against_the_ceiling() {
     assert_eq!(page.points("r2-machine-floors-chart"), 3);
     page.has_no_text_over_text();
     page.keeps_pictures("limits");
+    page.prints("limits");
 }
 
 #[test]

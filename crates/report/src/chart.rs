@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::escape::markup;
-use crate::page::columns;
+use crate::page::{columns, head};
 
 /// The size of a small letter's box, in the units of the picture.
 pub(crate) const LETTER: f64 = 6.4;
@@ -17,8 +17,18 @@ pub(crate) const WIDE: f64 = 760.0;
 /// Series that have a colour and a mark of their own; the ninth looks like the first.
 const SERIES: usize = 8;
 
+/// From this width on a box has a line around it.
+const APART: f64 = 5.0;
+
 /// What a picture with its own file looks like.
-const STYLE: &str = include_str!("html/chart.css");
+const STYLE: &str = concat!(
+    ":root{",
+    include_str!("html/light.css"),
+    "}\n@media (prefers-color-scheme:dark){:root{",
+    include_str!("html/dark.css"),
+    "}}\n",
+    include_str!("html/chart.css"),
+);
 
 /// A picture of a part of a record.
 #[derive(Debug, Clone)]
@@ -92,11 +102,13 @@ pub(crate) struct Drawing {
     pub(crate) body: String,
     /// Marks that have numbers to tell.
     pub(crate) points: usize,
+    /// Whether it is made of [`frame`](Self::frame)s alone, any of which can be looked at closely.
+    pub(crate) zooms: bool,
 }
 
 impl Drawing {
     pub(crate) fn new(wide: f64, high: f64) -> Self {
-        Self { wide, high, body: String::new(), points: 0 }
+        Self { wide, high, body: String::new(), points: 0, zooms: false }
     }
 
     // Writing to a String cannot fail.
@@ -110,6 +122,34 @@ impl Drawing {
             self.classes(class, tip)
         );
         self.end("rect", tip);
+    }
+
+    /// A box with a name in it, which tells its words; wide ones are many, so places have three decimals.
+    pub(crate) fn frame(
+        &mut self,
+        [x, y, wide, high]: [f64; 4],
+        class: &str,
+        label: &str,
+        tip: &str,
+    ) {
+        self.points += 1;
+        // Of a thin one a line around it would leave nothing.
+        let apart = if wide >= APART { " apart" } else { "" };
+        let exact = |x: f64| (x * 1e3).round() / 1e3 + 0.0;
+        let _ = write!(
+            self.body,
+            "<g class=\"point\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{class}{apart}\"/>\
+             <title>{}</title>",
+            exact(x),
+            short(y),
+            exact(wide),
+            short(high),
+            markup(tip),
+        );
+        if !label.is_empty() {
+            self.text(x + 3.0, y + 12.5, "small", label);
+        }
+        self.body.push_str("</g>");
     }
 
     pub(crate) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
@@ -215,7 +255,20 @@ pub(crate) fn short(x: f64) -> String {
     format!("{x}")
 }
 
-/// The start of a text that takes no more than so many units.
+/// The start of a text that takes no more than so many units; nothing where that would say nothing.
+pub(crate) fn start(text: &str, wide: f64) -> String {
+    let letters = (wide / LETTER).max(0.0) as usize;
+    match columns(text) {
+        _ if letters < FEWEST_LETTERS => String::new(),
+        columns if columns <= letters => text.to_owned(),
+        _ => format!("{}…", head(text, letters - 1).trim_end()),
+    }
+}
+
+/// Letters below which a text says nothing.
+const FEWEST_LETTERS: usize = 5;
+
+/// A text that takes no more than so many units, its middle left out.
 pub(crate) fn fit(text: &str, wide: f64) -> String {
     crate::page::elide(text, (wide / LETTER).max(4.0) as usize, "…")
 }
@@ -231,6 +284,13 @@ mod tests {
         drawing.mark(1, 0.0, 0.0, "</title><x>");
         assert!(!drawing.body.contains("<script>") && !drawing.body.contains("<x>"));
         assert_eq!(drawing.points, 1);
+    }
+
+    #[test]
+    fn a_file_has_every_colour_it_is_drawn_in() {
+        for colour in STYLE.split("var(").skip(1).map(|rest| rest.split_once(')').unwrap().0) {
+            assert_eq!(STYLE.matches(&format!("{colour}:")).count(), 2, "{colour}: light and dark");
+        }
     }
 
     #[test]

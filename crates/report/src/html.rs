@@ -35,7 +35,7 @@ const STYLE: &str = concat!(
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// SHA-256 of [`SCRIPT`] in base64, which the policy names; a test compares them.
-const SCRIPT_HASH: &str = "UaAfy1NFh5iTKxAbCPuVcIW8Qq2VTlCo+uF/b3E4MWY=";
+const SCRIPT_HASH: &str = "fzDceKeZ9hOl+FTSXc5lhnNImIbS7lsVpkbi/e8PzIA=";
 
 /// Writes a page of the records.
 ///
@@ -147,7 +147,8 @@ fn one(
     packed: &str,
 ) -> io::Result<()> {
     let id = format!("r{number}");
-    let code = if matches!(section.kind, "trace" | "copy") { " class=\"code\"" } else { "" };
+    let code =
+        if matches!(section.kind, "trace" | "anatomy" | "copy") { " class=\"code\"" } else { "" };
     writeln!(
         to,
         "<section class=\"record\" id=\"{id}\" data-kind=\"{}\" aria-labelledby=\"{id}-title\">\n\
@@ -227,11 +228,6 @@ fn part(to: &mut dyn Write, id: &str, block: &Block) -> io::Result<()> {
         Block::Sheet(sheet) => table::write(to, id, sheet),
         Block::Notes(notes) => {
             notes.iter().try_for_each(|note| writeln!(to, "<p class=\"note\">{}</p>", markup(note)))
-        }
-        Block::Text(text) => {
-            write!(to, "<pre class=\"raw\">")?;
-            text.lines().try_for_each(|line| writeln!(to, "{}", markup(line)))?;
-            writeln!(to, "</pre>")
         }
     }
 }

@@ -12,6 +12,8 @@ mod chart;
 mod copy;
 mod escape;
 mod findings;
+mod frames;
+mod histogram;
 mod history;
 mod html;
 mod limits;

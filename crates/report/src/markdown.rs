@@ -46,13 +46,6 @@ impl Writer {
             match block {
                 Block::Sheet(sheet) if sheet.folded && sheet.rows.len() > ROWS => {}
                 Block::Sheet(sheet) => self.sheet(sheet, ROWS),
-                Block::Text(text) => {
-                    // Four spaces make it code, in which nothing is markup.
-                    self.0.push('\n');
-                    for line in text.lines() {
-                        let _ = writeln!(self.0, "    {}", iotomy_record::printable(line, true));
-                    }
-                }
                 Block::Notes(notes) => {
                     for note in notes {
                         let _ = writeln!(self.0, "\n{}", markdown(note));

@@ -172,7 +172,7 @@ pub(crate) fn ascii(text: &str) -> String {
 }
 
 /// The start of `text` that takes at most `width` columns.
-fn head(text: &str, width: usize) -> &str {
+pub(crate) fn head(text: &str, width: usize) -> &str {
     let mut room = width;
     for (at, c) in text.char_indices() {
         match room.checked_sub(c.width().unwrap_or(0)) {

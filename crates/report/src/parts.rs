@@ -148,7 +148,7 @@ fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
                     items.extend(few.iter().map(|chart| (name(&chart.id), Item::Chart(chart))));
                 }
                 Block::Sheet(sheet) => items.push((name(&sheet.id), Item::Sheet(sheet))),
-                Block::Head(_) | Block::Notes(_) | Block::Text(_) => {}
+                Block::Head(_) | Block::Notes(_) => {}
             }
         }
     }

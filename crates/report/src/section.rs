@@ -8,7 +8,7 @@ use iotomy_record::{Finding, Limits, Machine};
 
 use crate::chart::Chart;
 use crate::page::Page;
-use crate::sheet::{Sheet, wide_style};
+use crate::sheet::Sheet;
 use crate::{ceilings, findings, numbers};
 
 /// A record.
@@ -81,8 +81,6 @@ pub(crate) enum Block {
     Sheet(Sheet),
     /// Sentences.
     Notes(Vec<String>),
-    /// Text as a terminal shows it.
-    Text(String),
 }
 
 /// Evidence that is shown of a finding, at most.
@@ -168,21 +166,6 @@ fn of(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Section {
         Record::Sweep(sweep) => crate::sweep::section(sweep),
         Record::Limits(limits) => crate::limits::section(limits, all),
         Record::Copy(copy) => crate::copy::section(copy, ceilings),
-        Record::Anatomy(anatomy) => crate::anatomy::section(anatomy),
-    }
-}
-
-/// A record of a kind that has no pictures: its text.
-pub(crate) fn plain(kind: &'static str, title: String, text: String, machine: &Machine) -> Section {
-    let style = wide_style();
-    let page = Page::new(&style);
-    Section {
-        kind,
-        title,
-        answers: Vec::new(),
-        tiles: Vec::new(),
-        findings: Vec::new(),
-        blocks: vec![Block::Text(text)],
-        facts: machine_facts(&page, machine),
+        Record::Anatomy(anatomy) => crate::anatomy::section(anatomy, ceilings, all),
     }
 }

@@ -17,7 +17,7 @@ use crate::{Style, findings};
 pub(crate) use charts::{capital, side_by_side};
 pub(crate) use images::CallSum;
 use images::Image;
-pub(crate) use section::{command, results, section, title};
+pub(crate) use section::{results, section, title};
 
 /// Rows of a table of calls or files unless the run asked for another number.
 const USUAL_ROWS: usize = 10;
@@ -84,4 +84,4 @@ fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -141,6 +141,29 @@ impl Browser {
         fs::write(to, png).unwrap();
     }
 
+    /// Lets no page run its scripts from now on; what a test asks still runs.
+    pub(crate) fn without_scripts(&mut self) {
+        let off = json!({"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": true}});
+        self.of_session("POST", "/goog/cdp/execute", &off);
+    }
+
+    /// Shows it as on `print` or, of an empty name, on the screen.
+    pub(crate) fn print_media(&mut self, name: &str) {
+        let media = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}});
+        self.of_session("POST", "/goog/cdp/execute", &media);
+    }
+
+    /// Keeps the page as it is printed.
+    pub(crate) fn paper(&mut self, to: &Path) {
+        let a4 = json!({"cmd": "Page.printToPDF", "params": {
+            "paperWidth": 8.27, "paperHeight": 11.69, "printBackground": true,
+        }});
+        let pdf = self.of_session("POST", "/goog/cdp/execute", &a4);
+        let pdf = unpacked(pdf["data"].as_str().unwrap());
+        assert!(pdf.starts_with(b"%PDF") && pdf.len() > 10_000);
+        fs::write(to, pdf).unwrap();
+    }
+
     /// Everything the console said since the last call.
     pub(crate) fn said(&mut self) -> Vec<String> {
         let log = self.of_session("POST", "/se/log", &json!({"type": "browser"}));

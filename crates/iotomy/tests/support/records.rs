@@ -24,7 +24,7 @@ fn machine() -> Machine {
     }
 }
 
-fn trace(command: &[&str]) -> Trace {
+pub(crate) fn trace(command: &[&str]) -> Trace {
     Trace {
         schema: Trace::SCHEMA.into(),
         started: STARTED.into(),
@@ -51,7 +51,7 @@ fn trace(command: &[&str]) -> Trace {
     }
 }
 
-fn call(pid: u32, exec: &str, syscall: &str, calls: u64) -> Call {
+pub(crate) fn call(pid: u32, exec: &str, syscall: &str, calls: u64) -> Call {
     let mut wall_log2 = Histogram::default();
     wall_log2.add_slot(12, calls / 2);
     wall_log2.add_slot(14, calls - calls / 2);
@@ -78,7 +78,7 @@ fn call(pid: u32, exec: &str, syscall: &str, calls: u64) -> Call {
     }
 }
 
-fn process(pid: u32, exec: &str, argv: &[&str]) -> Process {
+pub(crate) fn process(pid: u32, exec: &str, argv: &[&str]) -> Process {
     Process {
         pid,
         ppid: 1,
@@ -90,7 +90,7 @@ fn process(pid: u32, exec: &str, argv: &[&str]) -> Process {
     }
 }
 
-fn ledger(pid: u32, exec: &str, ms: u64) -> LedgerRow {
+pub(crate) fn ledger(pid: u32, exec: &str, ms: u64) -> LedgerRow {
     LedgerRow {
         pid,
         exec: exec.into(),
@@ -117,7 +117,7 @@ fn file(pid: u32, exec: &str, kind: FileKind, path: &str, [read, written]: [u64;
     }
 }
 
-fn put(name: &str, folder: &Path, save: impl FnOnce(&Path)) -> PathBuf {
+pub(crate) fn put(name: &str, folder: &Path, save: impl FnOnce(&Path)) -> PathBuf {
     let path = folder.join(name);
     save(&path);
     path

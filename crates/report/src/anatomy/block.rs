@@ -44,9 +44,10 @@ fn sum<'r>(rows: impl IntoIterator<Item = &'r Requests>, of: fn(&Requests) -> u6
     rows.into_iter().map(|row| u128::from(of(row))).sum()
 }
 
-fn print_headline(page: &mut Page<'_>, block: &BlockIo) {
+/// How much went to devices, and how much of others was not counted; none where nothing did.
+pub(super) fn headline(block: &BlockIo) -> Option<String> {
     if block.requests.is_empty() && block.others_requests == 0 {
-        return;
+        return None;
     }
     let rows = &block.requests;
     let own = sum(rows, |row| row.requests);
@@ -64,23 +65,33 @@ fn print_headline(page: &mut Page<'_>, block: &BlockIo) {
             bytes(block.others_bytes.into())
         );
     }
-    page.blank();
-    let lead = [(Ink::Plain, "  "), (Ink::Bold, "block I/O"), (Ink::Plain, "  ")];
-    page.wrapped(&lead, Ink::Plain, &text);
+    Some(text)
+}
+
+/// What found no room, in words.
+pub(super) fn lost(block: &BlockIo) -> Vec<String> {
     let lost = [
         (block.lost, "of the block layer's events found no room in a bounded table"),
         (block.lost_pages, "pages read ahead found no room in a bounded table"),
     ];
-    for (n, what) in lost.into_iter().filter(|(n, _)| *n > 0) {
-        let text = format!("{} {what}", thousands(n.into()));
+    let lost = lost.into_iter().filter(|(n, _)| *n > 0);
+    lost.map(|(n, what)| format!("{} {what}", thousands(n.into()))).collect()
+}
+
+fn print_headline(page: &mut Page<'_>, block: &BlockIo) {
+    let Some(text) = headline(block) else { return };
+    page.blank();
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, "block I/O"), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &text);
+    for text in lost(block) {
         page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
     }
 }
 
 /// Rows of one program and cause, all its processes together, and how many these are.
-type Cause<'r> = (Requests, BTreeSet<u32>, &'r str);
+pub(super) type Cause<'r> = (Requests, BTreeSet<u32>, &'r str);
 
-fn by_cause(rows: &[Requests]) -> Vec<Cause<'_>> {
+pub(super) fn by_cause(rows: &[Requests]) -> Vec<Cause<'_>> {
     let mut causes: BTreeMap<_, Cause<'_>> = BTreeMap::new();
     for row in rows {
         let key = (&row.exec, row.via, &row.syscall, &row.device, &row.operation);
@@ -135,16 +146,21 @@ fn print_requests(page: &mut Page<'_>, causes: &[Cause<'_>], rows: Option<usize>
     };
     let mut table = Table::new(&COLUMNS);
     for (row, pids, exec) in &causes[..shown] {
-        let whose = match pids.len() {
-            1 => page.name(exec, 20),
-            n => format!("{n} × {}", page.name(exec, 20)),
-        };
+        let whose = whose(page, pids, exec);
         table.push(Row { cells: cells(page, row, &whose), remarks: remarks(row), ink: ink(row) });
     }
     table.print(page);
     if shown < all {
         let text = format!("  … {} more (--top {all})", all - shown);
         page.line(&[(Ink::Dim, &text)]);
+    }
+}
+
+/// A program, and of how many processes.
+pub(super) fn whose(page: &Page<'_>, pids: &BTreeSet<u32>, exec: &str) -> String {
+    match pids.len() {
+        1 => page.name(exec, 20),
+        n => format!("{n} × {}", page.name(exec, 20)),
     }
 }
 
@@ -171,7 +187,7 @@ fn cells(page: &Page<'_>, row: &Requests, whose: &str) -> Vec<String> {
 }
 
 /// What sent the requests, in words.
-fn cause(page: &Page<'_>, row: &Requests) -> String {
+pub(super) fn cause(page: &Page<'_>, row: &Requests) -> String {
     let call = row.syscall.as_ref().map(|name| page.name(name, 24));
     let what = match row.via {
         Via::Call => return call.unwrap_or_else(|| "a call".to_owned()),
@@ -187,7 +203,7 @@ fn cause(page: &Page<'_>, row: &Requests) -> String {
     }
 }
 
-fn remarks(row: &Requests) -> Vec<String> {
+pub(super) fn remarks(row: &Requests) -> Vec<String> {
     let mut remarks = Vec::new();
     if row.errors > 0 {
         remarks.push(counted(row.errors.into(), "error", "errors"));
@@ -236,14 +252,19 @@ fn print_distributions(page: &mut Page<'_>, block: &BlockIo) {
     }
 }
 
-/// A line a program, all its processes together.
-fn print_read_ahead(page: &mut Page<'_>, rows: &[ReadAhead]) {
+/// Pages by program, all its processes together: asked for, missed, found read ahead, read ahead.
+pub(super) fn read_ahead(rows: &[ReadAhead]) -> BTreeMap<&str, [u128; 4]> {
     let mut by: BTreeMap<&str, [u128; 4]> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.missed_pages > 0 || row.ahead_pages > 0) {
         let pages = [row.asked_pages, row.missed_pages, row.hit_pages, row.ahead_pages];
         let sums = by.entry(&row.exec).or_default();
         sums.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += u128::from(pages));
     }
+    by
+}
+
+fn print_read_ahead(page: &mut Page<'_>, rows: &[ReadAhead]) {
+    let by = read_ahead(rows);
     if !by.is_empty() {
         page.blank();
     }

@@ -45,7 +45,7 @@ fn requests(via: Via, syscall: Option<&str>, operation: &str, count: u64) -> Req
     }
 }
 
-fn io() -> BlockIo {
+pub(super) fn io() -> BlockIo {
     let mut journal = requests(Via::Journal, Some("fsync"), "write", 3);
     journal.meta = 3;
     journal.merged_bios = 8;
@@ -90,7 +90,7 @@ fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &s
     }
 }
 
-fn stories() -> Stories {
+pub(super) fn stories() -> Stories {
     let request = [("operation", "write"), ("device", "vda"), ("flags", "sync")];
     let fsync = Story {
         pid: 4711,

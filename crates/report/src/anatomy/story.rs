@@ -14,6 +14,18 @@ const MOMENT: usize = 12;
 /// Prints the stories; where none were asked for there are none.
 pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
     page.blank();
+    let lead = [(Ink::Plain, "  "), (Ink::Bold, "stories"), (Ink::Plain, "  ")];
+    page.wrapped(&lead, Ink::Plain, &headline(stories));
+    if let Some(text) = lost(stories) {
+        page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
+    }
+    for story in &stories.calls {
+        print_one(page, story);
+    }
+}
+
+/// Of how many calls these are the slowest, and what could not be followed.
+pub(super) fn headline(stories: &Stories) -> String {
     let mut text = format!(
         "the slowest of {} followed",
         counted(stories.followed.into(), "read, write or sync", "reads, writes and syncs")
@@ -26,21 +38,24 @@ pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
         let n = counted(stories.absent.len() as u128, "tracepoint", "tracepoints");
         text += &format!(" · {n} not to be had here");
     }
-    let lead = [(Ink::Plain, "  "), (Ink::Bold, "stories"), (Ink::Plain, "  ")];
-    page.wrapped(&lead, Ink::Plain, &text);
-    if stories.lost > 0 {
-        let text = format!("{} of calls found no room", thousands(stories.lost.into()));
-        page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
-    }
-    for story in &stories.calls {
-        print_one(page, story);
-    }
+    text
+}
+
+/// What found no room, in words.
+pub(super) fn lost(stories: &Stories) -> Option<String> {
+    let n = stories.lost;
+    (n > 0).then(|| format!("{} of calls found no room", thousands(n.into())))
+}
+
+/// `dd (4711) fsync`.
+pub(super) fn call(page: &Page<'_>, story: &Story) -> String {
+    let (exec, call) = (page.name(&story.exec, 20), page.name(&story.syscall, 24));
+    format!("{exec} ({}) {call}", story.pid)
 }
 
 fn print_one(page: &mut Page<'_>, story: &Story) {
     page.blank();
-    let (exec, call) = (page.name(&story.exec, 20), page.name(&story.syscall, 24));
-    let call = format!("{exec} ({}) {call}", story.pid);
+    let call = call(page, story);
     let text = format!("{} · {}", subject(page, story), asked(page, story));
     let lead = [(Ink::Plain, "  "), (Ink::Bold, call.as_str()), (Ink::Plain, "  ")];
     page.wrapped(&lead, Ink::Plain, &text);
@@ -56,7 +71,7 @@ fn print_one(page: &mut Page<'_>, story: &Story) {
 }
 
 /// The descriptor and the file behind it.
-fn subject(page: &Page<'_>, story: &Story) -> String {
+pub(super) fn subject(page: &Page<'_>, story: &Story) -> String {
     let path = story.path.as_ref().map(|path| page.name(path, 60.min(page.width())));
     match path {
         Some(path) => format!("{path} (descriptor {})", story.fd),
@@ -65,7 +80,7 @@ fn subject(page: &Page<'_>, story: &Story) -> String {
 }
 
 /// What was asked for, and what came of it.
-fn asked(page: &Page<'_>, story: &Story) -> String {
+pub(super) fn asked(page: &Page<'_>, story: &Story) -> String {
     let asked = story.asked_bytes.map_or_else(String::new, |n| {
         let at = story.offset.map(|at| format!(" at {}", thousands(at.into())));
         format!("{}{}", bytes(n.into()), at.unwrap_or_default())
@@ -79,7 +94,7 @@ fn asked(page: &Page<'_>, story: &Story) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn times(story: &Story) -> String {
+pub(super) fn times(story: &Story) -> String {
     let ready = story.wall_ns.saturating_sub(story.on_cpu_ns).saturating_sub(story.blocked_ns);
     let parts =
         [(story.on_cpu_ns, "on a CPU"), (story.blocked_ns, "asleep"), (ready, "waiting for a CPU")];
@@ -106,19 +121,27 @@ fn print_hidden(page: &mut Page<'_>, hidden: &mut Peekable<Iter<'_, Hidden>>, un
 fn print_event(page: &mut Page<'_>, event: &Happening) {
     let at = fixed(event.at_ns as f64 / 1000.0, 1);
     let lead = format!("  {at:>MOMENT$}  {:>3}  ", event.cpu);
-    let (what, ink) = match event.event.as_str() {
-        "off-cpu" => ("leaves its CPU".to_owned(), Ink::Dim),
-        "on-cpu" => ("is back on a CPU".to_owned(), Ink::Dim),
-        "woken" => ("woken".to_owned(), Ink::Dim),
-        other => (page.name(other, 40), Ink::Plain),
+    let (what, ink) = match ours(&event.event) {
+        Some(words) => (words.to_owned(), Ink::Dim),
+        None => (page.name(&event.event, 40), Ink::Plain),
     };
     let more = details(page, event);
     let gap = if more.is_empty() { "" } else { "  " };
     page.line(&[(Ink::Plain, &lead), (ink, &what), (Ink::Plain, gap), (Ink::Dim, &more)]);
 }
 
+/// What happens to the thread itself, in words; none for what the kernel has a name of.
+pub(super) fn ours(event: &str) -> Option<&'static str> {
+    match event {
+        "off-cpu" => Some("leaves its CPU"),
+        "on-cpu" => Some("is back on a CPU"),
+        "woken" => Some("woken"),
+        _ => None,
+    }
+}
+
 /// The words and values of an event, the words that make a sentence first.
-fn details(page: &Page<'_>, event: &Happening) -> String {
+pub(super) fn details(page: &Page<'_>, event: &Happening) -> String {
     let word = |name: &str| event.words.get(name).map(|word| page.name(word, 40));
     if let Some(state) = word("state") {
         return state;

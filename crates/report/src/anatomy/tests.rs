@@ -1,9 +1,153 @@
 use iotomy_record::store::{self, Record};
-use iotomy_record::{Dissected, arbitrary};
+use iotomy_record::{Dissected, Function, Layer, Sampling, Stack, StackKind, arbitrary};
 use proptest::prelude::*;
 
+use super::inside_tests::{io, stories};
 use super::*;
-use crate::looks;
+use crate::{Source, csv, looks, parts, svg};
+
+fn layer(name: &str, on_cpu_ms: u64, asleep_ms: u64, functions: &[(&str, u64)]) -> Layer {
+    let ns = |ms: u64| ms * 1_000_000;
+    Layer {
+        layer: name.into(),
+        on_cpu_ns: ns(on_cpu_ms),
+        error_ns: ns(on_cpu_ms) / 8,
+        samples: on_cpu_ms,
+        blocked_ns: ns(asleep_ms),
+        waits: [("device".to_owned(), ns(asleep_ms))].into_iter().filter(|(_, n)| *n > 0).collect(),
+        functions: functions
+            .iter()
+            .map(|(name, ms)| Function { name: (*name).into(), samples: *ms, on_cpu_ns: ns(*ms) })
+            .collect(),
+    }
+}
+
+fn dissected(call: Option<&str>, layers: Vec<Layer>) -> Dissected {
+    let sum = |part: fn(&Layer) -> u64| layers.iter().map(part).sum();
+    Dissected {
+        pid: 29_838,
+        exec: "dd".into(),
+        syscall: call.map(str::to_owned),
+        on_cpu_ns: sum(|layer| layer.on_cpu_ns),
+        blocked_ns: sum(|layer| layer.blocked_ns),
+        samples: sum(|layer| layer.samples),
+        layers,
+    }
+}
+
+fn stack(call: Option<&str>, layer: &str, kind: StackKind, ms: u64, frames: &str) -> Stack {
+    Stack {
+        pid: 29_838,
+        exec: "dd".into(),
+        syscall: call.map(str::to_owned),
+        kind,
+        layer: layer.into(),
+        reason: (kind == StackKind::Blocked).then(|| "device".to_owned()),
+        samples: ms,
+        ns: ms * 1_000_000,
+        frames: frames.split(';').map(str::to_owned).collect(),
+    }
+}
+
+/// A dd that reads, writes and waits for the disk; so many ms of copying.
+fn record(copying: u64) -> Anatomy {
+    let trace = crate::trace::tests::records::dd();
+    let (write, read) = (Some("write"), Some("read"));
+    let cache = "page cache and copying";
+    Anatomy {
+        schema: Anatomy::SCHEMA.into(),
+        started: trace.started.clone(),
+        trace,
+        sampling: Sampling {
+            event: "cpu-clock".into(),
+            hz: 997,
+            samples: copying + 30,
+            lost: 2,
+            price_ns_per_sample: 1_900.0,
+            ..Sampling::default()
+        },
+        calls: vec![
+            dissected(
+                write,
+                vec![
+                    layer(cache, copying, 14, &[("copy_folio_from_iter_atomic", copying)]),
+                    layer("file system (ext4)", 5, 0, &[("ext4_da_get_block_prep", 3)]),
+                ],
+            ),
+            dissected(read, vec![layer("driver", 12, 0, &[("read_iter_zero", 12)])]),
+            dissected(None, vec![layer("program", 13, 0, &[("dd", 13)])]),
+        ],
+        stacks: vec![
+            stack(write, cache, StackKind::OnCpu, copying, "ksys_write;generic_perform_write"),
+            stack(write, cache, StackKind::Blocked, 14, "ksys_write;io_schedule"),
+            stack(write, "file system (ext4)", StackKind::OnCpu, 3, "ksys_write;ext4_write_begin"),
+            stack(read, "driver", StackKind::OnCpu, 12, "ksys_read;read_iter_zero"),
+            stack(None, "program", StackKind::OnCpu, 13, "dd"),
+        ],
+        block: Some(io()),
+        stories: Some(stories()),
+    }
+}
+
+fn as_record(anatomy: Anatomy) -> Record {
+    Record::Anatomy(Box::new(anatomy))
+}
+
+#[test]
+fn a_page() {
+    insta::assert_snapshot!(looks::page_alone(&as_record(record(30))));
+}
+
+#[test]
+fn other_forms() {
+    insta::assert_snapshot!(looks::other_forms(&as_record(record(30))));
+}
+
+#[test]
+fn a_page_of_nothing() {
+    let mut empty = record(0);
+    (empty.calls, empty.stacks, empty.block, empty.stories) = (vec![], vec![], None, None);
+    empty.trace.ledger.clear();
+    let empty = as_record(empty);
+    let source = Source { name: "a.json", record: &empty, bytes: b"{}" };
+    let names: Vec<String> = parts(&[source]).into_iter().map(|part| part.name).collect();
+    assert!(!names.iter().any(|name| ["icicle", "flame"].contains(&name.as_str())), "{names:?}");
+    looks::is_inert(&empty);
+}
+
+#[test]
+fn every_later_anatomy_is_held_against_the_first() {
+    let (first, second) = (as_record(record(30)), as_record(record(12)));
+    let sources = [&first, &second, &first];
+    let sources = sources.map(|record| Source { name: "a.json", record, bytes: b"{}" });
+    let names: Vec<String> = parts(&sources).into_iter().map(|part| part.name).collect();
+    let with: Vec<&String> = names.iter().filter(|name| name.ends_with("/difference")).collect();
+    // The third is the first itself.
+    assert_eq!(with, ["2/difference"]);
+    let picture = svg(&sources, Some("2/difference")).unwrap();
+    assert!(picture.contains("<title>write −18 ms: 49 ms before, 31 ms now</title>"), "{picture}");
+    let table = csv(&sources, Some("2/differences")).unwrap();
+    let row = "write,page cache and copying,on a CPU,30000000,12000000,-18000000";
+    assert_eq!(table.lines().nth(1), Some(row));
+}
+
+#[test]
+fn a_box_of_another_colour_is_asleep_or_of_the_program() {
+    let source = as_record(record(30));
+    let source = Source { name: "a.json", record: &source, bytes: b"{}" };
+    for part in ["flame", "icicle"] {
+        let picture = svg(&[source], Some(part)).unwrap();
+        let class_of = |name: &str| {
+            let (before, _) = picture.split_once(&format!("<title>{name}")).unwrap();
+            before.rsplit_once("class=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
+        };
+        let asleep =
+            if part == "flame" { "io_schedule: " } else { "page cache and copying, asleep" };
+        assert_eq!(class_of(asleep), "f-asleep apart");
+        assert_eq!(class_of("dd: 13 ms"), "f-user apart");
+        assert!(class_of("read_iter_zero: ").starts_with("f-hot"));
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -12,6 +156,16 @@ proptest! {
     fn any_record_renders(record in arbitrary::anatomy(), unicode: bool, width in 20usize..120) {
         looks::keeps_to(width, unicode, |style| anatomy(&record, style));
         looks::is_only_coloured(|style| anatomy(&record, style));
+        let other = Record::Anatomy(Box::new(record.clone()));
+        let same = Record::Anatomy(Box::new(record.clone()));
+        let sources = [&other, &same].map(|record| Source { name: "a", record, bytes: b"" });
+        for part in parts(&sources).iter().filter(|part| part.name.contains("/difference")) {
+            let form = if part.kind == crate::PartKind::Chart { svg } else { csv };
+            let text = form(&sources, Some(&part.name)).unwrap();
+            if text.starts_with("<svg") {
+                looks::is_only_ours(&text);
+            }
+        }
         let _ = (folded(&record), flame(&record), difference(&record, &record));
     }
 }

@@ -16,7 +16,7 @@ const CALLS: usize = 6;
 /// Layers of a call that get one.
 const LAYERS: usize = 8;
 /// A call with fewer samples is not split.
-const FEW: u64 = 10;
+pub(super) const FEW: u64 = 10;
 /// Functions of a layer that do, where it has one part in this many of the time that is split.
 const FUNCTIONS: usize = 3;
 const FUNCTIONS_OF: u128 = 20;
@@ -28,23 +28,33 @@ const BAR: usize = 20;
 
 /// A call of all images, or what lies outside calls.
 #[derive(Default)]
-struct Part {
-    name: String,
+pub(super) struct Part {
+    pub(super) name: String,
+    /// Whether it is what lies outside calls.
+    pub(super) is_outside: bool,
     calls: usize,
-    on_cpu: u128,
+    pub(super) on_cpu: u128,
     blocked: u128,
-    samples: u128,
+    pub(super) samples: u128,
     /// By name; asleep apart, by what is waited for.
-    layers: BTreeMap<(String, Option<String>), Share>,
+    pub(super) layers: BTreeMap<(String, Option<String>), Share>,
 }
 
 /// A layer of a part, on a CPU or asleep.
 #[derive(Default)]
-struct Share {
-    ns: u128,
+pub(super) struct Share {
+    pub(super) ns: u128,
     /// Squared: errors of several images add up so.
     error: f64,
-    functions: BTreeMap<String, u128>,
+    pub(super) samples: u128,
+    pub(super) functions: BTreeMap<String, u128>,
+}
+
+impl Share {
+    /// Within how much of it the truth lies; 0 where it is exact.
+    pub(super) fn error(&self) -> f64 {
+        self.error.sqrt()
+    }
 }
 
 impl Part {
@@ -57,6 +67,7 @@ impl Part {
                 let share = self.layers.entry((layer.layer.clone(), None)).or_default();
                 share.ns += u128::from(layer.on_cpu_ns);
                 share.error += (layer.error_ns as f64).powi(2);
+                share.samples += u128::from(layer.samples);
                 for function in &layer.functions {
                     *share.functions.entry(function.name.clone()).or_default() +=
                         u128::from(function.on_cpu_ns);
@@ -81,13 +92,14 @@ impl Part {
             let into = self.layers.entry(key).or_default();
             into.ns += share.ns;
             into.error += share.error;
+            into.samples += share.samples;
             for (name, ns) in share.functions {
                 *into.functions.entry(name).or_default() += ns;
             }
         }
     }
 
-    fn ns(&self) -> u128 {
+    pub(super) fn ns(&self) -> u128 {
         self.on_cpu + self.blocked
     }
 }
@@ -123,17 +135,25 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
 }
 
-/// By call, most time first; the small ones together.
-fn parts(record: &Anatomy) -> Vec<Part> {
+/// By call, most time first.
+pub(super) fn by_call(record: &Anatomy) -> Vec<Part> {
     let mut by_name: BTreeMap<Option<&str>, Part> = BTreeMap::new();
     for row in &record.calls {
         by_name.entry(row.syscall.as_deref()).or_default().add(row);
     }
-    let named = by_name
-        .into_iter()
-        .map(|(name, part)| Part { name: name.unwrap_or("outside calls").to_owned(), ..part });
+    let named = by_name.into_iter().map(|(name, part)| Part {
+        name: name.unwrap_or("outside calls").to_owned(),
+        is_outside: name.is_none(),
+        ..part
+    });
     let mut parts: Vec<Part> = named.collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns()));
+    parts
+}
+
+/// The same, the small ones together.
+fn parts(record: &Anatomy) -> Vec<Part> {
+    let mut parts = by_call(record);
     let whole: u128 = parts.iter().map(Part::ns).sum();
     let most = match record.trace.view.top {
         None => CALLS,
@@ -218,7 +238,7 @@ impl Lines {
             None => format!("  {layer}"),
             Some(wait) => format!("  {layer}, asleep: {}", page.name(wait, 24)),
         };
-        let error = part.error.sqrt();
+        let error = part.error();
         let functions = hottest(page, part);
         let apart = wait.is_none() && part.ns * FUNCTIONS_OF >= self.busy;
         let remarks = if apart {

@@ -7,7 +7,11 @@ use crate::escape::markup;
 
 pub(super) fn write(to: &mut dyn Write, id: &str, chart: &Chart) -> io::Result<()> {
     let Drawing { wide, high, body, .. } = &chart.drawing;
-    let class = if *wide >= WIDE { "chart wide" } else { "chart" };
+    let class = match chart.drawing.zooms {
+        true => "chart wide frames",
+        false if *wide >= WIDE => "chart wide",
+        false => "chart",
+    };
     let (name, title) = (format!("{id}-{}", chart.id), markup(&chart.title));
     writeln!(
         to,

@@ -10,7 +10,8 @@ use crate::sheet::{Align, Cell, Field, MOST_ROWS, Sheet, Value};
 pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<()> {
     let (name, title) = (format!("{id}-{}", sheet.id), markup(&sheet.title));
     if sheet.folded {
-        writeln!(to, "<details class=\"table\" id=\"{name}\"><summary>{title}</summary>")?;
+        let long = if sheet.rows.len() > ON_PAPER { " long" } else { "" };
+        writeln!(to, "<details class=\"table{long}\" id=\"{name}\"><summary>{title}</summary>")?;
         writeln!(to, "<div class=\"head\"></div>")?;
     } else {
         writeln!(
@@ -60,16 +61,20 @@ pub(super) fn write(to: &mut dyn Write, id: &str, sheet: &Sheet) -> io::Result<(
     writeln!(to, "{}", if sheet.folded { "</details>" } else { "</div>" })
 }
 
+/// Rows up to which a table that is folded is printed, too: a sheet of paper.
+const ON_PAPER: usize = 60;
+
 /// Columns of words up to which they stand on one line.
 const ONE_LINE: usize = 26;
 
 /// The class of each column: none of figures, of words one that says whether they may be broken.
 fn classes(sheet: &Sheet) -> Vec<&'static str> {
+    let rows = || sheet.rows.iter().take(MOST_ROWS).chain(&sheet.total);
     let of = |(at, field): (usize, &Field)| {
         let short = |row: &Vec<Cell>| columns(&row[at].text) <= ONE_LINE;
         match field.align {
             Align::Number => "",
-            Align::Text if sheet.rows.iter().take(MOST_ROWS).all(short) => "w one",
+            Align::Text if rows().all(short) => "w one",
             Align::Text => "w",
         }
     };

@@ -5,10 +5,10 @@ use iotomy_record::{Quantity, SortKey, Trace};
 use super::distributions::{merged, that_matter, what};
 use super::images::{CallSum, Image, Ledger};
 use super::ledger::{self, Kind};
-use crate::chart::{Chart, Drawing, Key, LETTER, WIDE, fit};
+use crate::chart::{Chart, Drawing, Key, WIDE, fit};
+use crate::histogram;
 use crate::numbers::{bytes, decimals_for, duration, fixed, share, thousands};
 use crate::page::Page;
-use crate::quantize;
 
 /// Where labels end, bars begin and end, and figures end.
 const LABELS: f64 = 196.0;
@@ -203,11 +203,6 @@ fn subject(page: &Page<'_>, image: &Image<'_>, name: &str) -> String {
     format!("{} of {}: ", page.name(name, 40), image.label(page))
 }
 
-/// The size of one of them.
-const SMALL: f64 = 372.0;
-const FLOOR: f64 = 132.0;
-const TOP: f64 = 20.0;
-
 fn distribution(
     page: &Page<'_>,
     image: &Image<'_>,
@@ -217,42 +212,15 @@ fn distribution(
 ) -> Option<Chart> {
     let calls = image.calls.iter().filter(|call| call.syscall == name);
     let moves_bytes = calls.clone().any(|call| call.bytes > 0);
-    let rows = quantize::rows(&merged(calls, quantity));
-    let total: u128 = rows.iter().map(|row| u128::from(row.count)).sum();
-    let most = rows.iter().map(|row| row.count).max().filter(|most| *most > 0)?;
+    let histogram = merged(calls, quantity);
     let shown = |label: &str| match label.parse::<u64>() {
         Err(_) => label.to_owned(),
         Ok(value) if quantity != Quantity::Return => duration(value as f64),
         Ok(value) if moves_bytes => bytes(value.into()),
         Ok(value) => thousands(value.into()),
     };
-    let mut drawing = Drawing::new(SMALL, FLOOR + 26.0);
-    let step = (SMALL - 24.0) / rows.len() as f64;
-    let every = (9.0 * LETTER / step).ceil().max(1.0) as usize;
-    let mut says = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        let x = 12.0 + step * at as f64;
-        let label = shown(&row.label);
-        if row.count > 0 {
-            let high = (row.count as f64 / most as f64 * (FLOOR - TOP)).max(2.0);
-            let count = thousands(row.count.into());
-            let tip =
-                format!("from {label}: {count} calls, {}", share(i128::from(row.count), total));
-            let thick = (step - 3.0).clamp(1.5, 46.0);
-            let left = x + (step - thick) / 2.0;
-            drawing.rect([left, FLOOR - high, thick, high], "t-call", &tip);
-            if row.count == most {
-                drawing.text(x + step / 2.0, FLOOR - high - 5.0, "mid num", &count);
-            }
-            says.push(tip);
-        }
-        if at % every == every / 2 && !label.is_empty() {
-            drawing.line([x, FLOOR, x, FLOOR + 4.0], "axis");
-            let x = x.clamp(4.0 * LETTER, SMALL - 4.0 * LETTER);
-            drawing.text(x, FLOOR + 17.0, "mid dim", &label);
-        }
-    }
-    drawing.line([12.0, FLOOR, SMALL - 12.0, FLOOR], "axis");
+    let parts = [histogram::Part { label: "", histogram: &histogram }];
+    let (drawing, says) = histogram::draw(&parts, shown, "calls")?;
     Some(Chart {
         id: format!("distribution-{}", number + 1),
         title: format!("{} {} — {}", page.name(name, 40), what(quantity), image.label(page)),

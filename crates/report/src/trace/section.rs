@@ -45,7 +45,7 @@ pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
 }
 
 /// What was run.
-pub(crate) fn command(page: &Page<'_>, record: &Trace) -> String {
+fn command(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
         true => "none: running processes were watched".to_owned(),
         // More words than columns cannot be seen.

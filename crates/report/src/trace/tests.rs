@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::looks;
 
-mod records;
+pub(crate) mod records;
 
 fn rendered(record: &Trace) -> String {
     trace(record, &Style::default())

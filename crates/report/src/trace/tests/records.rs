@@ -119,7 +119,7 @@ pub(super) fn empty() -> Trace {
 }
 
 /// One process that copies a file by small requests.
-pub(super) fn dd() -> Trace {
+pub(crate) fn dd() -> Trace {
     let c = |name, calls, on_cpu, blocked| call(29838, "dd", name, calls, on_cpu, blocked);
     let mut read = moving(c("read", 8192, 61_000, 600), 8192);
     read.calls += 1;
