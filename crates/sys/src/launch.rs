@@ -5,11 +5,12 @@
 //! is a pipe, so the death of the parent is an end of file, upon which the child leaves.
 
 mod child;
+mod image;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::seccomp::Filter;
 
 pub(crate) use child::become_program;
 use child::{STAGE_CREDENTIALS, STAGE_FILTER, STAGE_GROUP, STAGE_STREAMS};
+pub(crate) use image::Image;
 
 /// The user a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +167,8 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
 
 fn executable(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
-    let text = c_string(path.as_os_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let text =
+        CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: `text` is NUL-terminated and outlives the call.
     let refused = unsafe { libc::access(text.as_ptr(), libc::X_OK) } != 0;
     if metadata.is_dir() {
@@ -266,85 +269,10 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchErro
     }
 }
 
-/// A command as `execve` takes it: every string and array made before the fork.
-pub(crate) struct Image {
-    program: CString,
-    argv: Pointers,
-    /// `/bin/sh program arguments…`, for a script without an interpreter line, as `execvp` does.
-    shell_argv: Pointers,
-    /// Whether the program could be such a script: a file for another machine is none.
-    may_be_script: bool,
-    environment: Pointers,
-}
-
-struct Pointers {
-    raw: Vec<*const libc::c_char>,
-    _owned: Vec<CString>,
-}
-
-impl Pointers {
-    fn new(owned: Vec<CString>) -> Self {
-        let raw = owned.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect();
-        Self { raw, _owned: owned }
-    }
-}
-
-impl Image {
-    pub(crate) fn new(command: &Command) -> Result<Self, LaunchError> {
-        let program = c_string(command.program.as_os_str())?;
-        let argv = command.argv.iter().map(|a| c_string(a)).collect::<Result<Vec<_>, _>>()?;
-        let mut shell_argv = vec![c"/bin/sh".to_owned(), program.clone()];
-        shell_argv.extend(argv.iter().skip(1).cloned());
-        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os()
-            .filter(|(name, _)| command.environment.iter().all(|(set, _)| set != name))
-            .collect();
-        environment.extend(command.environment.iter().cloned());
-        let environment = environment
-            .into_iter()
-            .map(|(name, value)| {
-                let mut line = name.into_vec();
-                line.push(b'=');
-                line.extend(value.into_vec());
-                c_string(OsStr::from_bytes(&line))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self {
-            program,
-            argv: Pointers::new(argv),
-            shell_argv: Pointers::new(shell_argv),
-            may_be_script: may_be_script(&command.program),
-            environment: Pointers::new(environment),
-        })
-    }
-}
-
-/// Whether a shell would take the file for a script: its first line, as far as that is looked at,
-/// has no NUL byte.
-fn may_be_script(program: &Path) -> bool {
-    let mut start = Vec::new();
-    let file = std::fs::File::open(program);
-    // 80 bytes, as bash has it.
-    let read = file.and_then(|file| file.take(80).read_to_end(&mut start));
-    let first_line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    read.is_ok() && !first_line.contains(&0)
-}
-
-fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
-    CString::new(text.as_bytes()).map_err(|_| LaunchError::Nul(text.to_owned()))
-}
-
 fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    let mut ends: [RawFd; 2] = [-1; 2];
-    // SAFETY: `ends` is room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        let source = io::Error::last_os_error();
-        return Err(LaunchError::Fork { operation: "make a pipe", source });
-    }
-    // SAFETY: the kernel just made the descriptor and nobody else owns it.
-    let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
-    // SAFETY: as above.
-    let write = unsafe { OwnedFd::from_raw_fd(ends[1]) };
-    Ok((read, write))
+    let failed = |source| LaunchError::Fork { operation: "make a pipe", source };
+    let (read, write) = io::pipe().map_err(failed)?;
+    Ok((read.into(), write.into()))
 }
 
 /// The child's side of the fork. Only async-signal-safe calls, no allocation.
