@@ -104,7 +104,8 @@ impl Terminal {
         let mut bytes = [0; 256];
         loop {
             match self.tty.read(&mut bytes) {
-                Ok(0) => return Some(typed),
+                // Of a terminal that has hung up nothing is read either, and it has no attributes.
+                Ok(0) => return tcgetattr(&self.tty).is_ok().then_some(typed),
                 Ok(n) => typed.extend_from_slice(&bytes[..n]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
