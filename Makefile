@@ -30,7 +30,7 @@ setup:
 
 build:
 	@scripts/setup build
-	$(CARGO) build --release --locked --package iotomy
+	$(CARGO) rustc --release --locked --package iotomy --bin iotomy -- $$(scripts/link-flags)
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
 # A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
