@@ -99,14 +99,14 @@ pub fn against(
         found.extend(details(record).into_iter().filter(|_| in_detail));
         found
     };
-    let (old, mut new) = (all(then), all(now));
+    let (mut old, mut new) = (all(then), all(now));
     let mut differences = then.machine().differences(now.machine());
     differences.extend(differs("iotomy", &earlier.kept.version, version, false));
     differences.extend(conditions(then, now));
     differences.extend(matched(&old, &mut new));
-    let same = |one: &Measure, other: &Measure| {
-        one.subject == other.subject && one.name == other.name && one.unit == other.unit
-    };
+    if in_detail && !details(now).is_empty() {
+        complete(&mut old, &mut new);
+    }
     let has_verdict = !differences.iter().any(|difference| difference.matters);
     let mut changes: Vec<Change> = Vec::new();
     for now in &new {
@@ -126,6 +126,20 @@ pub fn against(
     }
     let (baseline, started) = (earlier.called(), earlier.kept.started.clone());
     Ok(Against { baseline, started, differences, changes })
+}
+
+fn same(one: &Measure, other: &Measure) -> bool {
+    one.subject == other.subject && one.name == other.name && one.unit == other.unit
+}
+
+/// A call that only one of two traces has was made no time in the other.
+fn complete(old: &mut Vec<Measure>, new: &mut Vec<Measure>) {
+    let lacking = |of: &[Measure], there: &[Measure]| -> Vec<Measure> {
+        let missing = there.iter().filter(|one| !of.iter().any(|other| same(one, other)));
+        missing.map(|one| Measure { value: 0.0, ..one.clone() }).collect()
+    };
+    old.extend(lacking(old, new));
+    new.extend(lacking(new, old));
 }
 
 /// Whether it is one of the measures that stand in front of the details.
@@ -154,12 +168,12 @@ fn matched(old: &[Measure], new: &mut [Measure]) -> Vec<Difference> {
     let (before, after) = (subjects(old), subjects(new));
     if let ([then], [now]) = (before.as_slice(), after.as_slice()) {
         new.iter_mut().for_each(|one| one.subject.clone_from(then));
-        return differs("command", then, now, false).into_iter().collect();
+        return differs(Difference::COMMAND, then, now, false).into_iter().collect();
     }
     let gone = before.iter().filter(|one| !after.contains(one));
     let added = after.iter().filter(|one| !before.contains(one));
-    gone.filter_map(|one| differs("command", one, "", false))
-        .chain(added.filter_map(|one| differs("command", "", one, false)))
+    gone.filter_map(|one| differs(Difference::COMMAND, one, "", false))
+        .chain(added.filter_map(|one| differs(Difference::COMMAND, "", one, false)))
         .collect()
 }
 

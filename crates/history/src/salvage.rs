@@ -3,6 +3,7 @@
 //! The damaged one is set aside first and never changed after that: whatever goes wrong, all there was is
 //! still there.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,9 @@ pub struct Salvaged {
     pub saved: u64,
     /// Numbers of runs that could not be read, as far as they are known.
     pub lost: Vec<u64>,
+    /// Numbers that could not be read, and of which nothing else tells that there was a run: it may
+    /// have been removed before.
+    pub unclear: Vec<u64>,
     /// Where the damaged one is now.
     pub aside: PathBuf,
 }
@@ -37,8 +41,10 @@ pub fn salvage(path: &Path) -> Result<Salvaged, HistoryError> {
     let fresh = beside(path, ".salvaged");
     forget(&fresh);
     let mut store = Store::make(&fresh)?;
-    let mut found = Salvaged { saved: 0, lost: Vec::new(), aside: aside.clone() };
+    let (lost, unclear) = (Vec::new(), Vec::new());
+    let mut found = Salvaged { saved: 0, lost, unclear, aside: aside.clone() };
     if let Ok(old) = rusqlite::Connection::open(&aside) {
+        let told = told(&old);
         for id in 1..=last(&old) {
             match read(&old, id) {
                 Ok(None) => {}
@@ -55,7 +61,8 @@ pub fn salvage(path: &Path) -> Result<Salvaged, HistoryError> {
                     store.insert(record.as_ref(), &row).map_err(failed)?;
                     found.saved += 1;
                 }
-                Err(()) => found.lost.push(id.cast_unsigned()),
+                Err(()) if told.contains(&id) => found.lost.push(id.cast_unsigned()),
+                Err(()) => found.unclear.push(id.cast_unsigned()),
             }
         }
     }
@@ -117,6 +124,23 @@ fn last(old: &rusqlite::Connection) -> i64 {
         None if has_table => NUMBERS,
         None => 0,
     }
+}
+
+/// The numbers of which something besides the runs themselves tells that there is a run: they stand in
+/// other pages of the file, and go with the run when it is removed.
+fn told(old: &rusqlite::Connection) -> HashSet<i64> {
+    let places = [
+        "SELECT run FROM measures",
+        "SELECT id FROM runs INDEXED BY runs_by_name WHERE name IS NOT NULL",
+    ];
+    let mut told = HashSet::new();
+    for place in places {
+        let Ok(mut asked) = old.prepare(place) else { continue };
+        let Ok(ids) = asked.query_map([], |row| row.get::<_, i64>(0)) else { continue };
+        // Up to the first damage.
+        told.extend(ids.map_while(Result::ok));
+    }
+    told
 }
 
 /// A run with a whole record; `None` where there is none of this number.

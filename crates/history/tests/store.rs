@@ -164,6 +164,33 @@ fn salvage_saves_what_is_whole_with_its_number_and_name() {
 }
 
 #[test]
+fn a_run_that_was_removed_is_not_lost() {
+    let (_folder, path) = place();
+    let mut store = filled(&path, 40);
+    store.remove(7).unwrap();
+    store.remove(30).unwrap();
+    store.shrink().unwrap();
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    let mut unclear = Vec::new();
+    for page in 1..whole.len() / 4096 {
+        let mut bytes = whole.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+        fs::write(&path, bytes).unwrap();
+        let found = salvage(&path).unwrap();
+        assert!(!found.lost.contains(&7) && !found.lost.contains(&30), "{page}: {found:?}");
+        // Nothing goes without a word.
+        let told = found.lost.iter().chain(&found.unclear);
+        let not_told = (1..=40).filter(|run| !told.clone().any(|told| told == run));
+        let not_told = not_told.filter(|run| ![7, 30].contains(run)).count() as u64;
+        assert_eq!(not_told, found.saved, "{page}: {found:?}");
+        unclear.extend(found.unclear);
+        fs::remove_file(&path).unwrap();
+    }
+    assert!(unclear.contains(&7) && unclear.contains(&30), "{unclear:?}");
+}
+
+#[test]
 fn a_damaged_record_is_named_and_the_others_are_read() {
     let (_folder, path) = place();
     drop(filled(&path, 3));

@@ -6,7 +6,16 @@ use crate::verbs;
 
 /// The I/O path laboratory for Linux: where a command's reads, writes and waits spend their time.
 #[derive(Debug, Parser)]
-#[command(name = "iotomy", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "iotomy",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_help = "To begin with:\n  \
+                  iotomy doctor\n  \
+                  iotomy trace -- ls -lR /usr/share\n  \
+                  iotomy race 'dd if=/dev/zero of=f bs=4k count=9999' 'dd if=/dev/zero of=f bs=1M count=39'"
+)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]

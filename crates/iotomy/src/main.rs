@@ -52,9 +52,19 @@ fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
+    let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
     let _ = std::io::stderr().write_all(text.as_bytes());
     ExitCode::from(COULD_NOT_RUN)
 }
+
+/// What the standard library says of a text that is no number, and what that means.
+const PARSERS: [(&str, &str); 5] = [
+    (": invalid digit found in string", ": it takes a whole number"),
+    (": cannot parse integer from empty string", ": it takes a whole number"),
+    (": number too large to fit in target type", ": the number is too large"),
+    (": number too small to fit in target type", ": the number is too small"),
+    (": invalid float literal", ": it takes a number"),
+];
 
 /// An error as the user sees it: one line, whatever names are in it. With standard error gone there
 /// is nobody left to tell.

@@ -9,6 +9,7 @@ mod judging;
 mod keeping;
 pub(crate) mod lab;
 pub(crate) mod limits;
+mod outputs;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod show;

@@ -174,7 +174,7 @@ fn a_record_says_what_happened() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_an_error_and_the_copy_is_made() {
+fn a_record_that_finds_no_room_is_an_error_and_the_copy_is_made() {
     let folder = Folder::new();
     folder.write("a", "x");
     let said = refused(2, &folder.run(&["--json", "/dev/full", "a", "b"]));

@@ -148,7 +148,7 @@ fn man_pages_and_completions_are_written() {
     }
     let output = iotomy(&["generate", "man", "/proc/nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stderr.starts_with(b"iotomy: cannot make /proc/nowhere"));
+    assert!(output.stderr.starts_with(b"iotomy: cannot make the folder /proc/nowhere"));
 }
 
 #[test]

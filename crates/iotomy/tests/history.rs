@@ -246,6 +246,30 @@ fn traces_are_compared_call_by_call() {
     assert_eq!(words[..5], ["write", "calls", "3", "5", "1.67"], "{text}");
     assert!(text.contains("the same"), "{text}");
     assert!(text.contains("differs too  command: dd"), "{text}");
+    // A call that only one of them makes is a difference, too.
+    let words =
+        ["trace", "-q", "--save", "--", "dd", "if=/dev/zero", "of=f", "count=5", "conv=fsync"];
+    assert!(history.run(&words).status.success());
+    for (runs, counts) in [(["2", "3"], ["0", "1"]), (["3", "2"], ["1", "0"])] {
+        let text = history.says(&["history", "diff", runs[0], runs[1]]);
+        let row = text.lines().find(|line| line.trim_start().starts_with("fsync calls")).unwrap();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words[2..4], counts, "{text}");
+    }
+}
+
+#[test]
+fn a_command_that_only_one_race_has_is_left_out_and_told() {
+    let history = History::new();
+    for commands in [&["true", "true 2", "true 3"][..], &["true", "true 2"]] {
+        let words = [&["race", "--no-trace", "-q", "-r", "2", "--save"], commands].concat();
+        assert!(history.run(&words).status.success());
+    }
+    let there = history.says(&["history", "diff", "1", "2"]);
+    assert!(there.contains("left out     true 3, which only the earlier run has"), "{there}");
+    let back = history.says(&["history", "diff", "2", "1"]);
+    assert!(back.contains("left out     true 3, which only the later run has"), "{back}");
+    assert!(!there.contains("none") && !back.contains("none"), "{there}{back}");
 }
 
 #[test]

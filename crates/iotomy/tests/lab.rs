@@ -368,7 +368,7 @@ fn a_killed_run_leaves_no_file_but_what_it_goes_on_from() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_fails_after_the_report() {
+fn a_record_that_finds_no_room_fails_after_the_report() {
     let user = User::new();
     let output = user.run(&[&SMALL[..], &["--json", "/dev/full"]].concat());
     assert_eq!(output.status.code(), Some(2));

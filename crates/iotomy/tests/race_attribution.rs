@@ -34,7 +34,7 @@ fn a_thousand_more_calls_have_nine_tenths_of_the_untraced_wall_time() {
     }
     let options = ["-w", "0", "-r", "3", "chrt -f 1 ./few", "chrt -f 1 ./many"];
     let output = racing(&folder, &options).output().unwrap();
-    let race = Raced { output, folder }.record();
+    let race = Raced::of(output, folder).record();
     let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
     let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
     assert_eq!(wall.delta_ns, b - a);
@@ -103,7 +103,7 @@ fn cp(options: &[&str]) -> Raced {
     fs::write(folder.path().join("f"), vec![7; 1 << 20]).unwrap();
     let commands = ["-r", "2", "cp --reflink=never f g", "cp --reflink=never f g"];
     let output = racing(&folder, &[options, &commands].concat()).output().unwrap();
-    Raced { output, folder }
+    Raced::of(output, folder)
 }
 
 #[test]

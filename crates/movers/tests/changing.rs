@@ -1,20 +1,21 @@
 //! Ends that change while bytes are on their way: sources that grow or shrink, peers that leave,
-//! disks that fill up.
+//! disks that fill up, holes that come and go.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod support;
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use iotomy_movers::{End, MOVERS, Mover, Outcome, Side};
+use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Side, Sparse, chooser};
 use rustix::io::Errno;
 
 use support::ends::{self, From, To};
+use support::layouts::{self, Data, Hole};
 use support::{content, difference, folders, job, moves, name, position};
 
 /// A pipe, UNIX or TCP socket: what is written to the first comes out of the second.
@@ -244,6 +245,52 @@ fn a_disk_that_fills_up_is_an_error_that_says_what_was_moved() {
             }
             let got = target.content().unwrap();
             assert_eq!(difference(&got[..moved], &all[..moved]), None, "{label}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_changes_all_the_time_ends_in_agreement() {
+    let folder = folders::here();
+    let path = folder.path().join("source");
+    let data = content(65_536);
+    for mover in movers() {
+        for sparse in [Sparse::Auto, Sparse::Always] {
+            for _ in 0..5 {
+                layouts::make(&path, &[Data(65_536), Hole(65_536)].repeat(16));
+                let source = File::open(&path).unwrap();
+                let target = ends::target(To::File, folder.path());
+                let progress = AtomicU64::new(0);
+                let job = Job { sparse, ..job(&progress) };
+                let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
+                let over = std::sync::atomic::AtomicBool::new(false);
+                let outcome = std::thread::scope(|scope| {
+                    let over = &over;
+                    let path = &path;
+                    scope.spawn(move || {
+                        let mut file = OpenOptions::new().write(true).open(path).unwrap();
+                        while !over.load(Ordering::Relaxed) {
+                            file.set_len(65_536).unwrap();
+                            file.set_len(4 << 20).unwrap();
+                            file.seek(SeekFrom::Start(3 << 20)).unwrap();
+                            file.write_all(&[7; 5000]).unwrap();
+                        }
+                    });
+                    let outcome = chooser::run(&plan, &from, &to, &job);
+                    over.store(true, Ordering::Relaxed);
+                    outcome
+                });
+                let label = format!("{}, {sparse:?}", name(mover));
+                let moved = outcome.unwrap_or_else(|e| panic!("{label}: {e}")).moved.bytes;
+                assert_eq!(position(&source), Some(moved), "{label}");
+                assert_eq!(position(&target.fd), Some(moved), "{label}");
+                assert_eq!(progress.load(Ordering::Relaxed), moved, "{label}");
+                let got = target.content().unwrap();
+                assert_eq!(got.len() as u64, moved, "{label}");
+                let sure = got.len().min(data.len());
+                assert_eq!(difference(&got[..sure], &data[..sure]), None, "{label}");
+            }
         }
     }
 }

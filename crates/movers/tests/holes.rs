@@ -5,13 +5,13 @@
 mod support;
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_movers::chooser::{self, Report};
-use iotomy_movers::{End, Holes, Job, MOVERS, Mover, Reflink, Sparse};
+use iotomy_movers::{End, Holes, Job, MOVERS, Mover, Sparse};
 use proptest::prelude::*;
 
 use support::ends::{self, From, To};
@@ -264,44 +264,6 @@ fn a_target_without_holes_is_an_error_up_front_only_when_they_must_be_made() {
     }
 }
 
-#[test]
-fn plans_exclude_who_would_keep_holes_that_must_not_be_and_say_why() {
-    let progress = AtomicU64::new(0);
-    for (kind, shares) in [("ext4", false), ("xfs", true), ("btrfs", true)] {
-        let folder = match folders::image(kind) {
-            Ok(folder) => folder,
-            Err(reason) => {
-                println!("skipped 1: {reason}");
-                continue;
-            }
-        };
-        let source = ends::source(From::File(0), b"some bytes", folder.path());
-        let target = ends::target(To::File, folder.path());
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
-        for sparse in [Sparse::Auto, Sparse::Never, Sparse::Always] {
-            let plan = chooser::choose(&from, &to, &Job { sparse, ..job(&progress) });
-            let steps: Vec<_> = plan.steps.iter().map(|step| name(step.mover)).collect();
-            let expected: &[_] = match (sparse, shares) {
-                (Sparse::Auto, true) => &["reflink", "copy-file-range", "sendfile", "read-write"],
-                (Sparse::Auto | Sparse::Never, false) => {
-                    &["copy-file-range", "sendfile", "read-write"]
-                }
-                (Sparse::Never, true) => &["sendfile", "read-write"],
-                (Sparse::Always, _) => &["read-write"],
-            };
-            assert_eq!(steps, expected, "{kind}, {sparse:?}");
-            if sparse == Sparse::Never && shares {
-                let about_holes = |unsuited: &&chooser::Unsuited| unsuited.reason.contains("holes");
-                let names: Vec<_> =
-                    plan.unsuited.iter().filter(about_holes).map(|u| u.mover).collect();
-                assert_eq!(names, ["reflink", "copy-file-range"], "{plan:?}");
-            }
-        }
-        let both = Job { sparse: Sparse::Never, reflink: Reflink::Always, ..job(&progress) };
-        assert!(chooser::choose(&from, &to, &both).steps.is_empty());
-    }
-}
-
 /// A source of more than two GiB that is nearly all hole.
 fn large(path: &Path, size: u64) {
     let file = File::create(path).unwrap();
@@ -361,52 +323,6 @@ fn a_source_whose_blocks_outweigh_its_holes_keeps_them_too() {
     let mover = iotomy_movers::mover("copy-file-range").unwrap();
     check(mover, Case::new(Sparse::Auto), &all, &folder).unwrap();
     assert!(room(&folder.path().join("target")) < 65_536);
-}
-
-#[test]
-fn a_source_that_changes_all_the_time_ends_in_agreement() {
-    let folder = folders::here();
-    let path = folder.path().join("source");
-    let data = content(65_536);
-    for mover in movers() {
-        for sparse in [Sparse::Auto, Sparse::Always] {
-            for _ in 0..5 {
-                layouts::make(&path, &[Data(65_536), Hole(65_536)].repeat(16));
-                let source = File::open(&path).unwrap();
-                let target = ends::target(To::File, folder.path());
-                let progress = AtomicU64::new(0);
-                let job = Job { sparse, ..job(&progress) };
-                let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
-                let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
-                let over = std::sync::atomic::AtomicBool::new(false);
-                let outcome = std::thread::scope(|scope| {
-                    let over = &over;
-                    let path = &path;
-                    scope.spawn(move || {
-                        let mut file = OpenOptions::new().write(true).open(path).unwrap();
-                        while !over.load(Ordering::Relaxed) {
-                            file.set_len(65_536).unwrap();
-                            file.set_len(4 << 20).unwrap();
-                            file.seek(SeekFrom::Start(3 << 20)).unwrap();
-                            file.write_all(&[7; 5000]).unwrap();
-                        }
-                    });
-                    let outcome = chooser::run(&plan, &from, &to, &job);
-                    over.store(true, Ordering::Relaxed);
-                    outcome
-                });
-                let label = format!("{}, {sparse:?}", name(mover));
-                let moved = outcome.unwrap_or_else(|e| panic!("{label}: {e}")).moved.bytes;
-                assert_eq!(position(&source), Some(moved), "{label}");
-                assert_eq!(position(&target.fd), Some(moved), "{label}");
-                assert_eq!(progress.load(Ordering::Relaxed), moved, "{label}");
-                let got = target.content().unwrap();
-                assert_eq!(got.len() as u64, moved, "{label}");
-                let sure = got.len().min(data.len());
-                assert_eq!(difference(&got[..sure], &data[..sure]), None, "{label}");
-            }
-        }
-    }
 }
 
 fn part() -> impl Strategy<Value = Part> {

@@ -88,7 +88,7 @@ pub(crate) enum Place {
 
 const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel's symbols: run as \
                       root or with CAP_BPF, CAP_PERFMON and CAP_SYSLOG, with kernel.kptr_restrict=1 \
-                      or 0; see `iotomy doctor`";
+                      or 0";
 
 fn unsupported(reason: String) -> ObserveError {
     ObserveError::Unsupported { observer: "bpf", reason, remedy: REMEDY.to_owned() }

@@ -52,10 +52,11 @@ static DECLARATION: Declaration = Declaration {
     privilege: "root, or CAP_BPF and CAP_PERFMON",
     times_inflated: false,
     splits_time: true,
+    watches_machine: true,
 };
 
 const REMEDY: &str = "run as root or with CAP_BPF and CAP_PERFMON, on a kernel with BTF \
-                      (/sys/kernel/btf/vmlinux); see `iotomy doctor`";
+                      (/sys/kernel/btf/vmlinux)";
 
 impl Observer for Bpf {
     fn declaration(&self) -> &'static Declaration {

@@ -11,7 +11,7 @@ pub enum ObserveError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The observer does not work here.
-    #[error("cannot watch by {observer}: {reason}; {remedy}")]
+    #[error("cannot watch by {observer}: {reason}; {remedy}; see `iotomy doctor`")]
     Unsupported {
         /// Its name.
         observer: &'static str,

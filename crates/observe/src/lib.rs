@@ -46,6 +46,8 @@ pub struct Declaration {
     pub times_inflated: bool,
     /// Whether it tells on-CPU, blocked and runnable time apart, and so can fill a ledger.
     pub splits_time: bool,
+    /// Whether it can watch all processes at once.
+    pub watches_machine: bool,
 }
 
 /// Whether a piece can work here, found by trying.

@@ -53,6 +53,7 @@ static DECLARATION: Declaration = Declaration {
         and seccomp allow it; CAP_SYS_PTRACE for others'",
     times_inflated: true,
     splits_time: false,
+    watches_machine: false,
 };
 
 impl Observer for Ptrace {

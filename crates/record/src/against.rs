@@ -30,6 +30,12 @@ pub struct Difference {
     pub matters: bool,
 }
 
+impl Difference {
+    /// What commands differ as. Where one side is empty, only the other record has the command, and it is
+    /// held against nothing.
+    pub const COMMAND: &str = "command";
+}
+
 /// A measure of two records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {

@@ -7,6 +7,8 @@ mod against;
 mod anatomy;
 mod block;
 mod copy;
+mod race;
+mod sweep;
 
 use std::collections::BTreeMap;
 
@@ -18,12 +20,10 @@ use proptest::sample::select;
 pub use anatomy::anatomy;
 pub use block::{block_io, stories};
 pub use copy::copy;
+pub use race::race;
+pub use sweep::sweep;
 
 use crate::*;
-
-mod sweep;
-
-pub use sweep::sweep;
 
 /// A record that [`crate::store::parse_trace`] accepts.
 pub fn trace() -> impl Strategy<Value = Trace> {
@@ -101,6 +101,11 @@ pub fn text() -> impl Strategy<Value = String> {
                 .to_string()
         ),
     ]
+}
+
+/// A number of 0 or more that JSON can hold.
+fn positive() -> impl Strategy<Value = f64> {
+    prop_oneof![0.0..10.0, 0.0..1e12, Just(0.0), Just(f64::MAX), Just(5e-324)]
 }
 
 fn exit() -> impl Strategy<Value = Exit> {
@@ -262,200 +267,4 @@ fn view() -> impl Strategy<Value = View> {
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
     (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<bool>())
         .prop_map(|(sort, top, quantize, calls, files)| View { sort, top, quantize, calls, files })
-}
-
-/// A race that [`crate::store::parse_race`] accepts.
-pub fn race() -> impl Strategy<Value = Race> {
-    let tables = (
-        vec(contender().boxed(), 0..4),
-        vec(comparison().boxed(), 0..4),
-        vec(attribution().boxed(), 0..4),
-        vec(finding(), 0..3),
-        vec(block(), 0..4),
-    );
-    let harness = (option::of(number()), option::of(positive()), option::of(positive()));
-    let against = option::of(against::against()).boxed();
-    (machine().boxed(), tables, plan().boxed(), harness, against).prop_map(
-        |(machine, tables, plan, harness, against)| Race {
-            schema: Race::SCHEMA.to_string(),
-            started: "2025-03-01T10:20:30.5Z".to_string(),
-            machine,
-            order: tables.0.iter().map(|one| one.label.clone()).collect(),
-            contenders: tables.0,
-            comparisons: tables.1,
-            attributions: tables.2,
-            findings: tables.3,
-            plan,
-            blocks: tables.4,
-            harness: Harness {
-                shell_startup_ns: harness.0,
-                fault_ns: harness.1,
-                call_ns: harness.2,
-            },
-            against,
-        },
-    )
-}
-
-/// A number of 0 or more that JSON can hold.
-fn positive() -> impl Strategy<Value = f64> {
-    prop_oneof![0.0..10.0, 0.0..1e12, Just(0.0), Just(f64::MAX), Just(5e-324)]
-}
-
-fn label() -> impl Strategy<Value = String> {
-    prop_oneof![4 => "[A-C]", 1 => text()]
-}
-
-fn metric() -> impl Strategy<Value = Metric> {
-    select(vec![Metric::Wall, Metric::Cpu])
-}
-
-fn spread() -> impl Strategy<Value = Spread> {
-    let interval = option::of([positive(), positive()]);
-    (number(), [(); 5].map(|()| positive()), interval).prop_map(|(runs, n, ci95)| Spread {
-        runs,
-        median_ns: n[0],
-        ci95,
-        min_ns: n[1],
-        max_ns: n[2],
-        mean_ns: n[3],
-        stddev_ns: n[4],
-    })
-}
-
-fn contender() -> impl Strategy<Value = Contender> {
-    let texts = (label(), text(), vec(text(), 0..3), (text(), text()));
-    let counts = (number(), number(), option::of(text()));
-    let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), counts);
-    (texts, rest, spread(), spread()).prop_map(|(texts, rest, wall, cpu)| Contender {
-        label: texts.0,
-        command: texts.1,
-        runs: rest.0,
-        trace: rest.1,
-        shell: rest.2,
-        denied: texts.2,
-        parameters: [texts.3].into(),
-        failures: rest.3.0,
-        left_behind: rest.3.1,
-        untraced: rest.3.2,
-        wall,
-        cpu,
-    })
-}
-
-fn run() -> impl Strategy<Value = Run> {
-    ([(); 9].map(|()| number()), exit(), option::of(number())).prop_map(|(n, exit, output)| Run {
-        wall_ns: n[0],
-        user_ns: n[1],
-        system_ns: n[2],
-        max_rss_bytes: n[3],
-        exit,
-        startup_ns: n[4],
-        minor_faults: n[5],
-        major_faults: n[6],
-        involuntary_switches: n[7],
-        output_bytes: output,
-        block: n[8],
-    })
-}
-
-fn comparison() -> impl Strategy<Value = Comparison> {
-    use RaceVerdict::*;
-    let verdict = select(vec![Faster, Slower, NoDifference, Undecided]);
-    let mean = (option::of(positive()), option::of([positive(), positive()]));
-    let about = (label(), label(), metric(), verdict, option::of(number()));
-    (about, [(); 3].map(|()| positive()), number(), mean).prop_map(|(about, n, runs, mean)| {
-        Comparison {
-            base: about.0,
-            other: about.1,
-            metric: about.2,
-            ratio: n[0],
-            ci95: [n[1], n[2]],
-            verdict: about.3,
-            runs,
-            more_runs: about.4,
-            mean_ratio: mean.0,
-            mean_ci95: mean.1,
-        }
-    })
-}
-
-fn attribution() -> impl Strategy<Value = Attribution> {
-    let times = (any::<i64>(), any::<i64>(), number(), number());
-    (label(), label(), metric(), vec(term(), 0..14), times).prop_map(
-        |(base, other, metric, terms, times)| Attribution {
-            base,
-            other,
-            metric,
-            delta_ns: times.0,
-            terms,
-            residual_ns: times.1,
-            traced_base_ns: times.2,
-            traced_other_ns: times.3,
-        },
-    )
-}
-
-fn term() -> impl Strategy<Value = Term> {
-    use TermKind::*;
-    let kind = select(vec![Syscall, User, Faults, Blocked, Runnable, Startup, Overlap]);
-    let name = prop_oneof![4 => "read|write|mmap|openat", 1 => text()];
-    let time = || prop_oneof![-1_000_000_000i64..1_000_000_000, any::<i64>(), Just(i64::MIN)];
-    (name, kind, [(); 3].map(|()| time()), [(); 3].map(|()| number())).prop_map(
-        |(name, kind, ns, n)| Term {
-            name,
-            kind,
-            delta_ns: ns[0],
-            calls_base: n[0],
-            calls_other: n[1],
-            base_ns: ns[1],
-            other_ns: ns[2],
-            price_ns: n[2],
-        },
-    )
-}
-
-fn block() -> impl Strategy<Value = Block> {
-    let counts = [(); 5].map(|()| option::of(number()));
-    (vec(text(), 0..3), any::<bool>(), number(), counts).prop_map(
-        |(disturbed, redone, wall_ns, n)| Block {
-            disturbed,
-            redone,
-            state: State {
-                wall_ns,
-                other_cpu_ns: n[0],
-                steal_ns: n[1],
-                memory_stall_ns: n[2],
-                frequency_khz: n[3],
-                dirty_bytes: n[4],
-            },
-        },
-    )
-}
-
-fn plan() -> impl Strategy<Value = Plan> {
-    let numbers = (number(), option::of(number()), option::of(number()), number(), number());
-    let texts = (text(), text(), [(); 3].map(|()| option::of(text())));
-    let shares = (positive(), option::of(positive()));
-    (shares, numbers, texts, any::<bool>(), any::<bool>()).prop_map(
-        |((min_effect, shared_error), n, texts, drop_caches, ignore_failure)| {
-            let [prepare, setup, cleanup] = texts.2;
-            Plan {
-                min_effect,
-                warmup: n.0,
-                runs: n.1,
-                max_time_ns: n.2,
-                seed: n.3,
-                output: texts.0,
-                cache: texts.1,
-                drop_caches,
-                prepare,
-                setup,
-                cleanup,
-                ignore_failure,
-                redo: n.4,
-                shared_error,
-            }
-        },
-    )
 }

@@ -20,6 +20,7 @@ mod race;
 pub mod store;
 mod sweep;
 mod trace;
+mod view;
 
 pub use against::{Against, Change, Difference};
 pub use anatomy::{
@@ -41,6 +42,7 @@ pub use sweep::{
     About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun, Visit,
 };
 pub use trace::{
-    Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Quantity, Running,
-    SortKey, Trace, Verdict, View,
+    Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Running, Trace,
+    Verdict,
 };
+pub use view::{Quantity, SortKey, View};

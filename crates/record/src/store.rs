@@ -66,13 +66,15 @@ pub fn load_with_bytes(path: impl AsRef<Path>) -> Result<(Record, Vec<u8>), Stor
 /// # Errors
 /// When they are not a whole record; the error names the place.
 pub fn parse_record(bytes: &[u8]) -> Result<Record, RecordError> {
-    match parse::kind(&parse::schema(bytes)?) {
+    let schema = parse::schema(bytes)?;
+    match parse::kind(&schema) {
+        Some("trace") => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
         Some("race") => parse_race(bytes).map(|race| Record::Race(Box::new(race))),
         Some("copy") => parse_copy(bytes).map(|copy| Record::Copy(Box::new(copy))),
         Some("limits") => parse_limits(bytes).map(Record::Limits),
         Some("sweep") => parse_sweep(bytes).map(|sweep| Record::Sweep(Box::new(sweep))),
         Some("anatomy") => parse_anatomy(bytes).map(|anatomy| Record::Anatomy(Box::new(anatomy))),
-        _ => parse_trace(bytes).map(|trace| Record::Trace(Box::new(trace))),
+        _ => Err(RecordError::UnknownKind { found: parse::quoted(&schema) }),
     }
 }
 
@@ -199,6 +201,20 @@ mod tests {
         std::fs::write(&path, [b' '; 10]).unwrap();
         assert_eq!(read_bounded(&path, 10).unwrap().unwrap().len(), 10);
         assert!(read_bounded(&path, 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_record_of_no_known_kind_is_told_what_is_taken() {
+        for schema in ["iotomy.doctor/1", "iotomy.tra\u{1b}ce", "something"] {
+            let json = serde_json::json!({ "schema": schema }).to_string();
+            let text = parse_record(json.as_bytes()).unwrap_err().to_string();
+            assert!(text.starts_with("it is ") && !text.contains('\x1b'), "{text}");
+            for (kind, verb) in KINDS.iter().map(|kind| (*kind, kind.replace("sweep", "lab run"))) {
+                assert!(text.contains(&verb), "{kind}: {text}");
+            }
+        }
+        let newer = parse_record(br#"{"schema": "iotomy.trace/2"}"#).unwrap_err().to_string();
+        assert!(newer.contains("this iotomy reads iotomy.trace/1"), "{newer}");
     }
 
     #[test]

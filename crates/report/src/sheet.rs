@@ -3,6 +3,7 @@
 //! HTML and Markdown show the text, in one unit a column; sorting and CSV take the value, in the
 //! record's own unit.
 
+use crate::numbers::{bytes, thousands};
 use crate::page::{Ink, Page};
 
 /// Rows a table of a page has at most: more are not looked at, and cost the reader's browser time.
@@ -75,6 +76,36 @@ impl Cell {
 
     pub(crate) fn real(value: f64, text: impl Into<String>) -> Self {
         Self { text: text.into(), value: Value::Real(value) }
+    }
+
+    /// How many there are of something.
+    pub(crate) fn count(n: impl Into<u128>) -> Self {
+        let n = n.into();
+        Self::whole(n, thousands(n))
+    }
+
+    /// So many bytes.
+    pub(crate) fn size(n: impl Into<u128>) -> Self {
+        let n = n.into();
+        Self::whole(n, bytes(n))
+    }
+
+    /// The same, with nothing to be seen where it is 0.
+    pub(crate) fn if_any(self) -> Self {
+        match self.value {
+            Value::Whole(0) => Self { text: String::new(), ..self },
+            _ => self,
+        }
+    }
+
+    /// What is known, if it is.
+    pub(crate) fn of<T>(known: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+        known.map_or_else(Self::absent, cell)
+    }
+
+    /// The two ends of an interval, if there is one.
+    pub(crate) fn ends(interval: Option<[f64; 2]>, cell: impl Fn(f64) -> Self) -> [Self; 2] {
+        interval.map_or([Self::absent(), Self::absent()], |ends| ends.map(cell))
     }
 
     /// The value for a machine; of a text, the text.

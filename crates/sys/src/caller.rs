@@ -2,7 +2,7 @@
 //! and measures its own price with.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A child that waits, then calls `getppid(2)` a given number of times and exits.
 ///
@@ -20,20 +20,12 @@ impl Caller {
     /// # Errors
     /// When the pipe or the child cannot be made.
     pub fn hold(calls: u32) -> io::Result<Self> {
-        let mut ends = [-1; 2];
-        // SAFETY: `ends` is room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just made the descriptor and nobody else owns it.
-        let waiting = unsafe { OwnedFd::from_raw_fd(ends[0]) };
-        // SAFETY: as above.
-        let barrier = unsafe { OwnedFd::from_raw_fd(ends[1]) };
+        let (waiting, barrier) = io::pipe()?;
         // SAFETY: the child makes async-signal-safe calls only and ends in `_exit`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => child(waiting.as_raw_fd(), barrier.as_raw_fd(), calls),
-            pid => Ok(Self { pid: pid.unsigned_abs(), barrier }),
+            pid => Ok(Self { pid: pid.unsigned_abs(), barrier: barrier.into() }),
         }
     }
 

@@ -5,7 +5,7 @@
 //! of file; until then it costs nothing.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// A process group and its leader. Dropping it ends the group.
 #[derive(Debug)]
@@ -20,15 +20,7 @@ impl Keeper {
     /// # Errors
     /// When a pipe or a process cannot be made.
     pub fn new() -> io::Result<Self> {
-        let mut ends: [RawFd; 2] = [-1; 2];
-        // SAFETY: `ends` is room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just made the descriptor and nobody else owns it.
-        let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
-        // SAFETY: as above.
-        let line = unsafe { OwnedFd::from_raw_fd(ends[1]) };
+        let (read, line) = io::pipe()?;
         // SAFETY: the child only makes async-signal-safe calls and ends in `_exit`; see `lead`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -37,7 +29,7 @@ impl Keeper {
                 // The child does the same: whoever is first, the group is there from here on.
                 // SAFETY: takes plain integers.
                 unsafe { libc::setpgid(pid, pid) };
-                Ok(Self { pid, _line: line })
+                Ok(Self { pid, _line: line.into() })
             }
         }
     }

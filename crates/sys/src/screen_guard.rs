@@ -5,7 +5,7 @@
 //! is gone, SIGKILL included; then the terminal gets its attributes back and the farewell.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A guard of a terminal. Dropping it says that all is well.
 #[derive(Debug)]
@@ -29,20 +29,12 @@ impl ScreenGuard {
         if unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut now) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut ends: [RawFd; 2] = [-1; 2];
-        // SAFETY: `ends` is room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just made the descriptor and nobody else owns it.
-        let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
-        // SAFETY: as above.
-        let line = unsafe { OwnedFd::from_raw_fd(ends[1]) };
+        let (read, line) = io::pipe()?;
         // SAFETY: the child only makes async-signal-safe calls and ends in `_exit`; see `guard`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => guard(read.as_fd(), terminal, &now, farewell),
-            pid => Ok(Self { pid, line }),
+            pid => Ok(Self { pid, line: line.into() }),
         }
     }
 }

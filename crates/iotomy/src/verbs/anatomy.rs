@@ -4,21 +4,21 @@
 //! and the command's own exit status stands, unless it was 0.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use iotomy_observe::anatomy::{self, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Anatomy, Exit, Trace, View, store};
+use iotomy_report::Style;
 use iotomy_sys::launch::Command;
 
-use super::judging;
 use super::keeping::SaveArgs;
-use super::trace::{Refusal, command, launch_status, say_how_to_end, seconds, watching};
+use super::trace::{Refusal, command, launch_status, process, say_how_to_end, seconds, watching};
+use super::{judging, outputs};
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -47,7 +47,7 @@ pub(crate) struct AnatomyArgs {
 
     /// Watch a running process, all its threads and what it starts from now on, until it ends or
     /// Ctrl-C
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(short, long, value_name = "PID", value_parser = process)]
     pid: Option<u32>,
 
     /// Watch no longer than this; a command goes on and is waited for
@@ -113,7 +113,7 @@ const RATE: u32 = 997;
 /// Watches, dissects, reports, and leaves with the command's own status.
 pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
-    refuse_one_output_twice(args, &here)?;
+    outputs::check(&files(args), &here)?;
     if let (Some(record), None) = (&args.against, &args.svg) {
         bail!(
             "cannot show what differs from {}: --against is for the flame graph; say where to write \
@@ -167,27 +167,14 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     })
 }
 
-/// The outputs that were asked for, with the options that name them.
-fn outputs(args: &AnatomyArgs) -> Vec<(&'static str, &Path)> {
-    let all = [
-        ("--json", &args.json),
-        ("--output", &args.output),
-        ("--folded", &args.folded),
-        ("--svg", &args.svg),
-    ];
-    all.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
-}
-
-fn refuse_one_output_twice(args: &AnatomyArgs, here: &Path) -> Result<()> {
-    let outputs = outputs(args);
-    for (at, (name, path)) in outputs.iter().enumerate() {
-        for (other, to) in &outputs[..at] {
-            if store::same_output(path, to, here) {
-                bail!("{other} and {name} both lead to {}; give them two files", path.display());
-            }
-        }
-    }
-    Ok(())
+/// The outputs there may be, with the options that name them.
+fn files(args: &AnatomyArgs) -> [(&'static str, Option<&Path>); 4] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--output", args.output.as_deref()),
+        ("--folded", args.folded.as_deref()),
+        ("--svg", args.svg.as_deref()),
+    ]
 }
 
 fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
@@ -251,35 +238,19 @@ fn write_out(
     against: Option<&Anatomy>,
     here: &Path,
 ) -> Result<()> {
-    let mut failed = if args.quiet { None } else { report(args, record, here).err() };
-    if let Some(path) = &args.json {
-        failed = store::save_anatomy(record, path, here).err().map(Into::into).or(failed);
-    }
-    if let Some(path) = &args.folded {
+    let text = |style: &Style| iotomy_report::anatomy(record, style);
+    let reported = match args.quiet {
+        true => Ok(()),
+        false => outputs::report(args.output.as_deref(), here, args.looks, text),
+    };
+    let saved = args.json.as_ref().map(|path| Ok(store::save_anatomy(record, path, here)?));
+    let folded = args.folded.as_ref().map(|path| {
         let text = iotomy_report::folded(record);
-        let written = store::OutputFile::write(path, here, text.as_bytes());
-        failed = written.err().map(Into::into).or(failed);
-    }
-    if let Some(path) = &args.svg {
-        failed = draw(path, record, against, here).err().or(failed);
-    }
-    failed.map_or(Ok(()), Err)
-}
-
-fn report(args: &AnatomyArgs, record: &Anatomy, here: &Path) -> Result<()> {
-    let Some(path) = &args.output else {
-        let text = iotomy_report::anatomy(record, &args.looks.on(&std::io::stderr()));
-        // With standard error gone there is nobody left to tell.
-        let _ = std::io::stderr().write_all(text.as_bytes());
-        return Ok(());
-    };
-    let style = if path == Path::new("-") {
-        args.looks.on(&std::io::stdout())
-    } else {
-        args.looks.in_a_file()
-    };
-    let text = iotomy_report::anatomy(record, &style);
-    Ok(store::OutputFile::write(path, here, text.as_bytes())?)
+        Ok(store::OutputFile::write(path, here, text.as_bytes())?)
+    });
+    let drawn = args.svg.as_ref().map(|path| draw(path, record, against, here));
+    let rest = [saved, folded, drawn].into_iter().flatten();
+    outputs::all([reported.map_err(Into::into)].into_iter().chain(rest))
 }
 
 fn draw(path: &Path, record: &Anatomy, against: Option<&Anatomy>, here: &Path) -> Result<()> {

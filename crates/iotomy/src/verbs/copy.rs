@@ -38,7 +38,7 @@ use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
 use self::source::{FileSystems, Source};
 use self::target::Where;
-use super::judging;
+use super::{judging, outputs};
 use crate::{COULD_NOT_RUN, complain, in_a_line};
 
 /// A check of the result failed.
@@ -125,7 +125,8 @@ fn folder(target: &Path) -> Option<OwnedFd> {
     open(target, flags, Mode::empty()).ok()
 }
 
-/// Refuses a record that would take the place of what is copied; returns the current folder.
+/// Refuses a record that would take the place of what is copied, or cannot be written; returns the
+/// current folder.
 fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let is_taken = |path: &Path| same_output(json, path, &here);
@@ -140,7 +141,10 @@ fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
             let (json, path) = (json.display(), path.display());
             bail!("--json {json} would be written over {path}; give the record another file")
         }
-        None => Ok(here),
+        None => {
+            outputs::check(&[("--json", Some(json))], &here)?;
+            Ok(here)
+        }
     }
 }
 

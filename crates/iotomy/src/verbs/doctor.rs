@@ -18,6 +18,7 @@ use iotomy_record::Machine;
 use iotomy_record::store::OutputFile;
 use serde::Serialize;
 
+use super::outputs;
 use crate::screen::Looks;
 
 /// List what works on this machine, what does not, and why
@@ -59,6 +60,8 @@ impl Findings {
 /// # Errors
 /// The folder is none, or the list could not be written.
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    let here = std::env::current_dir().unwrap_or_default();
+    outputs::check(&[("--json", args.json.as_deref())], &here)?;
     let context = match &args.path {
         Some(folder) => Context { folder: checked(folder)? },
         None => Context::default(),
@@ -68,7 +71,6 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         machine: machine(),
         abilities: try_all(&context),
     };
-    let here = std::env::current_dir().unwrap_or_default();
     let stdout = Path::new("-");
     if args.json.as_deref() != Some(stdout) {
         let text = render::text(&found, &args.looks.on(&std::io::stdout()));

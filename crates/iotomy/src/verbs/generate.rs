@@ -33,7 +33,9 @@ enum What {
 /// Writes the files.
 pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     let folder = &args.folder;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| {
+        format!("cannot make the folder {}; name one that you may write to", folder.display())
+    })?;
     match args.what {
         What::Man => {
             clap_mangen::generate_to(Cli::command(), folder).with_context(|| into(folder))?;
@@ -49,5 +51,5 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
 }
 
 fn into(folder: &Path) -> String {
-    format!("cannot write into {}", folder.display())
+    format!("cannot write into {}; name a folder that you may write to", folder.display())
 }

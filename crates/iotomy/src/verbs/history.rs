@@ -10,7 +10,7 @@ mod weigh;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Error, Result, anyhow};
 use clap::Subcommand;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
 use iotomy_record::store::OutputFile;
@@ -75,8 +75,11 @@ fn place() -> Result<PathBuf, HistoryError> {
 /// The history, which has at least once been written to.
 pub(super) fn opened() -> Result<Store> {
     let path = place()?;
-    Store::open(&path)?
-        .with_context(|| format!("there is no history {} yet; --save keeps a run", path.display()))
+    Store::open(&path)?.ok_or_else(|| none_yet(&path))
+}
+
+fn none_yet(path: &Path) -> Error {
+    anyhow!("there is no history {} yet; --save keeps a run", path.display())
 }
 
 fn print(text: &str) -> Result<ExitCode> {

@@ -17,6 +17,7 @@ use iotomy_observe::{machine, rfc3339};
 use iotomy_record::{Limits, store};
 
 use super::keeping::SaveArgs;
+use super::outputs;
 use crate::complain;
 use crate::screen::Looks;
 
@@ -78,11 +79,8 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
         store::OutputFile::write(to, &here, list().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let (Some(json), Some(output)) = (&args.json, &args.output)
-        && store::same_output(json, output, &here)
-    {
-        bail!("--json and --output both lead to {}; give them two files", json.display());
-    }
+    let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
+    outputs::check(&files, &here)?;
     let plan = Plan { only: named(&args.only)?, folders: folders(&args.path)? };
     if let Some(of_files) = plan.only.iter().find(|one| one.scope == Scope::FileSystem)
         && plan.folders.is_empty()

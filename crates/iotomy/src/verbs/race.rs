@@ -21,7 +21,7 @@ use iotomy_sys::launch::Command;
 
 use super::keeping::{SaveArgs, VERSION};
 use super::trace::watching;
-use super::{history, judging};
+use super::{history, judging, outputs};
 use crate::screen::{Looks, StatusLine};
 use crate::{COULD_NOT_RUN, complain};
 
@@ -190,7 +190,7 @@ fn output(text: &str) -> Result<Output, String> {
 /// Races, and prints the result to standard output.
 pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
-    check_outputs(args, &here)?;
+    outputs::check(&files(args), &here)?;
     let options = options(args);
     if args.flame.is_some() {
         check_pair(&options)?;
@@ -216,10 +216,11 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             if args.save.is_wanted() {
                 args.save.keep(RecordRef::Race(record), args.quiet);
             }
-            written?;
-            if let (Some(path), Some(flames)) = (&args.flame, &around.flames) {
-                draw(path, record, flames, &here)?;
-            }
+            let drawn = match (&args.flame, &around.flames) {
+                (Some(path), Some(flames)) => draw(path, record, flames, &here),
+                _ => Ok(()),
+            };
+            written.and(drawn)?;
             Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
         }
         Err(error) => Ok(failed(error)),
@@ -264,26 +265,14 @@ fn show_stderr(said: &[u8]) {
     }
 }
 
-fn check_outputs(args: &RaceArgs, here: &Path) -> Result<()> {
-    let outputs = [
-        ("--json", &args.json),
-        ("--export-csv", &args.export_csv),
-        ("--export-markdown", &args.export_markdown),
-        ("--flame", &args.flame),
-    ];
-    for (at, (option, path)) in outputs.iter().enumerate() {
-        for (earlier, other) in &outputs[..at] {
-            if let (Some(path), Some(other)) = (path, other)
-                && store::same_output(path, other, here)
-            {
-                bail!(
-                    "{earlier} and {option} both lead to {}; give them two files",
-                    path.display()
-                );
-            }
-        }
-    }
-    Ok(())
+/// The outputs there may be, with the options that name them.
+fn files(args: &RaceArgs) -> [(&'static str, Option<&Path>); 4] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--export-csv", args.export_csv.as_deref()),
+        ("--export-markdown", args.export_markdown.as_deref()),
+        ("--flame", args.flame.as_deref()),
+    ]
 }
 
 /// A difference is that of two.
@@ -387,13 +376,11 @@ impl Surroundings for Around {
     }
 }
 
-/// The report first: a record that cannot be written must not cost it.
+/// The report first, then the others: what cannot be written must not cost what can.
 fn write_out(args: &RaceArgs, record: &Race, here: &Path) -> Result<()> {
     let dash = Path::new("-");
-    let takes_stdout = [&args.json, &args.export_csv, &args.export_markdown]
-        .into_iter()
-        .any(|path| path.as_deref() == Some(dash));
-    let mut failed = Ok(());
+    let takes_stdout = files(args).iter().any(|(_, path)| *path == Some(dash));
+    let mut reported = Ok(());
     if !args.quiet {
         if takes_stdout {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stderr()));
@@ -401,17 +388,14 @@ fn write_out(args: &RaceArgs, record: &Race, here: &Path) -> Result<()> {
             let _ = std::io::stderr().write_all(text.as_bytes());
         } else {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stdout()));
-            failed = store::OutputFile::write(dash, here, text.as_bytes());
+            reported = store::OutputFile::write(dash, here, text.as_bytes());
         }
     }
-    if let Some(path) = &args.json {
-        store::save_race(record, path, here)?;
-    }
-    if let Some(path) = &args.export_csv {
-        store::OutputFile::write(path, here, export::csv(record).as_bytes())?;
-    }
-    if let Some(path) = &args.export_markdown {
-        store::OutputFile::write(path, here, export::markdown(record).as_bytes())?;
-    }
-    Ok(failed?)
+    let write =
+        |path: &PathBuf, text: String| store::OutputFile::write(path, here, text.as_bytes());
+    let saved = args.json.as_ref().map(|path| store::save_race(record, path, here));
+    let lines = args.export_csv.as_ref().map(|path| write(path, export::csv(record)));
+    let table = args.export_markdown.as_ref().map(|path| write(path, export::markdown(record)));
+    let each = [Some(reported), saved, lines, table].into_iter().flatten();
+    outputs::all(each.map(|one| one.map_err(Into::into)))
 }

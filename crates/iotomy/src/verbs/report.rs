@@ -55,6 +55,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.records.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         bail!("cannot read two records from standard input: name the files");
     }
+    if args.open && args.output.as_deref() == Some(Path::new("-")) {
+        bail!("cannot open what goes to standard output: name a file with -o");
+    }
     let loaded: Vec<(String, Record, Vec<u8>)> = args
         .records
         .iter()

@@ -12,7 +12,8 @@ use crate::screen::Looks;
 
 /// Show a saved record as the run that made it printed it
 ///
-/// It may be of a trace, an anatomy, a race, limits, or a copy, which is shown as `--explain` has it.
+/// It may be of a trace, an anatomy, a race, limits, an experiment, or a copy, which is shown as
+/// `--explain` has it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// The record, as `--json` wrote it; `-` is standard input

@@ -15,18 +15,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Exit, Trace, View, store};
+use iotomy_report::Style;
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
 use self::live::LiveView;
-use super::judging;
 use super::keeping::SaveArgs;
 use super::view::ViewArgs;
+use super::{judging, outputs};
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -56,7 +57,7 @@ pub(crate) struct TraceArgs {
 
     /// Watch a running process, all its threads and what it starts from now on, until it ends or
     /// Ctrl-C
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(short, long, value_name = "PID", value_parser = process)]
     pid: Option<u32>,
 
     /// Watch every process of the machine, until Ctrl-C
@@ -132,6 +133,14 @@ pub(super) fn observers() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new([auto].into_iter().chain(names))
 }
 
+/// The id of a process.
+pub(super) fn process(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(pid) if (1..=i32::MAX.cast_unsigned()).contains(&pid) => Ok(pid),
+        _ => Err(String::from("it takes the number of a process, as `pgrep NAME` tells it")),
+    }
+}
+
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     if seconds.is_nan() || seconds <= 0.0 {
@@ -143,11 +152,8 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 /// Watches, reports, and leaves with the command's own status.
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
-    if let (Some(json), Some(output)) = (&args.json, &args.output)
-        && store::same_output(json, output, &here)
-    {
-        bail!("--json and --output both lead to {}; give them two files", json.display());
-    }
+    let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
+    outputs::check(&files, &here)?;
     let request = match request(&args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
@@ -275,12 +281,13 @@ pub(super) fn command(argv: &[OsString], user: Option<&str>) -> Result<Command, 
 }
 
 /// What to try when there is no program to run.
-fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str {
+pub(super) fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str {
     let is_path = name.as_encoded_bytes().contains(&b'/');
     match error.kind() {
         std::io::ErrorKind::NotFound if is_path => "; check the path",
         std::io::ErrorKind::NotFound => "; it is in no folder of $PATH",
         std::io::ErrorKind::PermissionDenied if is_path => "; is it executable? see `ls -l`",
+        std::io::ErrorKind::IsADirectory => "; name a program in it",
         _ => "",
     }
 }
@@ -309,27 +316,13 @@ fn record(args: &TraceArgs, request: &Request, started: String, seen: Observatio
 
 /// The report first: a record that cannot be written must not cost it.
 fn write_out(args: &TraceArgs, record: &Trace, here: &Path) -> Result<()> {
-    let mut failed = None;
-    if !args.quiet {
-        match &args.output {
-            None => {
-                let text = iotomy_report::trace(record, &args.looks.on(&std::io::stderr()));
-                // With standard error gone there is nobody left to tell.
-                let _ = std::io::stderr().write_all(text.as_bytes());
-            }
-            Some(path) => {
-                let style = if path == Path::new("-") {
-                    args.looks.on(&std::io::stdout())
-                } else {
-                    args.looks.in_a_file()
-                };
-                let text = iotomy_report::trace(record, &style);
-                failed = store::OutputFile::write(path, here, text.as_bytes()).err();
-            }
-        }
-    }
+    let text = |style: &Style| iotomy_report::trace(record, style);
+    let reported = match args.quiet {
+        true => Ok(()),
+        false => outputs::report(args.output.as_deref(), here, args.looks, text),
+    };
     if let Some(path) = &args.json {
         store::save_trace(record, path, here)?;
     }
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    Ok(reported?)
 }

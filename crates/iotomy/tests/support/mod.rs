@@ -8,15 +8,18 @@ pub(crate) mod attached;
 pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;
+mod over;
 pub(crate) mod races;
+pub(crate) mod sessions;
 pub(crate) mod volume;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Deref;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -25,6 +28,8 @@ use iotomy_record::{Call, Trace};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+
+use self::over::Over;
 
 pub(crate) const IOTOMY: &str = env!("CARGO_BIN_EXE_iotomy");
 
@@ -142,7 +147,7 @@ impl Tracing {
 
     pub(crate) fn run(mut self) -> Traced {
         let output = self.command.output().unwrap();
-        Traced { output, folder: self.folder }
+        Traced(Over { output, folder: self.folder })
     }
 
     /// Starts it with standard input, output and error as pipes.
@@ -194,7 +199,7 @@ impl Watching {
         drop(child.stdin.take());
         let mut output = child.wait_with_output().unwrap();
         self.output.read_to_end(&mut output.stdout).unwrap();
-        Traced { output, folder: self.folder.take().unwrap() }
+        Traced(Over { output, folder: self.folder.take().unwrap() })
     }
 }
 
@@ -209,24 +214,17 @@ impl Drop for Watching {
 }
 
 /// A trace that is over.
-pub(crate) struct Traced {
-    pub(crate) output: Output,
-    pub(crate) folder: TempDir,
+pub(crate) struct Traced(Over);
+
+impl Deref for Traced {
+    type Target = Over;
+
+    fn deref(&self) -> &Over {
+        &self.0
+    }
 }
 
 impl Traced {
-    pub(crate) fn code(&self) -> i32 {
-        self.output.status.code().unwrap_or_else(|| panic!("{}", self.output.status))
-    }
-
-    pub(crate) fn stdout(&self) -> &str {
-        std::str::from_utf8(&self.output.stdout).unwrap()
-    }
-
-    pub(crate) fn stderr(&self) -> &str {
-        std::str::from_utf8(&self.output.stderr).unwrap()
-    }
-
     pub(crate) fn json(&self) -> PathBuf {
         self.folder.path().join("record.json")
     }

@@ -1,6 +1,7 @@
 //! Races to be run, and what holds for every record of one.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -9,11 +10,17 @@ use iotomy_sys::syscalls::{Abi, number};
 use tempfile::TempDir;
 
 use super::iotomy;
+use super::over::Over;
 
 /// A race that is over.
-pub(crate) struct Raced {
-    pub(crate) output: Output,
-    pub(crate) folder: TempDir,
+pub(crate) struct Raced(Over);
+
+impl Deref for Raced {
+    type Target = Over;
+
+    fn deref(&self) -> &Over {
+        &self.0
+    }
 }
 
 /// `iotomy race` with `options`, to be run; its record goes to the folder.
@@ -27,20 +34,12 @@ pub(crate) fn racing(folder: &TempDir, options: &[&str]) -> Command {
 pub(crate) fn raced(options: &[&str]) -> Raced {
     let folder = tempfile::tempdir().unwrap();
     let output = racing(&folder, options).output().unwrap();
-    Raced { output, folder }
+    Raced::of(output, folder)
 }
 
 impl Raced {
-    pub(crate) fn code(&self) -> i32 {
-        self.output.status.code().unwrap_or_else(|| panic!("{}", self.output.status))
-    }
-
-    pub(crate) fn stdout(&self) -> &str {
-        std::str::from_utf8(&self.output.stdout).unwrap()
-    }
-
-    pub(crate) fn stderr(&self) -> &str {
-        std::str::from_utf8(&self.output.stderr).unwrap()
+    pub(crate) fn of(output: Output, folder: TempDir) -> Self {
+        Self(Over { output, folder })
     }
 
     pub(crate) fn json(&self) -> PathBuf {

@@ -24,7 +24,7 @@ pub struct Cache {
 #[non_exhaustive]
 pub enum KeepError {
     /// The folder could not be made.
-    #[error("cannot make the folder {path}: {source}")]
+    #[error("cannot make the folder {path}: {source}; XDG_CACHE_HOME names another place")]
     Folder {
         /// The folder.
         path: String,

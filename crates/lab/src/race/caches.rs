@@ -61,7 +61,7 @@ pub(super) fn drop_all() -> Result<(), RaceError> {
     let write = || -> io::Result<()> {
         OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches")?.write_all(b"3")
     };
-    write().map_err(system("drop the machine's caches (--drop-caches, which needs root)"))
+    write().map_err(system("drop the machine's caches (--drop-caches)"))
 }
 
 #[cfg(test)]

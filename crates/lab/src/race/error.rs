@@ -47,7 +47,8 @@ pub enum RaceError {
     },
     /// The time was over before there was anything to tell.
     #[error(
-        "{who} ({command}) had not ended when --max-time was over, and was killed with all it made"
+        "{who} ({command}) had not ended when --max-time was over, and was killed with all it made; \
+         give it more time"
     )]
     TooLong {
         /// Its label, or the option it was given by.
@@ -59,13 +60,22 @@ pub enum RaceError {
     #[error("interrupted")]
     Interrupted(i32),
     /// A call the race depends on failed.
-    #[error("cannot {operation}: {source}")]
+    #[error("cannot {operation}: {source}{}", remedy(source))]
     System {
         /// What was attempted, on what.
         operation: String,
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// What to try, with its separator.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; try as root",
+        io::ErrorKind::StorageFull => "; make room",
+        _ => "",
+    }
 }
 
 fn ended(exit: Exit) -> String {

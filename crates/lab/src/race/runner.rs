@@ -286,6 +286,10 @@ fn program(name: &str) -> io::Result<PathBuf> {
         let what = match error.kind() {
             io::ErrorKind::NotFound if name.contains('/') => format!("there is no {name}"),
             io::ErrorKind::NotFound => format!("{name} is in no folder of $PATH"),
+            io::ErrorKind::PermissionDenied => {
+                format!("{name}: {error}; is it executable? see `ls -l`")
+            }
+            io::ErrorKind::IsADirectory => format!("{name}: {error}; name a program in it"),
             _ => format!("{name}: {error}"),
         };
         io::Error::new(error.kind(), what)

@@ -62,7 +62,7 @@ pub enum RecordError {
         column: usize,
     },
     /// It is not JSON.
-    #[error("not a record: no JSON at line {line}, column {column}: {what}")]
+    #[error("not a record, as --json writes it: no JSON at line {line}, column {column}: {what}")]
     Syntax {
         /// From 1.
         line: usize,
@@ -72,7 +72,7 @@ pub enum RecordError {
         what: String,
     },
     /// It is JSON and not an iotomy record.
-    #[error("not a record of iotomy: it is JSON and has no \"schema\"")]
+    #[error("not a record, as --json writes it: it is JSON and has no \"schema\"")]
     NoSchema,
     /// It is a record of another kind.
     #[error("it is {article} record ({found}), not {wanted}")]
@@ -83,6 +83,15 @@ pub enum RecordError {
         found: String,
         /// What was looked for, and what makes one.
         wanted: &'static str,
+    },
+    /// It is of a kind that no reader of records knows.
+    #[error(
+        "it is {found}, and not a record of trace, anatomy, race, copy, limits or lab run, as their \
+         --json writes it"
+    )]
+    UnknownKind {
+        /// The whole schema.
+        found: String,
     },
     /// It is a record of another version.
     #[error(

@@ -11,6 +11,9 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
 use super::error::write_hint;
 use super::place::folder_of;
 use super::{Fresh, Place, StoreError, shown};
@@ -61,6 +64,25 @@ impl OutputFile {
             }
         }
     }
+
+    /// Whether [`OutputFile::write`] can begin, as far as can be told without writing: to be asked
+    /// before a run that would be made in vain. It leaves nothing and changes nothing; a FIFO is not
+    /// opened.
+    ///
+    /// # Errors
+    /// Those with which a write would begin now. That the disk is full shows only in a write.
+    pub fn check(path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+        if path == Path::new("-") {
+            return Ok(());
+        }
+        let failed = |operation| move |e| failed(operation, path, base_dir, e);
+        match Place::of(&base_dir.join(path)).map_err(failed("write"))? {
+            Place::Replace { path: real, old } => {
+                fresh(&real, old.as_ref()).map(drop).map_err(failed("write"))
+            }
+            Place::Through { path: real, .. } => can_be_opened(&real).map_err(failed("open")),
+        }
+    }
 }
 
 /// Whether two outputs would end in one place: the same existing file by whatever names, or the
@@ -100,12 +122,7 @@ fn replace(
     old: Option<&Metadata>,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    if old.is_some() {
-        // A rename needs no right to the file it replaces, so ask for it: a file made read-only
-        // was made so for a reason.
-        OpenOptions::new().write(true).open(path)?;
-    }
-    let fresh = Fresh::beside(path, if old.is_some() { 0o600 } else { 0o666 })?;
+    let fresh = fresh(path, old)?;
     let mut to = BufWriter::new(fresh.file());
     content(&mut to)?;
     to.flush()?;
@@ -114,6 +131,24 @@ fn replace(
         fresh.take_owner_and_mode(old)?;
     }
     fresh.put_at(path)
+}
+
+/// The file that is to take the place of `path`.
+fn fresh(path: &Path, old: Option<&Metadata>) -> io::Result<Fresh> {
+    if old.is_some() {
+        // A rename needs no right to the file it replaces, so ask for it: a file made read-only
+        // was made so for a reason.
+        OpenOptions::new().write(true).open(path)?;
+    }
+    Fresh::beside(path, if old.is_some() { 0o600 } else { 0o666 })
+}
+
+/// Whether a device, a FIFO or the like may be written to; to open one may wait, or do something.
+fn can_be_opened(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.file_type().is_socket() {
+        return Err(Errno::NXIO.into());
+    }
+    Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 fn through(

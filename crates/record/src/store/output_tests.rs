@@ -189,3 +189,43 @@ fn outputs_to_one_place_are_seen() {
         assert!(!same(a, b) && !same(b, a), "{a} {b}");
     }
 }
+
+#[test]
+fn what_could_be_written_is_known_before_and_nothing_comes_of_asking() {
+    let dir = folder();
+    fs::write(dir.path().join("old"), b"old").unwrap();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    symlink("absent", dir.path().join("dangling")).unwrap();
+    let before = names(dir.path());
+    let check = |path: &str| OutputFile::check(Path::new(path), dir.path());
+    for path in ["new", "old", "dangling", "-", "/dev/null", "/dev/full"] {
+        check(path).unwrap();
+    }
+    for (path, said) in [
+        ("none/new", "; make its folder first"),
+        ("old/new", "; what should be its folder is a file"),
+        ("sub", "; name a file in it"),
+        ("new/", "; "),
+        ("/dev/fd/77", "No such file"),
+    ] {
+        let refused = check(path).unwrap_err().to_string();
+        let written = OutputFile::write(Path::new(path), dir.path(), b"x").unwrap_err();
+        assert!(refused.contains(said), "{path}: {refused}");
+        assert_eq!(refused, written.to_string());
+    }
+    assert_eq!(names(dir.path()), before);
+    assert_eq!(fs::read(dir.path().join("old")).unwrap(), b"old");
+}
+
+#[test]
+fn to_ask_about_a_fifo_waits_for_nobody_and_a_socket_is_refused() {
+    let dir = folder();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    OutputFile::check(&fifo, dir.path()).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    let socket = Path::new("socket");
+    let refused = OutputFile::check(socket, dir.path()).unwrap_err().to_string();
+    let written = OutputFile::write(socket, dir.path(), b"x").unwrap_err().to_string();
+    assert_eq!(refused, written);
+}

@@ -127,7 +127,6 @@ fn copies(page: &Page<'_>, record: &CopyRun) -> Sheet {
             Field::text("error", "error"),
         ],
     );
-    let size = |n: u64| Cell::whole(n, bytes(n.into()));
     for part in &record.copies {
         sheet.push(vec![
             Cell::text(name(page, &part.source)),
@@ -136,10 +135,10 @@ fn copies(page: &Page<'_>, record: &CopyRun) -> Sheet {
             Cell::text(
                 part.mover.as_deref().map_or_else(String::new, |mover| page.name(mover, 40)),
             ),
-            size(part.bytes),
-            size(part.referenced_bytes),
-            size(part.copied_bytes),
-            size(part.touched_bytes),
+            Cell::size(part.bytes),
+            Cell::size(part.referenced_bytes),
+            Cell::size(part.copied_bytes),
+            Cell::size(part.touched_bytes),
             Cell::whole(part.wall_ns, duration(part.wall_ns as f64)),
             Cell::text(
                 part.error.as_deref().map_or_else(String::new, |error| page.name(error, 400)),

@@ -31,6 +31,11 @@ pub(crate) fn print(page: &mut Page<'_>, record: &Against) {
 }
 
 fn print_difference(page: &mut Page<'_>, difference: &Difference) {
+    if let Some((command, whose)) = in_one_only(difference) {
+        let text = format!("{}, which only the {whose} run has", page.name(command, 200));
+        page.wrapped(&[(Ink::Dim, "  left out     ")], Ink::Plain, &text);
+        return;
+    }
     let (ink, lead) = match difference.matters {
         true => (Ink::Yellow, "  differs      "),
         false => (Ink::Dim, "  differs too  "),
@@ -42,6 +47,17 @@ fn print_difference(page: &mut Page<'_>, difference: &Difference) {
     };
     let text = format!("{what}: {} → {}", or_none(&difference.then), or_none(&difference.now));
     page.wrapped(&[(ink, lead)], Ink::Plain, &text);
+}
+
+/// A command that has nothing to be compared with, and whose it is.
+fn in_one_only(difference: &Difference) -> Option<(&str, &'static str)> {
+    let Difference { what, then, now, .. } = difference;
+    match (then.is_empty(), now.is_empty()) {
+        _ if what != Difference::COMMAND => None,
+        (false, true) => Some((then, "earlier")),
+        (true, false) => Some((now, "later")),
+        _ => None,
+    }
 }
 
 fn print_changes(page: &mut Page<'_>, record: &Against) {

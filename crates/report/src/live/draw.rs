@@ -18,6 +18,9 @@ use crate::trace::ledger::{Part, parts, print_parts};
 /// The smallest screen there is room on.
 const LEAST: (u16, u16) = (40, 10);
 
+/// The largest that is drawn: above any there is, and a terminal may say that it has 65,535 by 65,535.
+const MOST: (u16, u16) = (1_000, 300);
+
 /// Lines below which there is no ledger, and no output.
 const LEDGER_FROM: u16 = 16;
 const OUTPUT_FROM: u16 = 20;
@@ -77,8 +80,10 @@ const DIM: Look = Look::new().add_modifier(Modifier::DIM);
 const BAR: Look = Look::new().add_modifier(Modifier::REVERSED);
 
 impl Screen {
-    /// The screen as it is to look, `width` by `height` cells; scrolling is brought within bounds.
+    /// The screen as it is to look, `width` by `height` cells, or the most of them that there may be;
+    /// scrolling is brought within bounds.
     pub fn draw(&mut self, width: u16, height: u16) -> Buffer {
+        let (width, height) = (width.min(MOST.0), height.min(MOST.1));
         let area = Rect::new(0, 0, width, height);
         let (color, unicode) = (self.setting.color, self.setting.unicode);
         let mut canvas = Canvas { buffer: Buffer::empty(area), y: 0, color, unicode };

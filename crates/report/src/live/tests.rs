@@ -142,6 +142,7 @@ fn the_smallest_screen_there_is_room_on_in_ascii() {
     insta::assert_snapshot!(shown);
     assert!(text(&mut small, 39, 10).starts_with("too small"));
     assert_eq!(small.draw(0, 0).content().len(), 0);
+    assert!(small.draw(u16::MAX, u16::MAX).content().len() < 1_000_000);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use iotomy_record::{Limits, Metric, Race, Verdict};
 
 use super::{charts, contenders, headline, how, is_told, terms};
 use crate::ceilings;
-use crate::numbers::{bytes, decimals_for, duration, figure, fixed, thousands};
+use crate::numbers::{decimals_for, duration, figure, fixed, thousands};
 use crate::page::Page;
 use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, tone, wide_style};
@@ -138,8 +138,7 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
         ],
     );
     for one in &record.contenders {
-        let [low, high] =
-            one.wall.ci95.map_or([Cell::absent(), Cell::absent()], |ends| ends.map(ms));
+        let [low, high] = Cell::ends(one.wall.ci95, ms);
         sheet.push(vec![
             Cell::text(page.name(&one.label, 20)),
             Cell::text(name(page, &one.command)),
@@ -149,7 +148,7 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
             ms(one.wall.min_ns),
             ms(one.wall.max_ns),
             ms(one.cpu.median_ns),
-            Cell::whole(one.wall.runs, thousands(one.wall.runs.into())),
+            Cell::count(one.wall.runs),
             Cell::text(contenders::remarks(page, record, one).join(", ")),
         ]);
     }
@@ -200,11 +199,8 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
             let entered = (sum.calls + sum.in_flight).max(1);
             let mean = sum.wall as f64 / entered as f64;
             cells.extend([
-                Cell::whole(sum.calls, thousands(sum.calls)),
-                Cell::whole(
-                    sum.bytes,
-                    if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
-                ),
+                Cell::count(sum.calls),
+                Cell::size(sum.bytes).if_any(),
                 Cell::whole(sum.wall, fixed(sum.wall as f64 / 1e6, decimals)),
                 Cell::real(mean, figure(mean / 1e3)),
             ]);
@@ -238,7 +234,7 @@ fn runs(page: &Page<'_>, record: &Race) -> Sheet {
     for (number, (at, _, run)) in charts::in_order(record).into_iter().enumerate() {
         let counts = !charts::is_redone(record, run);
         sheet.push(vec![
-            Cell::whole(number as u64 + 1, thousands(number as u128 + 1)),
+            Cell::count(number as u128 + 1),
             Cell::text(page.name(&record.contenders[at].label, 20)),
             Cell::whole(run.block, thousands(u128::from(run.block) + 1)),
             Cell::whole(u8::from(counts), if counts { "yes" } else { "no" }),
@@ -246,8 +242,8 @@ fn runs(page: &Page<'_>, record: &Race) -> Sheet {
             ms(run.user_ns),
             ms(run.system_ns),
             ms(run.startup_ns),
-            Cell::whole(run.max_rss_bytes, bytes(run.max_rss_bytes.into())),
-            Cell::whole(run.minor_faults, thousands(run.minor_faults.into())),
+            Cell::size(run.max_rss_bytes),
+            Cell::count(run.minor_faults),
             Cell::whole(run.exit.status(), run.exit.status().to_string()),
         ]);
     }

@@ -6,7 +6,7 @@ use super::charts::part_name;
 use super::waterfall::{counts, head, is_inflated, name, notes, remarks, replaced, rows, title};
 use crate::axis::Axis;
 use crate::chart::{Chart, Drawing, Key, WIDE, fit};
-use crate::numbers::{decimals_for, fixed, share, thousands};
+use crate::numbers::{decimals_for, fixed, share};
 use crate::page::Page;
 use crate::sheet::{Cell, Field, Sheet};
 
@@ -166,7 +166,7 @@ pub(super) fn sheet(page: &Page<'_>, found: &Attribution) -> Sheet {
     let decimals = decimals_for(largest as f64 / 1e6);
     let ms = |ns: i64| Cell::whole(ns, fixed(ns as f64 / 1e6, decimals).replace('-', "−"));
     let count = |term: &Term, n: u64| match counts(term) {
-        true => Cell::whole(n, thousands(n.into())),
+        true => Cell::count(n),
         false => Cell::absent(),
     };
     for term in &found.terms {

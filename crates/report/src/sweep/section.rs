@@ -152,7 +152,7 @@ fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet 
         let mut cells = vec![axis_cell(page, grid, row)];
         for column in &columns {
             let median = grid.case(row, *column).and_then(|case| Some((case.median?, case.ci95)));
-            cells.push(median.map_or_else(Cell::absent, |(median, ends)| {
+            cells.push(Cell::of(median, |(median, ends)| {
                 let half = ends.map_or_else(String::new, |[low, high]| {
                     format!(" ± {}", scale.shown((high - low) / 2.0))
                 });
@@ -191,8 +191,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
         ],
     );
     for fit in fits {
-        let [low, high] =
-            fit.slope_ci95.map_or([Cell::absent(), Cell::absent()], |ends| ends.map(shown));
+        let [low, high] = Cell::ends(fit.slope_ci95, shown);
         sheet.push(vec![
             Cell::text(&fit.claim),
             Cell::text(&fit.name),
@@ -200,7 +199,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
             shown(fit.slope),
             low,
             high,
-            fit.r2.map_or_else(Cell::absent, |r2| Cell::real(r2, format!("{r2:.3}"))),
+            Cell::of(fit.r2, |r2| Cell::real(r2, format!("{r2:.3}"))),
         ]);
     }
     sheet
@@ -249,7 +248,7 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     }
     let mut sheet = Sheet::new("cases", "Each case", fields);
     let figure = |value: Option<f64>, scale: &Scale| {
-        value.map_or_else(Cell::absent, |value| Cell::real(value, scale.shown(value)))
+        Cell::of(value, |value| Cell::real(value, scale.shown(value)))
     };
     for case in of {
         let mut cells: Vec<Cell> = record
@@ -263,7 +262,7 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
                 None => Cell::absent(),
             })
             .collect();
-        cells.push(Cell::whole(case.samples.len() as u64, thousands(case.samples.len() as u128)));
+        cells.push(Cell::count(case.samples.len() as u128));
         let [low, high] = case.ci95.map_or([None, None], |ends| ends.map(Some));
         let figures = [case.median, low, high, case.min, case.mean, case.stddev];
         cells.extend(figures.map(|value| figure(value, &scale)));

@@ -249,16 +249,14 @@ fn row(
     decimals: usize,
 ) -> Vec<Cell> {
     let ms = |ns: u128| Cell::whole(ns, fixed(ns as f64 / 1e6, decimals));
-    let known = |ns: Option<u128>| ns.map_or_else(Cell::absent, ms);
-    let some =
-        |n: u128, text: String| if n > 0 { Cell::whole(n, text) } else { Cell::whole(0, "") };
+    let known = |ns: Option<u128>| Cell::of(ns, ms);
     let part = i128::try_from(sum.wall).unwrap_or(i128::MAX);
     let mut cells: Vec<Cell> = image.map(Cell::text).into_iter().collect();
     cells.extend([
         Cell::text(page.name(sum.name, 60)),
-        Cell::whole(sum.calls, thousands(sum.calls)),
-        some(sum.errors, thousands(sum.errors)),
-        some(sum.bytes, bytes(sum.bytes)),
+        Cell::count(sum.calls),
+        Cell::count(sum.errors).if_any(),
+        Cell::size(sum.bytes).if_any(),
         ms(sum.wall),
         Cell::real(sum.wall as f64 / (whole.max(1) as f64) * 100.0, percent(part, whole)),
         known(sum.on_cpu),
@@ -295,9 +293,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
     for image in images {
         let of = image.ledger;
         let ms = |part: fn(&images::Ledger) -> i128| {
-            of.map_or_else(Cell::absent, |of| {
-                Cell::whole(part(&of), fixed(part(&of) as f64 / 1e6, decimals))
-            })
+            Cell::of(of, |of| Cell::whole(part(&of), fixed(part(&of) as f64 / 1e6, decimals)))
         };
         let calls = CallSum::total("", image.calls.iter().copied());
         let process = image.process;
@@ -305,22 +301,16 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         sheet.push(vec![
             Cell::text(image.label(page)),
             Cell::text(argv.unwrap_or_default()),
-            process
-                .map_or_else(Cell::absent, |p| Cell::whole(p.threads, thousands(p.threads.into()))),
+            Cell::of(process, |p| Cell::count(p.threads)),
             ms(|of| of.thread),
             ms(|of| of.user),
             ms(|of| of.calls),
             ms(|of| of.blocked),
             ms(|of| of.runnable),
             ms(images::Ledger::residual),
-            Cell::whole(calls.calls, thousands(calls.calls)),
-            Cell::whole(
-                calls.bytes,
-                if calls.bytes > 0 { bytes(calls.bytes) } else { String::new() },
-            ),
-            process.map_or_else(Cell::absent, |p| {
-                Cell::whole(p.max_rss_bytes, bytes(p.max_rss_bytes.into()))
-            }),
+            Cell::count(calls.calls),
+            Cell::size(calls.bytes).if_any(),
+            Cell::of(process, |p| Cell::size(p.max_rss_bytes)),
         ]);
     }
     sheet.without_empty_columns()
@@ -343,9 +333,10 @@ fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
     );
     let (files, total) = by_file(record);
     let cells = |path: String, kind: &str, of: &super::files::Use<'_>, by: String| {
-        let n = |n: u128| Cell::whole(n, if n > 0 { thousands(n) } else { String::new() });
-        let size = |calls: u128, n: u128| {
-            Cell::whole(n, if calls > 0 || n > 0 { bytes(n) } else { String::new() })
+        let n = |n: u128| Cell::count(n).if_any();
+        let size = |calls: u128, n: u128| match calls {
+            0 => Cell::size(n).if_any(),
+            _ => Cell::size(n),
         };
         vec![
             Cell::text(path),

@@ -1,5 +1,6 @@
 //! What the truth tests have in common: turns, skips, and sums over a record's rows.
 
+#![allow(dead_code, reason = "no test file needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use iotomy_observe::{OBSERVERS, Observation, Observer, Probe, Request, Target};
-use iotomy_record::Call;
+use iotomy_record::{Call, Exit};
 use iotomy_sys::launch::Command;
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -33,6 +34,16 @@ pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
 fn skip(what: &str, reason: &str) {
     let count = SKIPS.fetch_add(1, Ordering::Relaxed) + 1;
     eprintln!("skip {count}: {what}: {reason}");
+}
+
+/// Watches the subject and looks at what every observer makes of it.
+pub(crate) fn truth(arguments: &[&str], check: impl Fn(&Watched)) {
+    each_observer(|observer| {
+        let watched = watch(observer, &command(subject(), arguments));
+        assert_eq!(watched.exit, Some(Exit::Code(0)), "{watched:?}");
+        assert!(watched.still_running.is_empty());
+        check(&watched);
+    });
 }
 
 pub(crate) fn subject() -> &'static str {

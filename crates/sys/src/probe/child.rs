@@ -5,7 +5,7 @@
 //! leaves by `_exit`.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::Refusal;
 
@@ -78,16 +78,8 @@ pub(super) fn wait_for_end(pid: libc::pid_t) -> i32 {
 
 /// A pipe, closed on exec.
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
-    let mut ends: [RawFd; 2] = [-1; 2];
-    // SAFETY: `ends` is room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(Refusal::last("pipe2"));
-    }
-    // SAFETY: the kernel just made the descriptor and nobody else owns it.
-    let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
-    // SAFETY: as above.
-    let write = unsafe { OwnedFd::from_raw_fd(ends[1]) };
-    Ok((read, write))
+    let (read, write) = io::pipe().map_err(|error| Refusal::new("pipe2", error))?;
+    Ok((read.into(), write.into()))
 }
 
 /// The C library's error number of this thread.

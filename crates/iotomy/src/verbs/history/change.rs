@@ -83,6 +83,9 @@ pub(super) struct SalvageArgs {}
 
 pub(super) fn salvage(_: &SalvageArgs) -> Result<ExitCode> {
     let path = place()?;
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(super::none_yet(&path));
+    }
     if let Ok(Some(store)) = Store::open(&path)
         && store.is_sound()
     {
@@ -92,11 +95,18 @@ pub(super) fn salvage(_: &SalvageArgs) -> Result<ExitCode> {
     let aside = printable(&found.aside.to_string_lossy(), true);
     let runs = if found.saved == 1 { "run is" } else { "runs are" };
     print(&format!("{} {runs} saved; the damaged history is {aside}\n", found.saved))?;
-    if !found.lost.is_empty() {
-        let lost: Vec<String> = found.lost.iter().take(20).map(u64::to_string).collect();
-        let more = if found.lost.len() > lost.len() { ", …" } else { "" };
-        // With standard error gone there is nobody left to tell.
-        let _ = writeln!(std::io::stderr(), "iotomy: lost: run {}{more}", lost.join(", "));
-    }
+    tell("lost", &found.lost);
+    tell("not readable, and either lost or removed before", &found.unclear);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names runs, the first of them if they are many.
+fn tell(what: &str, runs: &[u64]) {
+    if runs.is_empty() {
+        return;
+    }
+    let named: Vec<String> = runs.iter().take(20).map(u64::to_string).collect();
+    let more = if runs.len() > named.len() { ", …" } else { "" };
+    // With standard error gone there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "iotomy: {what}: run {}{more}", named.join(", "));
 }

@@ -21,6 +21,7 @@ use super::named;
 use crate::screen::Looks;
 use crate::verbs::copy::sizes::size;
 use crate::verbs::keeping::SaveArgs;
+use crate::verbs::outputs;
 use crate::verbs::trace::seconds;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -89,6 +90,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let given = given(&args.axes, &chosen)?;
     if chosen.len() > 1 && args.json.as_ref().is_some_and(|path| !here.join(path).is_dir()) {
         bail!("several experiments make several records; name a folder that exists with --json");
+    }
+    for one in &chosen {
+        let file = args.json.as_ref().map(|path| record_file(path, one.declaration().name, &here));
+        outputs::check(&[("--json", file.as_deref())], &here)?;
     }
     let folder = Folder::open(&args.path)?;
     around.state().into_iter().flat_map(remove_left_behind).for_each(|left| tell_of(&left));
@@ -283,14 +288,15 @@ fn write_out(args: &RunArgs, record: &Sweep, here: &Path, around: &mut Surroundi
         failed = store::OutputFile::write(dash, here, (text + "\n").as_bytes());
     }
     if let Some(path) = &args.json {
-        let folder = here.join(path);
-        match path != dash && folder.is_dir() {
-            true => {
-                let file = folder.join(format!("{}.json", record.experiment));
-                store::save_sweep(record, &file, here)?;
-            }
-            false => store::save_sweep(record, path, here)?,
-        }
+        store::save_sweep(record, &record_file(path, &record.experiment, here), here)?;
     }
     Ok(failed?)
+}
+
+/// Where the record of an experiment goes: into a folder by its name.
+fn record_file(given: &Path, experiment: &str, here: &Path) -> PathBuf {
+    match given != Path::new("-") && here.join(given).is_dir() {
+        true => given.join(format!("{experiment}.json")),
+        false => given.to_path_buf(),
+    }
 }

@@ -38,7 +38,10 @@ pub(super) fn watch(
         return observer.watch_before(request, audience);
     }
     let mut refused: Vec<ObserveError> = Vec::new();
-    for observer in OBSERVERS {
+    let can = |observer: &&&dyn Observer| {
+        !matches!(request.target, Target::Machine) || observer.declaration().watches_machine
+    };
+    for observer in OBSERVERS.iter().filter(can) {
         say_fall_back(*observer, refused.last());
         match observer.watch_before(request, audience.as_deref_mut()) {
             Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
@@ -61,7 +64,9 @@ fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
         ""
     };
     let name = observer.declaration().name;
-    let line = format!("iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}");
+    let line = format!(
+        "iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}; see `iotomy doctor`"
+    );
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -104,7 +104,8 @@ impl Terminal {
         let mut bytes = [0; 256];
         loop {
             match self.tty.read(&mut bytes) {
-                Ok(0) => return Some(typed),
+                // Of a terminal that has hung up nothing is read either, and it has no attributes.
+                Ok(0) => return tcgetattr(&self.tty).is_ok().then_some(typed),
                 Ok(n) => typed.extend_from_slice(&bytes[..n]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
@@ -145,5 +146,51 @@ impl Drop for Terminal {
 impl AsFd for Terminal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tty.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Set where this test runs itself, on a terminal.
+    const INSIDE: &str = "IOTOMY_TEST_ON_A_TERMINAL";
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_its_message() {
+        if std::env::var_os(INSIDE).is_some() {
+            let mut terminal = Terminal::open().unwrap();
+            terminal.take().unwrap();
+            panic!("in the middle of it");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let test = std::thread::current().name().unwrap().to_owned();
+        let line = format!(
+            "cd {}; stty -g > before; {} --exact {test} --nocapture; echo status $?; stty -g > after",
+            folder.path().display(),
+            std::env::current_exe().unwrap().display(),
+        );
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env(INSIDE, "1").env("TERM", "xterm");
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = script.spawn() else {
+            eprintln!("skipped: there is no script");
+            return;
+        };
+        // Open until the end: its end would be that of the terminal.
+        let keys = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        drop(keys);
+        let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+        let leave = std::str::from_utf8(LEAVE).unwrap();
+        assert_eq!(seen.matches(leave).count(), 1, "{seen:?}");
+        let (view, after) = seen.split_once(leave).unwrap();
+        assert!(view.contains(std::str::from_utf8(ENTER).unwrap()), "{seen:?}");
+        assert!(after.contains("in the middle of it") && after.contains("status 101"), "{seen:?}");
+        let attributes = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(attributes("before"), attributes("after"));
     }
 }

@@ -1,0 +1,131 @@
+//! Outputs that cannot be written are refused before anything is run, by every verb alike.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{iotomy, root};
+
+/// Verbs, each with the options that name an output and with what it is to do: something that would
+/// leave a trace of itself in the current folder or on standard output.
+const VERBS: &[(&str, &[&str], &[&str])] = &[
+    ("trace", &["--json", "--output"], &["touch", "made"]),
+    ("anatomy", &["--json", "--output", "--folded", "--svg"], &["touch", "made"]),
+    ("race", &["--json", "--export-csv", "--export-markdown", "--flame"], &["touch made"]),
+    ("limits", &["--json", "--output"], &["--only", "syscall"]),
+    ("lab run", &["--json"], &["null-sink", "--quick"]),
+    ("copy", &["--json"], &["/etc/hostname", "made"]),
+    ("doctor", &["--json"], &[]),
+];
+
+/// Runs a verb with an output, in a folder of its own; nothing may come of it.
+fn refused(mut command: Command, folder: &Path, verb: &str, option: &str, to: &str) -> String {
+    let (_, _, subject) = VERBS.iter().find(|(name, ..)| *name == verb).unwrap();
+    let before = names(folder);
+    let words = verb.split(' ').chain([option, to]).chain(subject.iter().copied());
+    let output = command.args(words).current_dir(folder).output().unwrap();
+    let error = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{verb} {option} {to}: {error}");
+    assert!(output.stdout.is_empty() && error.lines().count() == 1, "{verb} {option}: {output:?}");
+    assert!(error.starts_with("iotomy: cannot "), "{verb} {option}: {error}");
+    assert_eq!(names(folder), before, "{verb} {option} {to}: {error}");
+    error
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_cannot_be_written_is_told_before_anything_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "x").unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    for (verb, options, _) in VERBS {
+        for option in *options {
+            for (to, said) in [
+                ("nowhere/out", "No such file or directory (os error 2); make its folder first"),
+                ("file/out", "what should be its folder is a file"),
+                ("sub", "is a directory; name a file in it"),
+                ("/proc/out", "cannot write /proc/out: No such file"),
+            ] {
+                // A folder takes the records of experiments.
+                if (*verb, to) == ("lab run", "sub") {
+                    continue;
+                }
+                let error = refused(iotomy(&[]), folder.path(), verb, option, to);
+                assert!(error.contains(to) && error.contains(said), "{verb} {option}: {error}");
+            }
+        }
+    }
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"x");
+}
+
+#[test]
+fn what_is_not_the_users_to_write_is_refused_before_anything_is_run() {
+    if !root() {
+        return;
+    }
+    let folder = support::for_everyone();
+    fs::write(folder.path().join("roots"), "old").unwrap();
+    fs::write(folder.path().join("fixed"), "old").unwrap();
+    std::os::unix::fs::chown(folder.path().join("fixed"), Some(65534), None).unwrap();
+    fs::set_permissions(folder.path().join("fixed"), fs::Permissions::from_mode(0o444)).unwrap();
+    nix::unistd::mkfifo(&folder.path().join("fifo"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    for (verb, options, _) in VERBS {
+        for option in *options {
+            for to in ["roots", "fixed", "fifo", "/etc/out"] {
+                let error =
+                    refused(support::as_nobody(folder.path()), folder.path(), verb, option, to);
+                assert!(error.contains("Permission denied"), "{verb} {option} {to}: {error}");
+                assert!(error.contains("; write to another place"), "{error}");
+            }
+        }
+    }
+    assert_eq!(fs::read(folder.path().join("roots")).unwrap(), b"old");
+}
+
+#[test]
+fn an_output_that_is_old_is_as_it_was_until_there_is_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("record"), "old").unwrap();
+    let look = "cat record; ls -A";
+    let mut command = iotomy(&["trace", "-q", "--json", "record", "sh", "-c", look]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.stdout, b"oldrecord\n");
+    assert!(fs::read_to_string(folder.path().join("record")).unwrap().starts_with('{'));
+    assert_eq!(names(folder.path()), ["record"]);
+}
+
+#[test]
+fn standard_output_by_its_other_names_is_written_through() {
+    for name in ["/dev/stdout", "/proc/self/fd/1"] {
+        let output = iotomy(&["trace", "-q", "--json", name, "true"]).output().unwrap();
+        assert!(output.status.success() && output.stdout.starts_with(b"{"), "{name}: {output:?}");
+    }
+}
+
+#[test]
+fn one_output_that_fails_costs_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["race", "--no-trace", "-r", "2", "--json", "/dev/full", "--export-csv", "r.csv"];
+    let mut command = iotomy(&words);
+    let output = command.args(["--export-markdown", "r.md", "true"]).current_dir(folder.path());
+    let output = output.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output).contains("cannot write to /dev/full: No space"), "{output:?}");
+    assert_eq!(names(folder.path()), ["r.csv", "r.md"]);
+}

@@ -1,0 +1,208 @@
+//! What the chooser makes of a pair of ends: which movers, in which order, and who comes next when one
+//! refuses.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::fs::{File, OpenOptions};
+use std::sync::atomic::AtomicU64;
+
+use iotomy_movers::{End, Job, MOVERS, Reflink, Sparse, chooser};
+
+use support::ends::{self, From, To};
+use support::{content, difference, folders, job, name, position};
+
+/// The movers of a plan, in their order.
+fn chosen(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Vec<&'static str> {
+    let plan = chooser::choose(source, target, job);
+    let names = plan.steps.iter().map(|step| name(step.mover));
+    let all = plan.steps.len() + plan.unsuited.len();
+    assert_eq!(all, MOVERS.len(), "every mover is tried or has a reason: {plan:?}");
+    names.collect()
+}
+
+#[test]
+fn zeros_are_reserved_and_not_written_unless_they_are_to_be() {
+    let fallocate = iotomy_movers::mover("fallocate").unwrap();
+    let mut folders = vec![folders::here()];
+    folders.extend(folders::memory());
+    folders
+        .extend(["ext4", "xfs", "btrfs"].into_iter().filter_map(|kind| folders::image(kind).ok()));
+    for folder in &folders {
+        let path = folder.path().join("target");
+        for (old, start) in [(0, 0), (0, 5000), (100_000, 5000), (100_000, 100_000)] {
+            std::fs::write(&path, vec![0xEE; old]).unwrap();
+            let zero = File::open("/dev/zero").unwrap();
+            let target = OpenOptions::new().write(true).open(&path).unwrap();
+            rustix::fs::seek(&target, rustix::fs::SeekFrom::Start(start)).unwrap();
+            let progress = AtomicU64::new(0);
+            let job = Job { count: Some(70_001), ..job(&progress) };
+            let (from, to) = (End::of(&zero).unwrap(), End::of(&target).unwrap());
+            assert_eq!(chosen(&from, &to, &job), ["fallocate", "read-write"]);
+            let forbidden = Job { sparse: Sparse::Never, ..job };
+            assert_eq!(chosen(&from, &to, &forbidden), ["read-write"]);
+            assert!(fallocate.serves(&from, &to, &Job { count: None, ..job }).is_err());
+
+            let plan = chooser::choose(&from, &to, &job);
+            let report = chooser::run(&plan, &from, &to, &job).unwrap();
+            let label = format!("{} over {old} from {start}: {report:?}", folder.name);
+            assert_eq!(report.moved.bytes, 70_001, "{label}");
+            assert_eq!(position(&target), Some(start + 70_001), "{label}");
+            let mut expected = vec![0xEE; old];
+            let start = usize::try_from(start).unwrap();
+            expected.resize(expected.len().max(start + 70_001), 0);
+            expected[start..start + 70_001].fill(0);
+            let is = std::fs::read(&path).unwrap();
+            assert_eq!(difference(&is, &expected), None, "{label}");
+        }
+    }
+    println!("skipped {} of 5", 5 - folders.len());
+}
+
+#[test]
+fn where_nothing_can_be_shared_large_files_are_spliced() {
+    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let progress = AtomicU64::new(0);
+    for (size, expected) in [
+        (1 << 20, &["splice", "copy-file-range", "sendfile", "read-write"][..]),
+        // A wide pipe is not worth making for these.
+        (4096, &["copy-file-range", "sendfile", "read-write"]),
+    ] {
+        let source = ends::source(From::File(0), &content(size), folder.path());
+        let target = ends::target(To::File, folder.path());
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        assert_eq!(chosen(&from, &to, &job(&progress)), expected);
+    }
+}
+
+#[test]
+fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    let plain = job(&progress);
+    let by_value = Job { by_value: true, ..plain };
+    for (from, to, job, first) in [
+        (From::File(0), To::Pipe, plain, "splice"),
+        (From::File(0), To::Pipe, by_value, "read-write"),
+        (From::File(0), To::Unix, plain, "sendfile"),
+        (From::File(0), To::Tcp, plain, "mmap-write"),
+        (From::File(0), To::Unix, by_value, "read-write"),
+        (From::Pipe, To::Pipe, plain, "splice"),
+        (From::Pipe, To::File, plain, "splice"),
+        (From::Pipe, To::Append, plain, "read-write"),
+        (From::File(0), To::Direct, plain, "read-write"),
+        (From::Tcp, To::Tcp, plain, "splice"),
+        (From::File(0), To::Null, plain, "mmap-write"),
+    ] {
+        let source = ends::source(from, b"some bytes", folder.path());
+        let target = ends::target(to, folder.path());
+        let (from_end, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let names = chosen(&from_end, &to_end, &job);
+        // Where the build is on a file system that shares extents, sharing comes first.
+        let names: Vec<_> = names.into_iter().filter(|name| *name != "reflink").collect();
+        assert_eq!(names.first(), Some(&first), "{from:?} to {to:?}");
+        assert_eq!(names.last(), Some(&"read-write"), "{from:?} to {to:?}");
+        let plan = chooser::choose(&from_end, &to_end, &job);
+        let report = chooser::run(&plan, &from_end, &to_end, &job).unwrap();
+        assert_eq!(report.moved.bytes, 10, "{report:?}");
+        assert_eq!(target.content(), ends::expected(to, b"some bytes"), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn a_run_of_the_chooser_widens_pipes_for_more_than_they_hold() {
+    // Not everybody may have wide pipes.
+    for (bytes, wide) in [(1000, &[65_536][..]), (300_000, &[65_536, 1 << 20])] {
+        let size = size_after(bytes, None);
+        assert!(wide.contains(&size), "{bytes} bytes: {size}");
+    }
+}
+
+#[test]
+fn a_pipe_that_somebody_has_sized_stays_as_it_is() {
+    for given in [4096, 1 << 17, 1 << 20] {
+        let size = size_after(3_000_000, Some(given));
+        assert_eq!(size, given);
+    }
+}
+
+/// The size of a pipe, `given` or as the kernel makes it, after so many bytes of a file have gone
+/// through it.
+fn size_after(bytes: usize, given: Option<usize>) -> usize {
+    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    let expected = content(bytes);
+    let source = ends::source(From::File(0), &expected, folder.path());
+    let target = ends::target(To::Pipe, folder.path());
+    if let Some(given) = given {
+        fcntl_setpipe_size(&target.fd, given).unwrap();
+    }
+    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let plan = chooser::choose(&from, &to, &job(&progress));
+    chooser::run(&plan, &from, &to, &job(&progress)).unwrap();
+    let size = fcntl_getpipe_size(&target.fd).unwrap();
+    assert_eq!(difference(&target.content().unwrap(), &expected), None);
+    size
+}
+
+#[test]
+fn a_refused_mover_gives_way_to_the_next() {
+    let folder = match folders::image("xfs") {
+        Ok(folder) => folder,
+        Err(reason) => return println!("skipped 1: {reason}"),
+    };
+    let given = content(100_000);
+    // Extents are shared in blocks, and this is none.
+    let source = ends::source(From::File(1000), &given, folder.path());
+    let target = ends::target(To::File, folder.path());
+    let progress = AtomicU64::new(0);
+    let job = job(&progress);
+    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let plan = chooser::choose(&from, &to, &job);
+    let report = chooser::run(&plan, &from, &to, &job).unwrap();
+    assert_eq!(report.mover, Some("copy-file-range"));
+    let refused: Vec<_> = report.refused.iter().map(|refused| refused.mover).collect();
+    assert_eq!(refused, ["reflink"]);
+    assert_eq!(report.moved.bytes, 100_000);
+    assert_eq!(difference(&target.content().unwrap(), &given), None);
+}
+
+#[test]
+fn plans_exclude_who_would_keep_holes_that_must_not_be_and_say_why() {
+    let progress = AtomicU64::new(0);
+    for (kind, shares) in [("ext4", false), ("xfs", true), ("btrfs", true)] {
+        let folder = match folders::image(kind) {
+            Ok(folder) => folder,
+            Err(reason) => {
+                println!("skipped 1: {reason}");
+                continue;
+            }
+        };
+        let source = ends::source(From::File(0), b"some bytes", folder.path());
+        let target = ends::target(To::File, folder.path());
+        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        for sparse in [Sparse::Auto, Sparse::Never, Sparse::Always] {
+            let plan = chooser::choose(&from, &to, &Job { sparse, ..job(&progress) });
+            let steps: Vec<_> = plan.steps.iter().map(|step| name(step.mover)).collect();
+            let expected: &[_] = match (sparse, shares) {
+                (Sparse::Auto, true) => &["reflink", "copy-file-range", "sendfile", "read-write"],
+                (Sparse::Auto | Sparse::Never, false) => {
+                    &["copy-file-range", "sendfile", "read-write"]
+                }
+                (Sparse::Never, true) => &["sendfile", "read-write"],
+                (Sparse::Always, _) => &["read-write"],
+            };
+            assert_eq!(steps, expected, "{kind}, {sparse:?}");
+            if sparse == Sparse::Never && shares {
+                let about_holes = |unsuited: &&chooser::Unsuited| unsuited.reason.contains("holes");
+                let names: Vec<_> =
+                    plan.unsuited.iter().filter(about_holes).map(|u| u.mover).collect();
+                assert_eq!(names, ["reflink", "copy-file-range"], "{plan:?}");
+            }
+        }
+        let both = Job { sparse: Sparse::Never, reflink: Reflink::Always, ..job(&progress) };
+        assert!(chooser::choose(&from, &to, &both).steps.is_empty());
+    }
+}

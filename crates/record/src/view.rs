@@ -1,0 +1,130 @@
+//! What of a record is shown, and in which order: the view a run was printed with, which is kept with it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Call, Histogram};
+
+/// What to show of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct View {
+    /// What rows are sorted by.
+    pub sort: SortKey,
+    /// Rows of a table; `None` for the usual number, 0 for all.
+    pub top: Option<usize>,
+    /// Distributions to show; empty for those that matter.
+    pub quantize: Vec<Quantity>,
+    /// The calls and groups (`%file`) the run was restricted to; empty for all.
+    pub calls: Vec<String>,
+    /// Whether files were asked for.
+    pub files: bool,
+}
+
+/// What rows are sorted by; the largest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum SortKey {
+    /// Time from entry to return.
+    #[default]
+    Wall,
+    /// Time on a CPU.
+    OnCpu,
+    /// Time asleep.
+    Blocked,
+    /// Number of calls.
+    Calls,
+    /// Number of errors.
+    Errors,
+    /// Bytes moved.
+    Bytes,
+    /// Name, alphabetically.
+    Name,
+}
+
+impl SortKey {
+    /// Every key, in the order the help lists them.
+    pub const ALL: [Self; 7] = [
+        Self::Wall,
+        Self::OnCpu,
+        Self::Blocked,
+        Self::Calls,
+        Self::Errors,
+        Self::Bytes,
+        Self::Name,
+    ];
+
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::OnCpu => "on-cpu",
+            Self::Blocked => "blocked",
+            Self::Calls => "calls",
+            Self::Errors => "errors",
+            Self::Bytes => "bytes",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// What a distribution is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// The value returned.
+    Return,
+    /// Time from entry to return.
+    Wall,
+    /// Time on a CPU.
+    OnCpu,
+    /// Time asleep.
+    Blocked,
+}
+
+impl Quantity {
+    /// Every quantity, in the order the help lists them.
+    pub const ALL: [Self; 4] = [Self::Return, Self::Wall, Self::OnCpu, Self::Blocked];
+
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Return => "return",
+            Self::Wall => "wall",
+            Self::OnCpu => "on-cpu",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// The distribution of this quantity in `call`, where the observer knew it.
+    pub fn of(self, call: &Call) -> Option<&Histogram> {
+        match self {
+            Self::Return => Some(&call.return_log2),
+            Self::Wall => Some(&call.wall_log2),
+            Self::OnCpu => call.on_cpu_log2.as_ref(),
+            Self::Blocked => call.blocked_log2.as_ref(),
+        }
+    }
+
+    /// The unit of its values.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Return => "value",
+            Self::Wall | Self::OnCpu | Self::Blocked => "ns",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_the_record_writes() {
+        for key in SortKey::ALL {
+            assert_eq!(serde_json::to_value(key).unwrap(), key.name());
+        }
+        for quantity in Quantity::ALL {
+            assert_eq!(serde_json::to_value(quantity).unwrap(), quantity.name());
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Truth of processes and threads: who is watched, as whom, from when on, and how each ends. As
+//! `truth.rs`, every test runs every observer.
+
+mod harness;
+
+use std::time::Duration;
+
+use harness::{Watched, command, each_observer, subject, truth, watch};
+use iotomy_observe::{ObserveError, Request, Target};
+use iotomy_record::Exit;
+use iotomy_sys::launch::{Credentials, LaunchError};
+
+#[test]
+fn threads_share_their_process_s_image() {
+    truth(&["threads", "23", "23"], |watched| {
+        assert_eq!(watched.calls("getppid"), 23 * 23);
+        assert_eq!(watched.processes.len(), 1);
+        assert_eq!(watched.processes[0].threads, 24);
+        assert_eq!(watched.in_flight("exit"), 23);
+        assert_eq!(watched.observer.incomplete_calls, 0);
+    });
+}
+
+#[test]
+fn forked_and_vforked_children_are_images_of_their_parent_s_program() {
+    for way in ["forks", "vforks"] {
+        truth(&[way, "23"], |watched| {
+            assert_eq!(watched.calls("getppid"), 23 * 23, "{way}");
+            assert_eq!(watched.processes.len(), 24);
+            let root = &watched.processes[0];
+            for child in &watched.processes[1..] {
+                assert_eq!((child.ppid, child.threads), (root.pid, 1));
+                assert_eq!((&child.exec, &child.argv), (&root.exec, &root.argv));
+                assert_eq!(watched.calls_of(child.pid, "getppid"), 23);
+            }
+            assert_eq!(watched.calls("clone") + watched.calls("vfork"), 23, "not twice a child");
+        });
+    }
+}
+
+#[test]
+fn a_thousand_short_lived_children_are_all_seen() {
+    truth(&["children", "1000"], |watched| {
+        assert_eq!(watched.calls("getppid"), 1000);
+        assert_eq!(watched.processes.len(), 1001);
+        assert_eq!(watched.in_flight("exit_group"), 1001);
+        assert_eq!(watched.observer.incomplete_calls, 0);
+    });
+}
+
+#[test]
+fn a_chain_of_a_hundred_processes_is_followed_to_its_end() {
+    truth(&["chain", "100"], |watched| {
+        assert_eq!(watched.calls("getppid"), 100);
+        assert_eq!(watched.processes.len(), 100);
+        let linked = watched.processes.windows(2).all(|pair| pair[1].ppid == pair[0].pid);
+        assert!(linked, "each is the child of the one before");
+    });
+}
+
+#[test]
+fn an_exec_begins_a_new_image_and_is_counted_in_the_old_one() {
+    truth(&["execs", "23"], |watched| {
+        assert_eq!(watched.processes.len(), 24);
+        assert_eq!(watched.calls("getppid"), 23);
+        assert_eq!(watched.calls("execve"), 24);
+        let pid = watched.processes[0].pid;
+        for (left, image) in (0..=23).rev().zip(&watched.processes) {
+            assert_eq!((image.pid, image.threads), (pid, 1));
+            assert_eq!(image.argv[1..], ["execs".to_owned(), left.to_string()]);
+        }
+        let made = |row: &&iotomy_record::Call| row.syscall == "execve";
+        // The first image has its own making and that of its successor, the last has none.
+        let counts: Vec<u64> = watched.calls.iter().filter(made).map(|row| row.calls).collect();
+        assert_eq!(counts.len(), 23);
+        assert_eq!((counts[0], counts[1..].iter().sum::<u64>()), (2, 22));
+    });
+}
+
+#[test]
+fn a_thread_that_dies_inside_a_call_leaves_it_in_flight() {
+    truth(&["thread-dies"], |watched| {
+        assert_eq!((watched.calls("readv"), watched.in_flight("readv")), (0, 1));
+        assert_eq!(watched.row("readv").wall_log2.total(), 0);
+        assert_eq!(watched.observer.incomplete_calls, 1);
+        assert_eq!(watched.processes[0].threads, 2);
+    });
+}
+
+#[test]
+fn an_exec_by_another_thread_than_the_first_is_followed() {
+    truth(&["exec-from-thread"], |watched| {
+        assert_eq!(watched.calls("getppid"), 23);
+        assert_eq!((watched.calls("pause"), watched.in_flight("pause")), (0, 1));
+        assert_eq!(watched.processes.len(), 2);
+        assert_eq!(watched.processes[0].pid, watched.processes[1].pid);
+        assert_eq!((watched.processes[0].threads, watched.processes[1].threads), (2, 1));
+        assert_eq!(watched.observer.incomplete_calls, 1);
+    });
+}
+
+#[test]
+fn handled_signals_are_delivered_untouched() {
+    for way in ["signal", "signal-rt"] {
+        truth(&[way, "23"], |watched| {
+            assert_eq!(watched.calls("kill"), 23);
+            assert_eq!(watched.calls("rt_sigreturn"), 23);
+        });
+    }
+}
+
+#[test]
+fn an_interrupted_call_returns_what_the_kernel_says() {
+    truth(&["interrupted"], |watched| {
+        assert_eq!(watched.calls("readv"), 1);
+        let kinds = &watched.row("readv").error_kinds;
+        assert!(kinds.contains_key("ERESTARTSYS") || kinds.contains_key("EINTR"), "{kinds:?}");
+    });
+}
+
+#[test]
+fn a_stopped_child_stays_stopped_until_it_is_continued() {
+    truth(&["stopped", "23"], |watched| assert_eq!(watched.calls("getppid"), 23));
+}
+
+#[test]
+fn death_by_a_signal_is_the_command_s_exit() {
+    each_observer(|observer| {
+        for signal in [9, 15] {
+            let target = command(subject(), &["die", &signal.to_string()]);
+            let watched = watch(observer, &target);
+            assert_eq!(watched.exit, Some(Exit::Signal(signal)));
+        }
+    });
+}
+
+#[test]
+fn children_that_outlive_the_command_are_listed_or_waited_for() {
+    each_observer(|observer| {
+        let target = command(subject(), &["outlive", "300"]);
+        let left = watch(observer, &target);
+        assert_eq!(left.exit, Some(Exit::Code(0)));
+        assert_eq!(left.still_running.len(), 1, "{:?}", left.still_running);
+        assert_eq!(left.still_running[0].exec, "iotomy-subject");
+        let waited = observer.watch(&Request { wait: true, ..target }).map(Watched).unwrap();
+        assert!(waited.still_running.is_empty());
+        assert_eq!((waited.calls("nanosleep"), waited.in_flight("nanosleep")), (1, 0));
+        assert!(waited.wall_ns < 300_000_000, "the command's own time");
+    });
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_an_error_with_its_errno() {
+    each_observer(|observer| {
+        let error = observer.watch(&command("/etc/passwd", &[])).unwrap_err();
+        let ObserveError::Launch(error) = error else { panic!("{error}") };
+        assert_eq!(
+            error.to_string(),
+            "cannot execute /etc/passwd: Permission denied (os error 13)"
+        );
+        assert!(harness::children().is_empty(), "the one that could not is waited for");
+    });
+}
+
+#[test]
+fn a_command_runs_as_another_user_where_that_is_allowed_and_says_so_where_not() {
+    let is_root = harness::user() == 0;
+    let uid = if is_root { 65534 } else { 0 };
+    let mut target = command("/bin/sleep", &["0"]);
+    let Target::Command(command) = &mut target.target else { unreachable!() };
+    command.credentials = Some(Credentials { uid, gid: uid, groups: vec![] });
+    each_observer(|observer| match observer.watch(&target) {
+        Ok(watched) => assert_eq!((is_root, watched.exit), (true, Some(Exit::Code(0)))),
+        Err(ObserveError::Launch(LaunchError::Credentials { uid: 0, .. })) => assert!(!is_root),
+        Err(error) => panic!("{error}"),
+    });
+}
+
+#[test]
+fn a_script_is_called_by_its_own_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("a-script-with-a-long-name.sh");
+    harness::write_program(&script, "#!/bin/sh\nexit 23\n");
+    each_observer(|observer| {
+        let watched = watch(observer, &command(&script, &["x"]));
+        assert_eq!(watched.exit, Some(Exit::Code(23)));
+        assert_eq!(watched.processes[0].exec, "a-script-with-a-long-name.sh");
+        assert_eq!(watched.processes[0].argv.last().unwrap(), "x");
+    });
+}
+
+#[test]
+fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
+    each_observer(|observer| {
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let target = Request { target: Target::Process(running.pid()), ..command("", &[]) };
+        let watched = std::thread::scope(|scope| {
+            let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
+            running.let_go_once_watched(observer.declaration().name);
+            watched.join().unwrap()
+        });
+        assert_eq!(running.wait(), 0);
+        assert_eq!(watched.calls("getppid"), 46);
+        assert_eq!(watched.observer.incomplete_calls, 2, "those its threads were in");
+        assert_eq!(watched.calls("read"), 0);
+        assert_eq!((watched.exit, watched.processes[0].threads), (None, 2));
+        assert_eq!(watched.processes[0].exec, "iotomy-subject");
+
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let target = Request {
+            target: Target::Process(running.pid()),
+            duration: Some(Duration::from_millis(50)),
+            ..command("", &[])
+        };
+        let watched = watch(observer, &target);
+        assert_eq!(watched.still_running.len(), 1);
+        assert_eq!(watched.observer.incomplete_calls, 0, "of those it saw neither end");
+        running.let_go();
+        assert_eq!(running.wait(), 0, "it goes on after the watch");
+    });
+}
+
+#[test]
+fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
+    each_observer(|observer| {
+        if observer.declaration().name != "bpf" {
+            return; // no ledger
+        }
+        // It is to outlast ten watches, however long they take to begin, and is then killed.
+        let storm = ["thread-storm", "600000"];
+        let mut running =
+            Killed(std::process::Command::new(subject()).args(storm).spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        for _ in 0..10 {
+            let duration = Some(Duration::from_millis(50));
+            assert!(running.0.try_wait().unwrap().is_none(), "it still makes threads");
+            let target = Target::Process(running.0.id());
+            let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
+            assert_eq!(watched.processes.len(), 1, "{:#?}", watched.processes);
+            assert_eq!(watched.still_running.len(), 1);
+            let row = &watched.ledger[0];
+            let parts = [row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
+            assert!(parts.iter().all(|part| *part <= row.thread_ns), "{row:?}");
+        }
+    });
+}
+
+#[test]
+fn a_process_that_does_not_exist_cannot_be_attached_to() {
+    each_observer(|observer| {
+        let target = Request { target: Target::Process(u32::MAX >> 2), ..command("", &[]) };
+        let error = observer.watch(&target).unwrap_err();
+        assert!(matches!(error, ObserveError::Attach { .. }), "{error}");
+    });
+}
+
+/// A process that does not outlive its test, also when that fails.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
