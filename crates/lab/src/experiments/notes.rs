@@ -63,9 +63,12 @@ pub struct LeftBehind {
     pub error: Option<io::Error>,
 }
 
+/// Removes what a note names, if that is still there and ours.
+type Remove = fn(&[u8]) -> Option<LeftBehind>;
+
 /// Removes what runs left behind that were killed.
 pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
-    let kinds: [(&str, fn(&[u8]) -> Option<LeftBehind>); 2] =
+    let kinds: [(&str, Remove); 2] =
         [(made::NOTE, made::remove_noted), (zram::NOTE, zram::remove_noted)];
     let Ok(notes) = fs::read_dir(state.folder()) else { return Vec::new() };
     let of = |name: &OsStr| {
@@ -76,7 +79,7 @@ pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
     notes.filter_map(|(note, remove)| settle(&note, remove)).collect()
 }
 
-fn settle(note: &Path, remove: fn(&[u8]) -> Option<LeftBehind>) -> Option<LeftBehind> {
+fn settle(note: &Path, remove: Remove) -> Option<LeftBehind> {
     let file = OpenOptions::new().read(true).write(true).open(note).ok()?;
     // A note that is locked is of a run that goes on.
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
