@@ -5,19 +5,19 @@
 //! times of the same work; what the second has more is the samples: their interrupts, their programs,
 //! and the caches they use.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::options::Options;
 use iotomy_benches::order::Order;
 use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run::{command, folder, load, progress, seed};
+use iotomy_benches::results::Results;
+use iotomy_benches::run::{ended, progress};
 use iotomy_benches::stats::{Estimate, estimate};
 use iotomy_benches::tables::interval;
-use iotomy_observe::{machine, rfc3339};
 use iotomy_record::{Trace, store};
 use serde_json::json;
 
@@ -35,28 +35,15 @@ struct Args {
     iotomy: PathBuf,
 
     /// Pairs of runs
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pairs: u32,
 
     /// Samples a second on each CPU
     #[arg(long, value_name = "HZ", default_value_t = 1_000)]
     rate: u32,
 
-    /// Few pairs, and nothing is kept unless --results says where
-    #[arg(long, conflicts_with = "pairs")]
-    quick: bool,
-
-    /// Repeat the order of an earlier run
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Keep the table and the raw record below this folder
-    #[arg(long, value_name = "FOLDER")]
-    results: Option<PathBuf>,
-
-    /// Leave with status 1 when the target is missed
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// What was measured.
@@ -68,38 +55,34 @@ struct Measured {
 }
 
 fn main() -> ExitCode {
-    bench(&Args::parse()).unwrap_or_else(|error| {
-        progress("");
-        eprintln!("bench-anatomy: {error:#}");
-        ExitCode::from(2)
-    })
+    ended("bench-anatomy", bench(&Args::parse()))
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
     let work = tempfile::Builder::new().prefix("iotomy-bench.").tempdir();
     let work = work.context("cannot make a temporary folder")?;
-    let seed = args.seed.unwrap_or_else(seed);
-    let started = rfc3339(SystemTime::now());
-    let before = load();
-    let measured = measure(args, work.path(), seed)?;
+    let mut conditions = Conditions::begin(&args.options)?;
+    let measured = measure(args, work.path(), conditions.seed)?;
     progress("");
+    conditions.end();
     let pairs = measured.on_cpu[0].iter().zip(&measured.on_cpu[1]);
     let added: Vec<f64> = pairs.map(|(trace, anatomy)| (anatomy / trace - 1.0) * 100.0).collect();
     let found = estimate(&added).context("there is no pair")?;
     let verdict = verdict(found);
-    let text = text(args, &measured, found, verdict, [&before, &load()], seed);
-    print!("{text}");
-    let default = (!args.quick).then(|| PathBuf::from("results"));
-    if let Some(below) = args.results.clone().or(default) {
-        let folder = folder(&below, &started, &machine()).join("anatomy");
-        keep(&folder, &text, &sweep(args, &started, &measured, &added, verdict))?;
-        println!("\nkept in {}", folder.display());
-    }
-    Ok(if args.check && verdict == "fails" { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    let results = Results {
+        folder: "anatomy",
+        title: "What sampling costs",
+        text: text(args, &measured, found, verdict, &conditions),
+        method: String::new(),
+        record: sweep(args, &conditions, &measured, &added, verdict),
+        is_on_one_line: true,
+    };
+    results.publish(&args.options, &conditions, true)?;
+    Ok(results.status(&args.options))
 }
 
 fn measure(args: &Args, folder: &Path, seed: u64) -> Result<Measured> {
-    let pairs = if args.quick { 6 } else { args.pairs };
+    let pairs = if args.options.quick { 6 } else { args.pairs };
     let mut measured =
         Measured { on_cpu: [Vec::new(), Vec::new()], samples: 0, price_ns: Vec::new() };
     let mut order = Order::new(seed);
@@ -155,8 +138,7 @@ fn text(
     measured: &Measured,
     found: Estimate,
     verdict: &str,
-    loads: [&str; 2],
-    seed: u64,
+    conditions: &Conditions,
 ) -> String {
     let median = |samples: &[f64]| iotomy_stats::median(samples).unwrap_or(0.0);
     format!(
@@ -164,8 +146,8 @@ fn text(
          - target: below {:.0} %: {verdict}\n\
          - `{}` under `iotomy trace`: {:.1} ms on a CPU; under `iotomy anatomy`: {:.1} ms\n\
          - {} samples; a sample costs {:.1} µs by the calibration at each start, {:.2} % at this rate\n\
-         - loads before and after: {}; {}\n\
-         - `{}`, seed {seed}\n",
+         - load of the machine: {}\n\
+         - `{}`, seed {}\n",
         args.rate,
         interval(found, 2),
         measured.on_cpu[0].len(),
@@ -176,21 +158,21 @@ fn text(
         measured.samples,
         median(&measured.price_ns) / 1e3,
         median(&measured.price_ns) * f64::from(args.rate) / 1e7,
-        loads[0],
-        loads[1],
-        command(),
+        conditions.loads(),
+        conditions.command,
+        conditions.seed,
     )
 }
 
 fn sweep(
     args: &Args,
-    started: &str,
+    conditions: &Conditions,
     measured: &Measured,
     added: &[f64],
     verdict: &'static str,
 ) -> Sweep {
     let kinds = KINDS.map(str::to_owned).to_vec();
-    let mut sweep = Sweep::new("anatomy", started, &machine(), &[("watched by", kinds)]);
+    let mut sweep = Sweep::new("anatomy", conditions, &[("watched by", kinds)]);
     for (kind, samples) in KINDS.into_iter().zip(&measured.on_cpu) {
         sweep.cases.push(Case::new(&[("watched by", kind)], "on-cpu", "ns", samples));
     }
@@ -204,12 +186,4 @@ fn sweep(
         evidence: json!({ "added_percent": added, "samples": measured.samples }),
     });
     sweep
-}
-
-fn keep(folder: &Path, text: &str, sweep: &Sweep) -> Result<()> {
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    let readme = format!("# What sampling costs\n\n{text}");
-    fs::write(folder.join("README.md"), readme).context("cannot write README.md")?;
-    sweep.write_on_one_line(&folder.join("raw.json"))
 }
