@@ -83,6 +83,11 @@ pub fn word(verdict: ClaimVerdict) -> &'static str {
 /// A median with its interval, in groups of three digits.
 fn shown(found: Estimate, decimals: usize) -> String {
     let Estimate { median, low, high } = found;
+    let decimals = match median.abs() {
+        small if small < 0.01 => decimals.max(4),
+        small if small < 0.1 => decimals.max(3),
+        _ => decimals,
+    };
     let text = |figure: f64| {
         let decimals = if figure.abs() >= 1000.0 { 0 } else { decimals };
         fixed(figure, decimals).replace('-', "−")
@@ -155,4 +160,19 @@ fn samples<'a>(sweep: &'a Sweep, params: &[(&str, &str)], metric: &str) -> Optio
     };
     let case = sweep.cases.iter().filter(is_it).find(|case| case.skipped.is_none())?;
     (!case.samples.is_empty()).then_some(&case.samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_as_many_digits_as_tell_something() {
+        let found = |low, median, high| shown(Estimate { median, low, high }, 2);
+        assert_eq!(found(0.949, 1.018, 1.061), "1.02 [0.95, 1.06]");
+        assert_eq!(found(0.0066, 0.0074, 0.0081), "0.0074 [0.0066, 0.0081]");
+        assert_eq!(found(31_300.0, 145_200.0, 169_065.0), "145,200 [31,300, 169,065]");
+        assert_eq!(found(-0.29, 2.21, 5.24), "2.21 [−0.29, 5.24]");
+        assert_eq!(found(44.83, 44.83, 44.83), "44.83");
+    }
 }

@@ -100,7 +100,7 @@ pub fn block(rows: &[Row], link: &str) -> String {
     }
     format!(
         "What `iotomy copy` takes beside the best of GNU cat, cp, dd, pv and uutils on each route, 1 GiB, \
-         cached, in interleaved runs ({link}, with every peer, CPU time and what is left; `make bench-copy` \
+         cached, in interleaved runs ({link}, with every peer and CPU time; `make bench-copy` \
          repeats it). The peer at start-up is cp; \"undecided\" is above 1 with an interval that reaches it.\n\n{}",
         table(&lines, 2)
     )

@@ -8,9 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use iotomy_record::Sweep;
-use iotomy_record::store::load_sweep;
 
 use crate::registry::{BENCHES, Bench};
 use crate::summary::Row;
@@ -120,13 +119,28 @@ fn raws(run: &Path, bench: &str) -> Result<Vec<Raw>> {
         Some(whole) => vec![whole.clone()],
         None => names.into_iter().filter(is_part).collect(),
     };
-    let load = |name: String| {
-        let sweep = load_sweep(folder.join(&name))?;
+    let raw = |name: String| {
+        let sweep = load(&folder.join(&name))?;
         Ok(Raw { path: format!("{bench}/{name}"), sweep })
     };
-    let mut raws = counted.into_iter().map(load).collect::<Result<Vec<Raw>>>()?;
+    let mut raws = counted.into_iter().map(raw).collect::<Result<Vec<Raw>>>()?;
     raws.sort_by(|a, b| a.sweep.started.cmp(&b.sweep.started));
     Ok(raws)
+}
+
+/// Not by the store, which is for experiments: a bench names a case by more than the axes.
+fn load(path: &Path) -> Result<Sweep> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let sweep: Sweep = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{} is no raw record of a bench", path.display()))?;
+    ensure!(
+        sweep.schema == Sweep::SCHEMA,
+        "{} has the schema {}, and a raw record of a bench has {}",
+        path.display(),
+        sweep.schema,
+        Sweep::SCHEMA
+    );
+    Ok(sweep)
 }
 
 /// What is in a folder, sorted.
