@@ -30,7 +30,7 @@ setup:
 
 build:
 	@scripts/setup build
-	$(CARGO) build --release --locked --package iotomy
+	$(CARGO) rustc --release --locked --package iotomy --bin iotomy -- $$(scripts/link-flags)
 
 # Every bench below, one after another, some forty minutes in all; then the page of the run and the figures of
 # README.md and docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
