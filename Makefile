@@ -53,7 +53,7 @@ bench-trace: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-trace --iotomy $(IOTOMY) $(ARGS)
 
-# What the samples of `iotomy anatomy` add to a command that is watched; some two minutes.
+# What `iotomy anatomy` adds to a process that is watched: samples, block I/O, stories; some three minutes.
 bench-anatomy: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
@@ -94,7 +94,7 @@ bench-files: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-files --peers $(TARGET)/peers --iotomy $(IOTOMY) $(ARGS)
 
-# The bpf observer on the kernel of this Debian release, under emulation.
+# What iotomy does in BPF, on the kernel of this Debian release, under emulation; some three minutes.
 test-kernel: build
 	@scripts/test-kernel $(IOTOMY)
 

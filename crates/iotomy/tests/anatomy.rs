@@ -9,6 +9,7 @@ use std::fs;
 use std::process::Output;
 
 use iotomy_record::{Anatomy, Dissected, StackKind, store};
+use support::volume::Volume;
 use support::{has, iotomy, root, skip};
 use tempfile::TempDir;
 
@@ -142,42 +143,16 @@ fn two_that_play_ping_pong_over_pipes_wait_and_wake_each_other() {
     assert!(waited * 10 >= blocked * 9, "{waited} of {blocked} ns asleep are for the pipe");
 }
 
-/// Mounts a file system on a file of its own for the time of a test.
-struct Mounted(TempDir);
-
-impl Mounted {
-    fn ext4() -> Option<Self> {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let run = |words: &[&str]| {
-            let mut command = support::bare(words[0], &words[1..]);
-            command.current_dir(folder.path()).output().is_ok_and(|done| done.status.success())
-        };
-        let made = run(&["truncate", "-s", "64M", "image"])
-            && run(&["mkfs.ext4", "-q", "-F", "-O", "has_journal", "image"])
-            && run(&["mkdir", "mount"])
-            && run(&["mount", "-o", "loop", "image", "mount"]);
-        if !made {
-            skip("no ext4 could be made and mounted");
-        }
-        made.then_some(Self(folder))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = support::bare("umount", &[]).arg(self.0.path().join("mount")).status();
-    }
-}
-
 #[test]
 fn fsync_waits_for_the_journal_and_the_device() {
-    if !anatomy() || !root() || !has("perl") || !has("mkfs.ext4") {
+    if !anatomy() || !has("perl") {
         return;
     }
-    let Some(mounted) = Mounted::ext4() else { return };
-    const SYNC: &str = "use IO::Handle; for (1 .. 20) { open(F, '>', \"mount/f$_\"); \
+    let Some(volume) = Volume::ext4() else { return };
+    const SYNC: &str = "use IO::Handle; for (1 .. 20) { open(F, '>', \"$ARGV[0]/f$_\"); \
          print F 'x' x 4096; F->flush; F->sync; close F }";
-    let (record, _) = dissected(&mounted.0, &[], &["perl", "-e", SYNC]);
+    let folder = tempfile::tempdir().unwrap();
+    let (record, _) = dissected(&folder, &[], &["perl", "-e", SYNC, &volume.file("")]);
     let rows = || record.calls.iter().filter(|row| is("fsync")(row));
     let blocked: u64 = rows().map(|row| row.blocked_ns).sum();
     let waits = |what: &str| -> u64 {
@@ -264,6 +239,22 @@ fn a_race_draws_what_the_second_does_more() {
 }
 
 #[test]
+fn a_race_of_more_or_less_than_two_has_no_difference_to_draw() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |words: &[&str], why: &str| {
+        let mut race = iotomy(&["race", "-r", "2", "--flame", "flames.svg"]);
+        let output = race.args(words).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words:?} ran");
+    };
+    refused(&["touch ran"], "there is no B: `iotomy anatomy --svg`");
+    refused(&["touch a", "touch b", "touch c"], "there are 3 contenders");
+    refused(&["touch {n}", "touch x{n}", "-L", "n=1,2"], "there are 4 contenders");
+}
+
+#[test]
 fn hostile_names_are_shown_and_do_nothing() {
     if !anatomy() {
         return;
@@ -298,7 +289,7 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
     refused(&["--rate", "0"], "0");
     refused(&["--json", "x", "--svg", "./x"], "both lead to");
     refused(&["--against", "/nope", "--svg", "x"], "cannot read the record /nope");
-    refused(&["--against", "/nope"], "--svg");
+    refused(&["--against", "/nope"], "--against is for the flame graph");
     if root() && has("setpriv") {
         let words = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"];
         let program = folder.path().join("iotomy");

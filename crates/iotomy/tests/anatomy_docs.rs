@@ -1,4 +1,5 @@
-//! The example of docs/anatomy.md: it is what iotomy prints of the record that was kept.
+//! The examples of docs/anatomy.md and docs/block-io.md: they are what iotomy prints of the records that
+//! were kept.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -10,8 +11,14 @@ use support::iotomy;
 
 const GUIDE: &str = include_str!("../../../docs/anatomy.md");
 
+const BLOCK_IO: &str = include_str!("../../../docs/block-io.md");
+
+fn example(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples").join(name)
+}
+
 fn kept() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-to-disk.json")
+    example("dd-to-disk.json")
 }
 
 #[test]
@@ -23,6 +30,23 @@ fn the_example_is_what_is_printed_of_the_record_that_was_kept() {
     assert_eq!(report, String::from_utf8(shown.stdout).unwrap());
     let record = iotomy_record::store::load_anatomy(kept()).unwrap();
     assert!(command.ends_with(&record.trace.command.join(" ")), "{command}");
+}
+
+/// The parts of the guide to block I/O are parts of what is printed of one record.
+#[test]
+fn the_parts_of_the_guide_to_block_io_are_printed_of_the_record_that_was_kept() {
+    let kept = example("dd-and-sync.json");
+    let shown = iotomy(&["show", kept.to_str().unwrap()]).output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let blocks: Vec<&str> = BLOCK_IO.split("```").skip(1).step_by(2).collect();
+    assert_eq!(blocks.len(), 2, "one of requests, one of stories");
+    for block in blocks {
+        assert!(shown.contains(block.trim_start_matches('\n')), "{block}\n{shown}");
+    }
+    let record = iotomy_record::store::load_anatomy(kept).unwrap();
+    let command = format!("`iotomy anatomy --story=1 -- {}`", record.trace.command.join(" "));
+    assert!(BLOCK_IO.contains(&command), "{command}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use support::attached::Attached;
 use support::{Bystander, IOTOMY, bare, children, each_observer, has, send, state, until};
 use tempfile::TempDir;
 
@@ -236,8 +237,11 @@ fn the_terminal_is_restored_when_iotomy_is_killed() {
             fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
         });
         let pid = fs::read_to_string(session.file("pid")).unwrap().trim().parse().unwrap();
+        let held = Attached::to(pid);
+        assert_eq!(held == Attached::default(), observer != "bpf", "{held:?}");
         send(pid, Signal::SIGKILL);
         session.until_shown(LEFT);
+        held.until_gone();
         assert!(!matches!(state(command), None | Some('Z')), "it goes on");
         send(command, Signal::SIGKILL);
         fs::write(session.file("go"), "").unwrap();

@@ -6,14 +6,16 @@ mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{ChildStdin, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 use iotomy_record::Exit;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use support::attached::Attached;
 use support::{
-    IOTOMY, Tracing, Watching, bare, children, each_observer, has, skip, state, status, until,
+    IOTOMY, Tracing, Watching, bare, children, each_observer, has, state, status, until,
 };
 
 /// Says every SIGINT it gets, and upon SIGQUIT how many there were.
@@ -249,15 +251,16 @@ fn a_command_goes_on_to_its_end_when_iotomy_is_killed() {
         let words = ["perl", "-e", LONG];
         let mut watching = Tracing::new(observer, &["-q"], &words).start();
         let pid: u32 = watching.line().parse().unwrap();
-        let programs = bpf_programs(watching.pid());
-        assert_eq!(programs.is_empty(), observer != "bpf");
+        let held = Attached::to(watching.pid());
+        assert_eq!(held == Attached::default(), observer != "bpf", "{held:?}");
+        assert_eq!(Attached::to(pid), Attached::default(), "it is iotomy's own");
         let mut orphan = watching.kill();
         assert_eq!(orphan.line(), "through", "{observer}");
         until("it waits for input", || (state(pid) == Some('S')).then_some(()));
         assert_eq!(status(pid, "TracerPid").unwrap(), "0", "{observer}");
         orphan.say("\n");
         assert_eq!(orphan.line(), "to the end", "{observer}");
-        until("the BPF programs are gone", || programs_are_gone(&programs).then_some(()));
+        held.until_gone();
     });
 }
 
@@ -288,30 +291,25 @@ fn iotomy_killed_at_any_moment_leaves_nothing_held_nor_stopped() {
     });
 }
 
-/// The ids of the BPF programs a process holds.
-fn bpf_programs(pid: u32) -> Vec<String> {
-    let mut ids = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap() {
-        let info = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
-        let id = info.lines().find_map(|line| line.strip_prefix("prog_id:"));
-        ids.extend(id.map(|id| id.trim().to_owned()));
-    }
-    ids.sort();
-    ids.dedup();
-    ids
-}
-
-fn programs_are_gone(ids: &[String]) -> bool {
-    ids.iter().all(|id| {
-        let shown = Command::new("bpftool").args(["prog", "show", "id", id]).output();
-        match shown {
-            Ok(shown) => !shown.status.success(),
-            Err(error) => {
-                skip(&format!("bpftool cannot be run: {error}"));
-                true
-            }
+#[test]
+fn a_signal_at_any_moment_ends_the_command_and_is_what_iotomy_ends_with() {
+    each_observer(|observer| {
+        let began = Instant::now();
+        Tracing::new(observer, &["-q"], &["true"]).run();
+        let whole = began.elapsed();
+        for moment in 0..16u32 {
+            let mut tracing = Tracing::new(observer, &["-q"], &["sleep", "1000"]);
+            let mut child = tracing.command.stderr(Stdio::piped()).spawn().unwrap();
+            // No wait for anything: the moment to strike.
+            std::thread::sleep(whole * moment / 16);
+            support::send(child.id(), Signal::SIGTERM);
+            let said = support::text(child.stderr.take().unwrap());
+            let status = child.wait().unwrap();
+            // It came before signals are held back, or after.
+            let ended = status.code() == Some(143) || status.signal() == Some(15);
+            assert!(ended, "{observer} {moment}: {status}: {said}");
         }
-    })
+    });
 }
 
 /// What iotomy left when it was killed.
@@ -373,7 +371,7 @@ fn a_command_watched_for_a_while_is_waited_for_and_gets_signals_after_that() {
         let pid: u32 = watching.line().parse().unwrap();
         // The watch is over when nothing traces it or no program is left.
         until("the watch is over", || match observer {
-            "bpf" => bpf_links(watching.pid()).then_some(()),
+            "bpf" => (!Attached::to(watching.pid()).has("link")).then_some(()),
             _ => (status(pid, "TracerPid")? == "0").then_some(()),
         });
         // Let go in the middle of a call, it may be on its way back into it.
@@ -386,11 +384,4 @@ fn a_command_watched_for_a_while_is_waited_for_and_gets_signals_after_that() {
         assert!(record.wall_ns >= Duration::from_millis(25).as_nanos() as u64);
         assert_eq!(record.exit, Some(Exit::Signal(15)));
     });
-}
-
-/// Whether a process holds no BPF link any more.
-fn bpf_links(pid: u32) -> bool {
-    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
-    let infos = entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default());
-    infos.into_iter().all(|info| !info.contains("link_id:"))
 }

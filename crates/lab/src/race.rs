@@ -34,6 +34,7 @@ pub use outputs::Output;
 pub use sweep::Axis;
 
 use runner::Runner;
+use sweep::Filled;
 use track::{Track, run_script};
 
 /// A race to be run.
@@ -112,6 +113,25 @@ pub struct Raced {
     pub cleaned: Result<(), RaceError>,
 }
 
+/// How many contenders there are: the commands, each with every combination of its placeholders' values.
+///
+/// # Errors
+/// What is wrong with the sweep, or that there are too many.
+pub fn contenders(options: &Options) -> Result<usize, RaceError> {
+    Ok(filled(options)?.len())
+}
+
+fn filled(options: &Options) -> Result<Vec<Filled>, RaceError> {
+    let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
+    if filled.len() > MOST_CONTENDERS {
+        return Err(RaceError::Options(format!(
+            "{} contenders are more than {MOST_CONTENDERS}; give -L fewer values",
+            filled.len()
+        )));
+    }
+    Ok(filled)
+}
+
 /// Runs a race. `started` and `machine` go into the record as they are.
 ///
 /// # Errors
@@ -122,13 +142,7 @@ pub fn race(
     machine: Machine,
     around: &mut dyn Surroundings,
 ) -> Result<Raced, RaceError> {
-    let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
-    if filled.len() > MOST_CONTENDERS {
-        return Err(RaceError::Options(format!(
-            "{} contenders are more than {MOST_CONTENDERS}; give -L fewer values",
-            filled.len()
-        )));
-    }
+    let filled = filled(options)?;
     let began = Instant::now();
     let mut runner = Runner::new(&options.output)?;
     let mut cleanup = match &options.cleanup {

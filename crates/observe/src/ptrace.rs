@@ -153,7 +153,10 @@ fn watch_command(
     let (seen, began) = match attempt {
         Attempt::Seen { seen, began } => (*seen, began),
         Attempt::Launch(error) => return Err(error.into()),
-        Attempt::Refused(error) => return Err(refusal(&mut command, error)),
+        Attempt::Refused(error) => {
+            let exit = refusal(&mut command, error, &interrupts)?;
+            (Seen::nothing(exit), Instant::now())
+        }
     };
     command.exit = seen.exit;
     if command.exit.is_none() {
@@ -183,13 +186,22 @@ fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
     Attempt::Seen { seen, began }
 }
 
-/// Why a held child could not be seized: because it had left already, for a reason of its own, or
-/// because it may not be traced.
-fn refusal(command: &mut Launched, source: io::Error) -> ObserveError {
+/// Why a held child could not be seized: because a signal had ended it, which is how the command
+/// ended then; because it had left already, for a reason of its own; or because it may not be traced.
+fn refusal(
+    command: &mut Launched,
+    source: io::Error,
+    interrupts: &Interrupts,
+) -> Result<Exit, ObserveError> {
     let pid = command.pid;
-    match command.held.take().map(Held::outcome) {
-        Some(Err(error)) => error.into(),
-        _ => ObserveError::Attach { pid, source },
+    // One that lives leaves upon this, by itself.
+    if let Some(held) = command.held.take() {
+        held.outcome()?;
+    }
+    command.exit = tracer::outlive(pid, interrupts, None);
+    match command.exit {
+        Some(exit @ Exit::Signal(_)) => Ok(exit),
+        _ => Err(ObserveError::Attach { pid, source }),
     }
 }
 
@@ -268,5 +280,67 @@ fn observation(
         files: rows.files,
         ledger: Vec::new(),
         still_running: seen.still_running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::BorrowedFd;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use super::*;
+    use crate::{Audience, Look, Wish};
+
+    /// Ends the command after it was made and before it can be seized.
+    struct Hasty;
+
+    impl Audience for Hasty {
+        fn begin(&mut self, outset: &Outset) {
+            let pid = outset.pid.unwrap().cast_signed();
+            kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+            let ended = || {
+                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+                stat.rsplit_once(") ").unwrap().1.starts_with('Z')
+            };
+            while !ended() {
+                std::thread::yield_now();
+            }
+        }
+
+        fn wakers(&self) -> Vec<BorrowedFd<'_>> {
+            Vec::new()
+        }
+
+        fn due(&self) -> Option<Instant> {
+            None
+        }
+
+        fn attend(&mut self, _: Option<&mut Look<'_>>) -> Wish {
+            Wish::GoOn
+        }
+
+        fn hear(&mut self, _: i32) {}
+    }
+
+    #[test]
+    fn a_command_that_a_signal_ends_before_it_is_seized_ended_by_that_signal() {
+        let command = Command {
+            program: "/bin/true".into(),
+            argv: vec!["true".into()],
+            ..Command::default()
+        };
+        let request = Request {
+            target: Target::Command(command),
+            wait: false,
+            duration: None,
+            files: true,
+            calls: None,
+            rows: Request::ROWS,
+        };
+        let seen = Ptrace.watch_before(&request, Some(&mut Hasty)).unwrap();
+        assert_eq!(seen.exit, Some(Exit::Signal(15)));
+        assert_eq!(seen.calls, []);
     }
 }

@@ -52,13 +52,19 @@ fn print_sampling(page: &mut Page<'_>, record: &Anatomy) {
     let sampling = &record.sampling;
     let on_cpu: u128 = record.calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum();
     let price = sampling.price_ns_per_sample * sampling.samples as f64;
+    let price = if price > 0.0 {
+        let each = duration(sampling.price_ns_per_sample);
+        format!(": {each} each, {} of the time on a CPU", share(price as i128, on_cpu.max(1)))
+    } else if sampling.samples > 0 {
+        String::from("; what one costs could not be measured")
+    } else {
+        String::new()
+    };
     let text = format!(
-        "{} by {} at {} Hz: {} each, {} of the time on a CPU",
+        "{} by {} at {} Hz{price}",
         counted(sampling.samples.into(), "sample", "samples"),
         page.name(&sampling.event, 20),
         thousands(sampling.hz.into()),
-        duration(sampling.price_ns_per_sample),
-        share(price as i128, on_cpu.max(1)),
     );
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &text);
     if record.block.is_some() {
@@ -89,7 +95,7 @@ fn print_missed(page: &mut Page<'_>, record: &Anatomy, on_cpu: u128) {
         let text = format!(
             "{} of {} samples came: the kernel slowed the sampling down, or a hypervisor held this \
              machine back",
-            counted(sampling.samples.into(), "sample", "samples"),
+            thousands(sampling.samples.into()),
             thousands(expected as u128),
         );
         page.wrapped(&[(Ink::Plain, "  "), (Ink::Yellow, "few  ")], Ink::Plain, &text);

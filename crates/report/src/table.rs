@@ -6,7 +6,8 @@
 
 use crate::page::{Ink, Page, columns, elide, wrap};
 
-/// Columns the first column may shrink to so that the gaps stay wide, and when nothing else helps.
+/// Columns the first column may shrink to so that the gaps stay wide, unless it says otherwise, and when
+/// nothing else helps.
 const FIRST_USUAL: usize = 30;
 const FIRST_AT_LEAST: usize = 14;
 
@@ -29,23 +30,31 @@ pub(crate) struct Column<'a> {
     worth: u8,
     /// The width it keeps, and is shown with, whatever it holds.
     kept: usize,
+    /// The width up to which the first column is whole as long as gaps and remarks can give way.
+    usual: usize,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(head: &'a str, worth: u8) -> Self {
-        Self { head, unit: "", left: true, worth, kept: 0 }
+        Self { head, unit: "", left: true, worth, kept: 0, usual: FIRST_USUAL }
     }
 
     /// A column of numbers in one unit, which stands under the head.
     pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
-        Self { head, unit, left: false, worth, kept: 0 }
+        Self { head, unit, left: false, worth, kept: 0, usual: FIRST_USUAL }
     }
 
     /// The same, shown this wide also where its rows have little or nothing, so that a table drawn
     /// again and again stays where it is.
     pub(crate) const fn at_least(self, kept: usize) -> Self {
         Self { kept, ..self }
+    }
+
+    /// The same, whole up to this width before gaps and remarks have theirs: for a first column whose
+    /// names are of no use when they are cut.
+    pub(crate) const fn usually(self, usual: usize) -> Self {
+        Self { usual, ..self }
     }
 }
 
@@ -138,7 +147,7 @@ impl<'a> Table<'a> {
             let taken =
                 |gap: usize| INDENT + others.iter().map(|i| widths[*i] + gap).sum::<usize>();
             let first = widths[0];
-            let (usual, least) = (first.min(FIRST_USUAL), first.min(FIRST_AT_LEAST));
+            let (usual, least) = (first.min(self.columns[0].usual), first.min(FIRST_AT_LEAST));
             let tries = [
                 (2, first, remarks),
                 (2, usual, remarks),

@@ -5,18 +5,21 @@
 //! is a pipe, so the death of the parent is an end of file, upon which the child leaves.
 
 mod child;
+mod image;
+mod program;
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::seccomp::Filter;
 
 pub(crate) use child::become_program;
 use child::{STAGE_CREDENTIALS, STAGE_FILTER, STAGE_GROUP, STAGE_STREAMS};
+pub(crate) use image::Image;
+pub use program::find_program;
 
 /// The user a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,52 +134,6 @@ fn exec_hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Finds `name` as a shell would: as it is when it holds a slash, else along `PATH`.
-///
-/// # Errors
-/// `NotFound` when there is no such file, `PermissionDenied` when there is one but none that may be
-/// executed, `IsADirectory` when `name` leads to a folder.
-pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
-    if name.as_bytes().contains(&b'/') {
-        return executable(Path::new(name)).map(|()| PathBuf::from(name));
-    }
-    let mut refusal = io::Error::from_raw_os_error(libc::ENOENT);
-    if name.is_empty() {
-        return Err(refusal);
-    }
-    for folder in std::env::split_paths(path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")))
-    {
-        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-        let candidate = folder.join(name);
-        if std::fs::metadata(&candidate).is_err() {
-            // Not there, or in a folder that is closed to this user: for a shell, the same.
-            continue;
-        }
-        match executable(&candidate) {
-            Ok(()) => return Ok(candidate),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EISDIR)) => {
-                refusal = io::Error::from_raw_os_error(libc::EACCES);
-            }
-            Err(_) => {}
-        }
-    }
-    Err(refusal)
-}
-
-fn executable(path: &Path) -> io::Result<()> {
-    let metadata = std::fs::metadata(path)?;
-    let text = c_string(path.as_os_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: `text` is NUL-terminated and outlives the call.
-    let refused = unsafe { libc::access(text.as_ptr(), libc::X_OK) } != 0;
-    if metadata.is_dir() {
-        return Err(io::Error::from_raw_os_error(libc::EISDIR));
-    }
-    if refused || !metadata.is_file() {
-        return Err(io::Error::from_raw_os_error(libc::EACCES));
-    }
-    Ok(())
-}
-
 /// A child held at its barrier. Dropping it without [`Held::release`] lets the child leave.
 #[derive(Debug)]
 pub struct Held {
@@ -264,73 +221,6 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchErro
             failure: std::fs::File::from(failure),
         }),
     }
-}
-
-/// A command as `execve` takes it: every string and array made before the fork.
-pub(crate) struct Image {
-    program: CString,
-    argv: Pointers,
-    /// `/bin/sh program arguments…`, for a script without an interpreter line, as `execvp` does.
-    shell_argv: Pointers,
-    /// Whether the program could be such a script: a file for another machine is none.
-    may_be_script: bool,
-    environment: Pointers,
-}
-
-struct Pointers {
-    raw: Vec<*const libc::c_char>,
-    _owned: Vec<CString>,
-}
-
-impl Pointers {
-    fn new(owned: Vec<CString>) -> Self {
-        let raw = owned.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect();
-        Self { raw, _owned: owned }
-    }
-}
-
-impl Image {
-    pub(crate) fn new(command: &Command) -> Result<Self, LaunchError> {
-        let program = c_string(command.program.as_os_str())?;
-        let argv = command.argv.iter().map(|a| c_string(a)).collect::<Result<Vec<_>, _>>()?;
-        let mut shell_argv = vec![c"/bin/sh".to_owned(), program.clone()];
-        shell_argv.extend(argv.iter().skip(1).cloned());
-        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os()
-            .filter(|(name, _)| command.environment.iter().all(|(set, _)| set != name))
-            .collect();
-        environment.extend(command.environment.iter().cloned());
-        let environment = environment
-            .into_iter()
-            .map(|(name, value)| {
-                let mut line = name.into_vec();
-                line.push(b'=');
-                line.extend(value.into_vec());
-                c_string(OsStr::from_bytes(&line))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self {
-            program,
-            argv: Pointers::new(argv),
-            shell_argv: Pointers::new(shell_argv),
-            may_be_script: may_be_script(&command.program),
-            environment: Pointers::new(environment),
-        })
-    }
-}
-
-/// Whether a shell would take the file for a script: its first line, as far as that is looked at,
-/// has no NUL byte.
-fn may_be_script(program: &Path) -> bool {
-    let mut start = Vec::new();
-    let file = std::fs::File::open(program);
-    // 80 bytes, as bash has it.
-    let read = file.and_then(|file| file.take(80).read_to_end(&mut start));
-    let first_line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    read.is_ok() && !first_line.contains(&0)
-}
-
-fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
-    CString::new(text.as_bytes()).map_err(|_| LaunchError::Nul(text.to_owned()))
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
@@ -444,15 +334,5 @@ mod tests {
     fn a_string_with_a_nul_byte_is_refused_before_the_fork() {
         let error = hold(&command("/bin/sh", &["s\0h"]), &no_signals()).unwrap_err();
         assert!(matches!(error, LaunchError::Nul(_)));
-    }
-
-    #[test]
-    fn programs_are_found_as_a_shell_finds_them() {
-        let path = Some(OsStr::new("/nowhere:/bin"));
-        assert_eq!(find_program(OsStr::new("sh"), path).unwrap(), Path::new("/bin/sh"));
-        let absent = find_program(OsStr::new("no-such-program"), path).unwrap_err();
-        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
-        let folder = find_program(OsStr::new("/etc"), path).unwrap_err();
-        assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
     }
 }

@@ -84,8 +84,8 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Let the flame graph show what differs from this record of `anatomy --json`
-    #[arg(long, value_name = "RECORD", requires = "svg")]
+    /// Let the flame graph of --svg show what differs from this record of `anatomy --json`
+    #[arg(long, value_name = "RECORD")]
     against: Option<PathBuf>,
 
     /// Write the record to FILE; `-` is standard output
@@ -114,6 +114,13 @@ const RATE: u32 = 997;
 pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     refuse_one_output_twice(args, &here)?;
+    if let (Some(record), None) = (&args.against, &args.svg) {
+        bail!(
+            "cannot show what differs from {}: --against is for the flame graph; say where to write \
+             it with --svg FILE",
+            record.display()
+        );
+    }
     let against = args.against.as_ref().map(store::load_anatomy).transpose()?;
     let request = match request(args) {
         Ok(request) => request,

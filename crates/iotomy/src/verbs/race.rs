@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use iotomy_history::{Earlier, Pick, against};
 use iotomy_lab::race::{
-    Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, race,
+    Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, contenders, race,
 };
 use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
 use iotomy_record::store::{Record, RecordRef};
@@ -137,8 +137,8 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
 
-    /// Write a flame graph of what B does more and less than A to FILE; the traced runs are sampled
-    /// for it, which needs what `iotomy anatomy` needs
+    /// Write a flame graph of what B does more and less than A to FILE, of two contenders; the traced
+    /// runs are sampled for it, which needs what `iotomy anatomy` needs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_trace", "observer"])]
     flame: Option<PathBuf>,
 
@@ -192,6 +192,9 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current folder")?;
     check_outputs(args, &here)?;
     let options = options(args);
+    if args.flame.is_some() {
+        check_pair(&options)?;
+    }
     let baseline = args.against.as_deref().map(baseline).transpose()?;
     front::split().context("cannot make the process that races")?;
     let mut around = Around {
@@ -283,6 +286,20 @@ fn check_outputs(args: &RaceArgs, here: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A difference is that of two.
+fn check_pair(options: &Options) -> Result<()> {
+    match contenders(options)? {
+        2 => Ok(()),
+        1 => bail!(
+            "--flame draws what B does more and less than A, and there is no B: \
+             `iotomy anatomy --svg` draws one command"
+        ),
+        some => bail!(
+            "--flame draws what B does more and less than A, and there are {some} contenders: race two"
+        ),
+    }
+}
+
 fn options(args: &RaceArgs) -> Options {
     let by_clock = || {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -314,20 +331,19 @@ fn options(args: &RaceArgs) -> Options {
     }
 }
 
-/// What the second contender does more and less than the first; of one alone, what it does. Of each,
-/// the traced run that the record has.
+/// What the second contender does more and less than the first. Of each, the traced run that the
+/// record has.
 fn draw(path: &Path, race: &Race, flames: &[Anatomy], here: &Path) -> Result<()> {
     let kept = |label: &str| {
         let trace = race.contender(label)?.trace.as_ref()?;
         flames.iter().find(|flame| flame.trace.processes == trace.processes)
     };
-    let labels: Vec<&str> = race.contenders.iter().map(|one| one.label.as_str()).collect();
-    let drawn: Option<Vec<&Anatomy>> = labels.iter().take(2).map(|label| kept(label)).collect();
-    let picture = match drawn.as_deref() {
-        Some([one]) => iotomy_report::flame(one),
-        Some([first, second]) => iotomy_report::difference(first, second),
-        _ => bail!("cannot draw {}: not every contender could be sampled", path.display()),
+    let drawn: Option<Vec<&Anatomy>> =
+        race.contenders.iter().map(|contender| kept(&contender.label)).collect();
+    let Some([first, second]) = drawn.as_deref() else {
+        bail!("cannot draw {}: not every contender could be sampled", path.display());
     };
+    let picture = iotomy_report::difference(first, second);
     let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
     Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
 }

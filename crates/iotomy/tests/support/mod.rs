@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
+pub(crate) mod attached;
 pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;

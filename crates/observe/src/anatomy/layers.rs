@@ -13,6 +13,8 @@ pub(crate) const NOT_SAMPLED: &str = "not sampled";
 
 const SCHEDULER: &str = "scheduler and wake-up";
 const ENTRY: &str = "entry and exit";
+/// That somebody else's work is waited for, which says little where it is known what for.
+const KERNEL_WORK: &str = "kernel work";
 /// What the table has for the end of an enclosing function's work.
 const NO_LONGER: &str = "-";
 
@@ -83,7 +85,14 @@ impl Layers {
 
     /// What a thread sleeps for; `frames` begin with the innermost function.
     pub(crate) fn wait<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
-        frames.into_iter().find_map(|frame| self.verdict(frame, None).wait).unwrap_or("other")
+        let mut generic = None;
+        for wait in frames.into_iter().filter_map(|frame| self.verdict(frame, None).wait) {
+            if wait != KERNEL_WORK {
+                return wait;
+            }
+            generic = Some(wait);
+        }
+        generic.unwrap_or("other")
     }
 
     fn verdict(&mut self, function: &str, caller: Option<&str>) -> Verdict {
@@ -224,6 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn work_of_the_kernel_is_waited_for_where_nobody_knows_better() {
+        let mut layers = Layers::new();
+        let frames = ["__schedule", "wait_for_completion", "xfs_buf_iowait", "xfs_create"];
+        assert_eq!(layers.wait(frames), "device");
+        assert_eq!(
+            layers.wait(["__schedule", "wait_for_completion", "kernel_clone"]),
+            "kernel work"
+        );
+        assert_eq!(layers.wait(["__schedule", "mutex_lock", "xfs_log_force"]), "lock");
+    }
+
+    #[test]
     fn the_innermost_function_with_a_rule_counts_and_an_enclosing_one_takes_all() {
         let mut layers = Layers::new();
         let frames = ["memcpy", "ext4_x", "vfs_write", "ksys_write"];
@@ -231,6 +252,7 @@ mod tests {
         assert_eq!(layers.of(["memcpy", "ext4_x", "asm_exc_page_fault", "vfs_x"]), "page faults");
         assert_eq!(layers.of(["memcpy", "no_such_function"]), UNKNOWN);
         assert_eq!(layers.of([]), UNKNOWN);
+        assert_eq!(layers.of(["crc32c_x86_3way", "btrfs_csum_one_bio"]), "file system (btrfs)");
         let pair = ["_raw_spin_unlock_irqrestore", "anon_pipe_write", "vfs_write"];
         assert_eq!(layers.of(pair), "scheduler and wake-up");
     }

@@ -14,8 +14,10 @@ use crate::Target;
 
 /// Calls of a calibration, unless they take too long.
 const CALLS: u32 = 2000;
-/// How long a calibration may take at most.
-const LIMIT: Duration = Duration::from_millis(80);
+/// How long a calibration may take at most, and how long another where not a call was made in that
+/// time: the child has to get its turns on a CPU, which takes long on a busy or an emulated machine.
+const LIMITS: [Duration; 3] =
+    [Duration::from_millis(80), Duration::from_millis(800), Duration::from_secs(8)];
 
 /// What watching adds to one call on this machine, now.
 ///
@@ -25,11 +27,13 @@ pub(super) fn cost_ns_per_call(wake: &ThreadWake) -> io::Result<f64> {
     let began = Instant::now();
     caller::make_calls(CALLS);
     let bare_ns = began.elapsed().as_nanos() as f64 / f64::from(CALLS);
-    let trial = trial(wake, CALLS)?;
-    if trial.calls == 0 {
-        return Err(io::Error::other("no call of a child was seen"));
+    for limit in LIMITS {
+        let Trial { calls, took } = trial(wake, CALLS, limit)?;
+        if calls > 0 {
+            return Ok((took.as_nanos() as f64 / calls as f64 - bare_ns).max(0.0));
+        }
     }
-    Ok((trial.took.as_nanos() as f64 / trial.calls as f64 - bare_ns).max(0.0))
+    Err(io::Error::other("no call of a child was seen"))
 }
 
 /// Whether one call of a child is seen as one call.
@@ -37,7 +41,9 @@ pub(super) fn cost_ns_per_call(wake: &ThreadWake) -> io::Result<f64> {
 /// # Errors
 /// What kept it from being seen.
 pub(super) fn works(wake: &ThreadWake) -> io::Result<()> {
-    match trial(wake, 1)?.calls {
+    // It ends with the call: the limit only stops a hang.
+    let [.., limit] = LIMITS;
+    match trial(wake, 1, limit)?.calls {
         1 => Ok(()),
         seen => Err(io::Error::other(format!("1 call of a child was seen as {seen}"))),
     }
@@ -48,12 +54,12 @@ struct Trial {
     took: Duration,
 }
 
-fn trial(wake: &ThreadWake, calls: u32) -> io::Result<Trial> {
+fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
     let child = Caller::hold(calls)?;
     let pid = child.pid();
     // Signals that come meanwhile are left to the watch this is for.
     let guide =
-        Guide { wake, interrupts: None, command: None, duration: Some(LIMIT), audience: None };
+        Guide { wake, interrupts: None, command: None, duration: Some(limit), audience: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
         let session = Session::running(pid, false, false)?;
         child.start();

@@ -99,6 +99,14 @@ pub(super) struct Seen {
     pub(super) still_running: Vec<Running>,
 }
 
+impl Seen {
+    /// Of a command that a signal ended before it could be watched.
+    pub(super) fn nothing(exit: Exit) -> Self {
+        let (ended, still_running) = (Instant::now(), Vec::new());
+        Self { tally: Tally::default(), exit: Some(exit), ended, still_running }
+    }
+}
+
 impl Session {
     fn new(root: u32, wait: bool, files: bool) -> Self {
         Self {

@@ -20,6 +20,9 @@ const FEW: u64 = 10;
 /// Functions of a layer that do, where it has one part in this many of the time that is split.
 const FUNCTIONS: usize = 3;
 const FUNCTIONS_OF: u128 = 20;
+/// Columns a function's name may take, and up to which a name is whole on a usual terminal.
+const FUNCTION: usize = 44;
+const LABEL: usize = FUNCTION + 4;
 /// Columns of a bar that stands for all the time.
 const BAR: usize = 20;
 
@@ -100,7 +103,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     let lines =
         Lines::new(thread.max(shown), parts.iter().map(|part| part.on_cpu).sum(), page.unicode());
     let mut table = Table::new(&[
-        Column::text("where the time went", 9),
+        Column::text("where the time went", 9).usually(LABEL),
         Column::number("ms", "", 8),
         Column::number("±", "", 6),
         Column::number("share", "", 7),
@@ -178,12 +181,16 @@ impl Lines {
         let label = page.name(&part.name, 24);
         self.plain(table, &label, signed(part.ns()), Ink::Bold);
         let few = part.samples < u128::from(FEW);
+        let unsplit = few && part.on_cpu > 0;
+        if unsplit && part.blocked == 0 {
+            table.remark(too_few(part.samples));
+        }
         let mut layers: Vec<_> =
             part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few).collect();
         layers.sort_by_key(|(_, share)| std::cmp::Reverse(share.ns));
-        if few && part.on_cpu > 0 {
+        if unsplit && part.blocked > 0 {
             self.plain(table, "  on a CPU", signed(part.on_cpu), Ink::Dim);
-            table.remark(format!("too few samples ({})", thousands(part.samples)));
+            table.remark(too_few(part.samples));
         }
         let large = |share: &Share| share.ns * 100 >= part.ns();
         let shown = layers.iter().take(LAYERS).take_while(|(_, share)| large(share)).count();
@@ -241,7 +248,15 @@ fn hottest(page: &Page<'_>, part: &Share) -> Vec<(String, u128)> {
     let mut functions: Vec<_> = part.functions.iter().collect();
     functions.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
     let large = functions.into_iter().take(FUNCTIONS).filter(|(_, ns)| **ns * 10 >= part.ns);
-    large.map(|(name, ns)| (page.name(name, 36), *ns)).collect()
+    large.map(|(name, ns)| (page.name(name, FUNCTION), *ns)).collect()
+}
+
+/// Why what a call did on a CPU is not split.
+fn too_few(samples: u128) -> String {
+    match samples {
+        0 => String::from("no sample"),
+        some => format!("too few samples ({})", thousands(some)),
+    }
 }
 
 fn ms(ns: i128) -> f64 {

@@ -3,7 +3,8 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
-use super::{Command, Credentials, Image, Pointers, errno};
+use super::image::{Image, Pointers};
+use super::{Command, Credentials, errno};
 use crate::startup;
 
 /// Where a child gave up: what it reports with the errno.

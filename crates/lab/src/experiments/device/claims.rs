@@ -37,11 +37,11 @@ pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
         faults.map_or(String::new(), |pages| format!(", by faults of a mapping {}", digits(pages)));
     let because = format!(
         "{} a sequential read of 4 KiB without read-ahead, {} with 128 KiB: {} times; a random read \
-         brings {} pages into memory for one{by_faults}",
+         brings {} into memory for one{by_faults}",
         time(median(of(NONE))),
         time(median(of(USUAL))),
         shown(gain),
-        digits(random)
+        pages(random)
     );
     // The kernel looks for a sequence before it reads ahead in reads, and not in faults.
     let is_waste = random > WASTE || faults.is_some_and(|pages| pages > WASTE);
@@ -54,6 +54,14 @@ pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
     let judgement = judgement.with_interval("without_over_with", gain);
     let judgement = judgement.with("pages_a_random_read", random);
     faults.into_iter().fold(judgement, |all, pages| all.with("pages_a_random_fault", pages))
+}
+
+/// Pages as they are said: a mean may be a fraction.
+fn pages(mean: f64) -> String {
+    match digits(mean) {
+        one if one == "1" => format!("{one} page"),
+        some => format!("{some} pages"),
+    }
 }
 
 pub(super) fn shadow_ram(cases: &Cases<'_>) -> Judgement {

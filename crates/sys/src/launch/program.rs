@@ -1,0 +1,84 @@
+//! The file a command is: found as a shell finds it, and what it may be.
+
+use std::ffi::{CString, OsStr};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::LaunchError;
+
+/// Finds `name` as a shell would: as it is when it holds a slash, else along `PATH`.
+///
+/// # Errors
+/// `NotFound` when there is no such file, `PermissionDenied` when there is one but none that may be
+/// executed, `IsADirectory` when `name` leads to a folder.
+pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return executable(Path::new(name)).map(|()| PathBuf::from(name));
+    }
+    let mut refusal = io::Error::from_raw_os_error(libc::ENOENT);
+    if name.is_empty() {
+        return Err(refusal);
+    }
+    for folder in std::env::split_paths(path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")))
+    {
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        let candidate = folder.join(name);
+        if std::fs::metadata(&candidate).is_err() {
+            // Not there, or in a folder that is closed to this user: for a shell, the same.
+            continue;
+        }
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EISDIR)) => {
+                refusal = io::Error::from_raw_os_error(libc::EACCES);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(refusal)
+}
+
+fn executable(path: &Path) -> io::Result<()> {
+    let metadata = std::fs::metadata(path)?;
+    let text = c_string(path.as_os_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: `text` is NUL-terminated and outlives the call.
+    let refused = unsafe { libc::access(text.as_ptr(), libc::X_OK) } != 0;
+    if metadata.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if refused || !metadata.is_file() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok(())
+}
+
+/// Whether a shell would take the file for a script: its first line, as far as that is looked at,
+/// has no NUL byte.
+pub(super) fn may_be_script(program: &Path) -> bool {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(program);
+    // 80 bytes, as bash has it.
+    let read = file.and_then(|file| file.take(80).read_to_end(&mut start));
+    let first_line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    read.is_ok() && !first_line.contains(&0)
+}
+
+pub(super) fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
+    CString::new(text.as_bytes()).map_err(|_| LaunchError::Nul(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        let path = Some(OsStr::new("/nowhere:/bin"));
+        assert_eq!(find_program(OsStr::new("sh"), path).unwrap(), Path::new("/bin/sh"));
+        let absent = find_program(OsStr::new("no-such-program"), path).unwrap_err();
+        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+        let folder = find_program(OsStr::new("/etc"), path).unwrap_err();
+        assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+    }
+}
