@@ -87,12 +87,12 @@ bench-wait:
 	$(TARGET)/release/bench-wait --peers $(TARGET)/peers/wait-peers $(ARGS)
 
 # What the rounds of the experiment `files` cost beside a bare loop, by the library, and by io_uring;
-# what of it and of `device` fio can be asked; some two minutes.
-bench-files: build
+# whether fio and sysbench read a file as fast as `device`; some three minutes.
+bench-files:
 	@scripts/setup bench
 	@scripts/build-files-peers $(TARGET)/peers
 	$(CARGO) build --release --locked --package iotomy-benches
-	$(TARGET)/release/bench-files --peers $(TARGET)/peers --iotomy $(IOTOMY) $(ARGS)
+	$(TARGET)/release/bench-files --peers $(TARGET)/peers $(ARGS)
 
 # What iotomy does in BPF, on the kernel of this Debian release, under emulation; some three minutes.
 test-kernel: build

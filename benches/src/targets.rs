@@ -108,6 +108,22 @@ impl Target {
         target
     }
 
+    /// A figure of which the whole interval has to be inside.
+    pub fn by_interval(
+        id: &str,
+        text: String,
+        bound: Bound,
+        found: Result<Estimate, String>,
+    ) -> Self {
+        let is_inside = |found: &Estimate| bound.least <= found.low && found.high <= bound.most;
+        let is_met = found.as_ref().is_ok_and(is_inside);
+        let mut target = Self::new(id, text, bound, found);
+        if target.verdict == Verdict::Met && !is_met {
+            target.verdict = Verdict::WithinNoise;
+        }
+        target
+    }
+
     /// For the raw record.
     pub fn claim(&self) -> Claim {
         Claim {
@@ -181,6 +197,16 @@ mod tests {
         let bound = Bound::at_most(2.5, "×");
         let target = Target::by_median("a", "a".to_owned(), bound, Ok(found(2.3, 2.7, 2.9)));
         assert_eq!(target.verdict, Verdict::Missed);
+    }
+
+    #[test]
+    fn where_the_interval_counts_all_of_it_has_to_be_inside() {
+        let of = |low, high| {
+            let bound = Bound { least: 0.9, most: 1.1, unit: "" };
+            Target::by_interval("a", "a".to_owned(), bound, Ok(found(low, 1.0, high))).verdict
+        };
+        assert_eq!(of(0.95, 1.05), Verdict::Met);
+        assert_eq!(of(0.85, 1.05), Verdict::WithinNoise);
     }
 
     #[test]

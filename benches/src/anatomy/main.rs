@@ -225,12 +225,7 @@ fn claim(args: &Args, measured: &Measured) -> Claim {
     }
 }
 
-fn text(
-    args: &Args,
-    all: &[Measured],
-    claim: Option<&Claim>,
-    conditions: &Conditions,
-) -> String {
+fn text(args: &Args, all: &[Measured], claim: Option<&Claim>, conditions: &Conditions) -> String {
     let heads = ["part", "on", "pairs", "without: ns a call", "with", "more: ns a call", "more: %"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let of = |samples: &[f64]| median(samples).unwrap_or(0.0);

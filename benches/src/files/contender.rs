@@ -10,6 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use iotomy_lab::experiments::{program_of_way, ways_of_files};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::middle;
 
@@ -100,21 +102,32 @@ pub(crate) struct Running {
 impl Running {
     /// The middle of a turn's batches: on the CPU and by the clock, in ns a round.
     pub(crate) fn rounds(&mut self) -> Result<(f64, f64)> {
-        let mut times = [Vec::new(), Vec::new()];
-        for batch in 0..=BATCHES {
-            let into = self.into.as_mut().context("it has ended")?;
-            into.write_all(format!("round {ROUNDS}\n").as_bytes())?;
-            let line = self.line()?;
-            let mut numbers = line.split_whitespace().map(str::parse::<f64>);
-            let (Some(Ok(wall)), Some(Ok(cpu))) = (numbers.next(), numbers.next()) else {
-                bail!("{} answered {line:?}", self.name);
-            };
-            if batch > 0 {
-                times[0].push(cpu / f64::from(ROUNDS));
-                times[1].push(wall / f64::from(ROUNDS));
-            }
-        }
-        Ok((middle(&times[0]), middle(&times[1])))
+        // The first finds the caches as others left them.
+        self.batch(ROUNDS)?;
+        let batches: Vec<(f64, f64)> =
+            (0..BATCHES).map(|_| self.batch(ROUNDS)).collect::<Result<_>>()?;
+        let (cpu, wall): (Vec<f64>, Vec<f64>) = batches.into_iter().unzip();
+        Ok((middle(&cpu), middle(&wall)))
+    }
+
+    /// One batch: on the CPU and by the clock, in ns a round.
+    pub(crate) fn batch(&mut self, rounds: u32) -> Result<(f64, f64)> {
+        let into = self.into.as_mut().context("it has ended")?;
+        into.write_all(format!("round {rounds}\n").as_bytes())?;
+        let line = self.line()?;
+        let mut numbers = line.split_whitespace().map(str::parse::<f64>);
+        let (Some(Ok(wall)), Some(Ok(cpu))) = (numbers.next(), numbers.next()) else {
+            bail!("{} answered {line:?}", self.name);
+        };
+        Ok((cpu / f64::from(rounds), wall / f64::from(rounds)))
+    }
+
+    /// Keeps it on one CPU.
+    pub(crate) fn pin(&self, cpu: usize) -> Result<()> {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        sched_setaffinity(pid, &one).with_context(|| format!("cannot keep {} on a CPU", self.name))
     }
 
     fn line(&mut self) -> Result<String> {

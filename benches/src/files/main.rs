@@ -1,12 +1,13 @@
 //! `bench-files`: what the rounds of the experiment `files` cost beside a bare loop of the same calls, by
-//! the library and by io_uring; and whether fio finds what `device` does.
+//! the library and by io_uring; and whether fio and sysbench find what `device` does.
 //!
 //! Each contender is a process in a folder of its own in memory, which makes rounds when it is told to.
-//! A block asks each for some, in random order. [`contender`] talks to them, [`fio`] asks fio,
-//! [`results`] judges, prints and keeps.
+//! A block asks each for some, in random order. [`contender`] talks to them, [`pairs`] holds `raw` against
+//! the bare loop, [`mod@agreement`] asks fio and sysbench, [`results`] judges, prints and keeps.
 
+mod agreement;
 mod contender;
-mod fio;
+mod pairs;
 mod results;
 
 use std::path::PathBuf;
@@ -34,11 +35,7 @@ struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "target/peers")]
     peers: PathBuf,
 
-    /// The command whose experiment `device` fio is held against; without it fio is left out
-    #[arg(long, value_name = "FILE")]
-    iotomy: Option<PathBuf>,
-
-    /// Where the file lies that fio and iotomy read
+    /// Where the file lies that fio, sysbench and iotomy read
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     path: PathBuf,
 
@@ -65,25 +62,24 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let memory = tempfile::Builder::new().prefix("iotomy-bench.").tempdir_in("/dev/shm");
     let memory = memory.context("cannot make a folder in /dev/shm")?;
     let (lineup, mut skipped) = contenders(&args.peers, memory.path())?;
+    let mut order = Order::new(conditions.seed);
+    let pairs = pairs::raw_over_bare(&lineup, quick, &mut order, &signals, memory.path())?;
     let lanes = lanes(
         "",
         lineup.iter().map(|one| one.name.clone()),
         blocks,
-        (&mut Order::new(conditions.seed), &signals),
+        (&mut order, &signals),
         |at| lineup[at].start(&memory.path().join(at.to_string())),
         Running::rounds,
     )?;
-    let agreement = match &args.iotomy {
-        Some(iotomy) => fio::agreement(iotomy, &args.path, quick, &signals),
-        None => Err(anyhow::anyhow!("--iotomy was not given")),
-    };
-    let agreement = agreement.unwrap_or_else(|error| {
-        skipped.push(("fio".to_owned(), format!("{error:#}")));
-        Vec::new()
-    });
+    let agreement =
+        agreement::agreement(&args.path, quick, &mut order, &signals).unwrap_or_else(|error| {
+            skipped.push(("reads of a file".to_owned(), format!("{error:#}")));
+            Vec::new()
+        });
     progress("");
     conditions.end();
-    let results = Found { blocks, skipped, lanes, agreement }.results(&conditions);
+    let results = Found { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
     results.publish(&args.options, &conditions, true)?;
     Ok(results.status(&args.options))
 }

@@ -6,21 +6,23 @@ use iotomy_benches::conditions::Conditions;
 use iotomy_benches::lanes::Lane;
 use iotomy_benches::record::{Case, Sweep};
 use iotomy_benches::results::Results;
-use iotomy_benches::stats::{Estimate, median, ratio};
+use iotomy_benches::stats::{Estimate, estimate, median, ratio};
 use iotomy_benches::tables::{digits, interval, table};
 use iotomy_benches::targets::{Bound, Target, target_table};
 
-use crate::fio::Agreement;
+use crate::agreement::Agreement;
 
-/// Targets: of the bare loop's CPU time; of raw's time by the clock; how far from fio.
+/// Targets: of the bare loop's CPU time; of raw's time by the clock; how far from fio and sysbench.
 const OF_BARE: f64 = 1.03;
 const OF_RAW: f64 = 1.0;
-const OF_FIO: f64 = 0.10;
+const OF_PEER: f64 = 0.10;
 
 /// Everything a bench found out.
 pub(crate) struct Found {
     pub(crate) blocks: u32,
     pub(crate) skipped: Vec<(String, String)>,
+    /// Raw's CPU time beside the bare loop's, a ratio a life.
+    pub(crate) pairs: Vec<f64>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) agreement: Vec<Agreement>,
 }
@@ -51,20 +53,22 @@ impl Found {
     }
 
     fn targets(&self) -> Vec<Target> {
-        let target = |text: String, bound: Bound, found: Option<Estimate>| {
-            Target::new(&text.clone(), text, bound, found.ok_or_else(|| "no peer".to_owned()))
-        };
-        let bare = self.cpu("raw", "bare");
+        let judged = |found: Option<Estimate>| found.ok_or_else(|| "no peer".to_owned());
+        let (bare, raw) = ("raw ÷ bare, CPU time", Bound::at_most(OF_RAW, ""));
+        let pairs = judged(estimate(&self.pairs));
         let mut targets =
-            vec![target("raw ÷ bare, CPU time".to_owned(), Bound::at_most(OF_BARE, ""), bare)];
+            vec![Target::by_interval(bare, bare.to_owned(), Bound::at_most(OF_BARE, ""), pairs)];
         for name in ["io-uring 8", "io-uring 32"] {
             let text = format!("{name} ÷ raw, by the clock");
-            targets.push(target(text, Bound::at_most(OF_RAW, ""), self.wall(name, "raw")));
+            targets.push(Target::new(&text.clone(), text, raw, judged(self.wall(name, "raw"))));
         }
         for one in &self.agreement {
-            let text = format!("iotomy ÷ fio, {}", one.name);
-            let bound = Bound { least: 1.0 - OF_FIO, most: 1.0 + OF_FIO, unit: "" };
-            targets.push(target(text, bound, ratio(&one.iotomy_ns, &one.fio_ns)));
+            for (peer, figures) in &one.peers {
+                let text = format!("iotomy ÷ {peer}, {}", one.name);
+                let bound = Bound { least: 1.0 - OF_PEER, most: 1.0 + OF_PEER, unit: "" };
+                let found = figures.as_ref().ok().and_then(|ns| ratio(&one.iotomy_ns, ns));
+                targets.push(Target::by_interval(&text.clone(), text, bound, judged(found)));
+            }
         }
         targets
     }
@@ -76,6 +80,8 @@ impl Found {
         for (name, reason) in &self.skipped {
             let _ = writeln!(text, "\nskipped: {name}: {reason}");
         }
+        let _ =
+            writeln!(text, "\n## Reads of one file, one at a time\n\n{}", self.reads().trim_end());
         let _ = writeln!(text, "\n## Targets\n");
         text + &target_table(&self.targets(), 3)
     }
@@ -92,9 +98,7 @@ impl Found {
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         for lane in &self.lanes {
             let middle = |figures: &[f64]| median(figures).unwrap_or(f64::NAN);
-            // What the kernel's threads do for a ring is not on its account.
-            let is_ring = lane.name.starts_with("io-uring");
-            let cpu = self.cpu(&lane.name, "bare").filter(|_| lane.name != "bare" && !is_ring);
+            let cpu = self.cpu(&lane.name, "bare").filter(|_| lane.name != "bare");
             let wall = self.wall(&lane.name, "raw").filter(|_| lane.name != "raw");
             let shown = |found: Option<Estimate>| {
                 found.map_or_else(String::new, |found| interval(found, 3))
@@ -111,6 +115,21 @@ impl Found {
         table(&rows, 1)
     }
 
+    /// The medians of the turns.
+    fn reads(&self) -> String {
+        let titles = ["reads", "program", "µs a read"];
+        let mut rows = vec![titles.map(str::to_owned).to_vec()];
+        for one in &self.agreement {
+            let us = |ns: &[f64]| digits(median(ns).unwrap_or(f64::NAN) / 1e3, 2);
+            rows.push(vec![one.name.to_owned(), "iotomy".to_owned(), us(&one.iotomy_ns)]);
+            for (peer, figures) in &one.peers {
+                let figure = figures.as_ref().map_or_else(Clone::clone, |ns| us(ns));
+                rows.push(vec![one.name.to_owned(), (*peer).to_owned(), figure]);
+            }
+        }
+        table(&rows, 2)
+    }
+
     fn record(&self, conditions: &Conditions) -> Sweep {
         let lanes = self.lanes.iter().map(|lane| lane.name.clone()).collect();
         let mut sweep = Sweep::new("files-speed", conditions, &[("contender", lanes)]);
@@ -119,9 +138,18 @@ impl Found {
             sweep.cases.push(Case::new(&params, "cpu", "ns", &lane.cpu_ns));
             sweep.cases.push(Case::new(&params, "wall", "ns", &lane.wall_ns));
         }
+        let pairs = [("contender", "raw beside bare")];
+        sweep.cases.push(Case::new(&pairs, "cpu ratio", "", &self.pairs));
         for one in &self.agreement {
-            for (name, samples) in [("iotomy", &one.iotomy_ns), ("fio", &one.fio_ns)] {
-                sweep.cases.push(Case::new(&[("contender", name)], one.name, "ns", samples));
+            let ours = [("contender", "iotomy")];
+            sweep.cases.push(Case::new(&ours, one.name, "ns", &one.iotomy_ns));
+            for (peer, figures) in &one.peers {
+                let case =
+                    |samples: &[f64]| Case::new(&[("contender", *peer)], one.name, "ns", samples);
+                sweep.cases.push(match figures {
+                    Ok(samples) => case(samples),
+                    Err(reason) => case(&[]).skipped_for(reason),
+                });
             }
         }
         sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
@@ -138,21 +166,29 @@ const METHOD: &str = "
 A round is create, write of 10 bytes, close, open, read, close, unlink of one file in a folder of its own \
 in /dev/shm. Each contender is a process, the worker of the experiment `files` as compiled for a way; \
 \"bare\" is a loop in C of the same system calls that checks and chooses nothing. io-uring is that many \
-chains of linked requests handed over at once, a file each.
+chains of linked requests under way at once, a file each.
 
-In a block each contender makes seven batches of 320 rounds, in random order, after one that does not \
-count; the middle batch is the figure. After three blocks all are started anew. A ratio is one of the \
-same block; then its median is taken, with an interval of order statistics of at least 95 %. CPU time is \
-that of the process: what the kernel's threads do for a ring is not in it, so io-uring is held against \
-raw by the clock. A target is met when the median reaches it, within noise when the interval does, \
+Raw is held against bare by pairs: two fresh processes kept on one CPU make batches of 640 rounds in turns \
+(raw, bare, bare, raw, or the other way round), five fours after one that does not count. A four gives the \
+ratio of CPU times, a life of the two processes the median of its ratios; then the median of the 80 lives \
+is taken. Batches are some 10 ms apart, so that what the machine does falls on both alike.
+
+For the table, in a block each contender makes seven batches of 320 rounds, in random order, after one that \
+does not count; the middle batch is the figure. After three blocks all are started anew. A ratio is one of \
+the same block; then its median is taken. Intervals are of order statistics, of at least 95 %. CPU time is \
+that of the process with all its threads, also those the kernel adds to it for a ring (io-wq), which work \
+beside it: a ring's CPU time may be above its wall time. io_uring meets its target when the median does; \
+the others when all of the interval does. A target is within noise when the interval reaches it, and \
 missed otherwise.
 
 Requests that create or unlink are never made by the thread that hands them over: the kernel passes each \
-to a thread of its own (io-wq), and the rest of the chain follows it there. One chain at once is \
-therefore slower than the calls; several are worked on by several CPUs.
+to io-wq, and the rest of the chain stays there. One half of the files is described while io-wq works on the \
+other, and completions are looked for, not slept for; so a ring uses two CPUs where raw uses one.
 
-fio and `iotomy lab run device` take turns of 1.5 s on one file system, past the page cache, one request \
-at once.
+The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 256 a turn, one at a \
+time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \
+each tells its mean time of a read, without its start. Direct reads ask the disk; cached ones find the whole \
+file in memory.
 
 `raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
 ";

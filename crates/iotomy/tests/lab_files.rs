@@ -201,13 +201,8 @@ fn a_file_system_without_inodes_or_room_is_a_skip_that_says_so() {
     }
     for (option, says) in [("nr_inodes=30,size=64m", "inodes"), ("size=64k", "MiB are free")] {
         let user = User::new();
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
-        let script = format!(
-            "mount -t tmpfs -o {option} small \"$1\" && shift && exec \"$@\" # the rest is iotomy"
-        );
-        command.arg(script).arg("sh").arg(user.work.path());
-        command.arg(env!("CARGO_BIN_EXE_iotomy")).args(["lab", "run", "files", "--path"]);
+        let mut command = support::on_small_tmpfs(user.work.path(), option);
+        command.args(["lab", "run", "files", "--path"]);
         command.arg(user.work.path()).env("XDG_STATE_HOME", user.state.path());
         command.args(["-L", "fs=here", "-L", "way=libc", "-L", "op=round", "-L", "files=1000"]);
         command.args(["-L", "name=14", "-L", "threads=1", "-L", "sched=normal", "-L", "sync=none"]);

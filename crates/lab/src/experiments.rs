@@ -25,6 +25,7 @@ mod herd;
 mod herd_claims;
 mod made;
 mod models;
+mod notes;
 mod null_sink;
 mod runner;
 mod scratch;
@@ -37,6 +38,7 @@ mod wait_crew;
 mod wait_peers;
 mod wait_rounds;
 mod wait_threads;
+mod zram;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -47,8 +49,9 @@ use iotomy_record::{AxisValue, SweepAxis, Trace};
 pub use bounds::{Needs, Room};
 pub use cases::{Params, points};
 pub use claims::{Cases, Judgement};
+pub use device::mean_of_reads;
 pub use files::{program_of_way, ways as ways_of_files};
-pub use made::{LeftBehind, remove_left_behind};
+pub use notes::{LeftBehind, remove_left_behind};
 pub use runner::{Around, Plan, Progress, RunError, Start, run};
 pub use state::State;
 

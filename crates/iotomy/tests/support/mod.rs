@@ -55,6 +55,18 @@ fn works(observer: &str) -> bool {
     trial.status.success()
 }
 
+/// The built command with a memory file system of its own, made with `options`, on `folder`, which only
+/// it sees. Takes root.
+pub(crate) fn on_small_tmpfs(folder: &Path, options: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+    let script = format!(
+        "mount -t tmpfs -o {options} small \"$1\" && shift && exec \"$@\" # the rest is iotomy"
+    );
+    command.arg(script).arg("sh").arg(folder).arg(IOTOMY);
+    command
+}
+
 /// Whether this is root; a test that needs it and finds it is not is skipped.
 pub(crate) fn root() -> bool {
     let root = nix::unistd::geteuid().is_root();

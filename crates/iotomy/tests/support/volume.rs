@@ -44,6 +44,13 @@ impl Volume {
         self.folder.path().join("mounted")
     }
 
+    /// Has nothing of it cached, neither names nor inodes.
+    pub(crate) fn mount_again(&self) {
+        let (image, mounted) = (self.folder.path().join("image"), self.path());
+        run(&["umount", mounted.to_str().unwrap()]);
+        run(&["mount", "-o", "loop", image.to_str().unwrap(), mounted.to_str().unwrap()]);
+    }
+
     /// A file of it, by name.
     pub(crate) fn file(&self, name: &str) -> String {
         self.path().join(name).to_str().unwrap().to_owned()

@@ -180,7 +180,7 @@ impl Experiment for Accept {
         let processes = case.number("workers") + case.number("clients");
         let times = case.number("clients") * case.number("connections") * 8;
         let memory_bytes = processes * OF_A_PROCESS + times;
-        Needs { processes, descriptors: DESCRIPTORS, memory_bytes }
+        Needs { processes, descriptors: DESCRIPTORS, memory_bytes, ..Needs::default() }
     }
 
     fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {

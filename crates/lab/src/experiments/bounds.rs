@@ -4,10 +4,12 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::{StatVfs, statvfs};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::Skip;
 use crate::limits::room::free_memory;
+use crate::limits::storage::Folder;
 
 /// Memory is asked for only where this many times as much is free.
 const RESERVE: u64 = 2;
@@ -24,6 +26,10 @@ pub struct Needs {
     pub descriptors: u64,
     /// Memory of all its processes, the kernel's part of it, and files that are to stay in memory.
     pub memory_bytes: u64,
+    /// Bytes written to the file system of `--path`.
+    pub disk_bytes: u64,
+    /// Files made there.
+    pub disk_inodes: u64,
 }
 
 /// What there is of something, and what keeps it from being more.
@@ -44,9 +50,57 @@ pub struct Room {
     pub descriptors: Option<Bound>,
     /// Memory that is free.
     pub memory_bytes: Option<u64>,
+    /// What the file system of `--path` has free.
+    pub disk: Disk,
+}
+
+/// What a file system has free; `None` where it does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Disk {
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Inodes.
+    pub inodes: Option<u64>,
+}
+
+impl Disk {
+    /// As the kernel tells it.
+    pub(super) fn of(told: &StatVfs) -> Self {
+        Self {
+            // A file system that has no size of its own (ramfs) does not tell.
+            bytes: (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize)),
+            // btrfs and others that make inodes as they go say 0 of 0.
+            inodes: (told.f_files > 0).then_some(told.f_favail),
+        }
+    }
+
+    /// Refuses what has not twice the room.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn check(&self, bytes: u64, inodes: u64) -> Result<(), Skip> {
+        match (self.inodes, self.bytes) {
+            (Some(free), _) if free / RESERVE < inodes => Err(Skip(format!(
+                "needs {inodes} inodes, and {free} are free, of which half is left to others"
+            ))),
+            (_, Some(free)) if free / RESERVE < bytes => Err(Skip(format!(
+                "needs {} MiB, and {} MiB are free, of which half is left to others",
+                bytes.div_ceil(1 << 20),
+                free >> 20
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Room {
+    /// What there is now, and on the file system of this folder.
+    pub fn with(folder: &Folder) -> Self {
+        // What cannot be asked now is asked again where files are made.
+        let disk = statvfs(&folder.volume().path).map(|told| Disk::of(&told)).unwrap_or_default();
+        Self { disk, ..Self::now() }
+    }
+
     /// What there is now.
     pub fn now() -> Self {
         Self::under(Path::new("/"), rustix::process::geteuid().is_root())
@@ -61,6 +115,7 @@ impl Room {
             processes: processes.into_iter().min_by_key(|bound| bound.free),
             descriptors,
             memory_bytes: free_memory(root),
+            disk: Disk::default(),
         }
     }
 
@@ -79,6 +134,9 @@ impl Room {
                 return Err(Skip(format!("needs {needed} {what}, and {free} are free: {by}")));
             }
         }
+        self.disk.check(needs.disk_bytes, needs.disk_inodes).map_err(|Skip(reason)| {
+            Skip(format!("the file system of --path: {reason}; name another folder with --path"))
+        })?;
         match self.memory_bytes {
             Some(free) if free / RESERVE < needs.memory_bytes => Err(Skip(format!(
                 "needs {} MiB of memory, and {} MiB are free, of which half is left to others",
@@ -218,9 +276,11 @@ mod tests {
             processes: bound(100, "x is 100"),
             descriptors: bound(20, "y is 20"),
             memory_bytes: Some(30 << 20),
+            disk: Disk { bytes: Some(8 << 20), inodes: Some(10) },
         };
         let refused = |processes, descriptors, mib: u64| {
-            let needs = Needs { processes, descriptors, memory_bytes: mib << 20 };
+            let needs =
+                Needs { processes, descriptors, memory_bytes: mib << 20, ..Needs::default() };
             room.check(needs).err().map(|Skip(reason)| reason)
         };
         assert_eq!(refused(100, 20, 15), None);
@@ -230,6 +290,15 @@ mod tests {
             "needs 21 descriptors a process, and 20 are free: y is 20"
         );
         assert!(refused(0, 0, 16).unwrap().starts_with("needs 16 MiB of memory, and 30 MiB"));
+        let disk = |disk_bytes, disk_inodes| {
+            let needs = Needs { disk_bytes, disk_inodes, ..Needs::default() };
+            room.check(needs).err().map(|Skip(reason)| reason)
+        };
+        assert_eq!(disk(4 << 20, 5), None);
+        let reason = disk((4 << 20) + 1, 0).unwrap();
+        assert!(reason.starts_with("the file system of --path: needs 5 MiB, and 8"), "{reason}");
+        assert!(reason.ends_with("name another folder with --path"), "{reason}");
+        assert!(disk(0, 6).unwrap().contains("needs 6 inodes, and 10 are free"));
         assert_eq!(Room::default().check(Needs { processes: 1 << 40, ..Needs::default() }), Ok(()));
     }
 }

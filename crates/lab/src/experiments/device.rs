@@ -6,6 +6,9 @@
 
 mod bench;
 mod claims;
+mod requests;
+
+pub use requests::mean_of_reads;
 
 use iotomy_record::SweepAxis;
 
@@ -37,7 +40,7 @@ const BASE: Base = &[
 ];
 
 const RAYS: &[Ray] = &[
-    Ray { axes: &["fs", "pattern", "window"], only: |case, _| case.name("fs") != "btrfs" },
+    Ray { axes: &["fs", "pattern", "window"], only: |case, _| !is_pool(case.name("device")) },
     Ray { axes: &["way", "pattern"], only: |case, _| case.name("way") != "io-uring" },
     Ray { axes: &["way", "pattern", "depth"], only: |case, _| case.name("way") == "io-uring" },
     Ray { axes: &["device", "op"], only: |case, _| !is_pool(case.name("device")) },
@@ -66,9 +69,11 @@ static DECLARATION: Declaration = Declaration {
     controls: &[
         "a file of random bytes, dropped from the page cache before each sample",
         "the disk is a loop device in the folder of --path that passes by the page cache of its file; \
-         ram is one in memory; here is that folder itself",
-        "the read-ahead window is that of the run's own device, in KiB",
-        "a write is of one block, in place, with O_DSYNC",
+         ram is a zram device, or a loop device in memory where there is none; here is that folder \
+         itself",
+        "the read-ahead window is that of the run's own device or, of btrfs, of its own file system, in \
+         KiB",
+        "a write is of one block of random bytes, in place, with O_DSYNC",
         "striped is btrfs raid0 over two devices, single the same over one; both lie on one disk, so \
          that stripes cost their work and save no waiting",
         "strided reads a block of every sixteen",
@@ -93,6 +98,12 @@ static DECLARATION: Declaration = Declaration {
             unit: "ns",
             summary: "on a CPU a request, this thread",
             fold: Fold::Median,
+        },
+        Extra {
+            name: "zram",
+            unit: "",
+            summary: "1 where ram is a zram device, 0 where it is a loop device in memory",
+            fold: Fold::Mean,
         },
     ],
     axes: &[DEVICE, FS, OP, WAY, PATTERN, WINDOW, BLOCK, DEPTH],
@@ -235,14 +246,14 @@ impl Experiment for Device {
 
     fn is_case(&self, case: &Params) -> bool {
         let (device, way) = (case.name("device"), case.name("way"));
-        // The window of a disk that others use is not changed, nor has btrfs that of its device.
-        let has_window = device != "here" && case.name("fs") != "btrfs";
+        let is_btrfs = case.name("fs") == "btrfs";
         (case.name("op") == "read" || ["buffered", "direct"].contains(&way))
             && (way == "io-uring" || case.number("depth") == 1)
-            && (is_pool(device) == (case.name("fs") == "btrfs"))
+            && (is_btrfs || !is_pool(device))
             // Which file system there is, is not this run's to choose.
             && (device != "here" || case.name("fs") == "ext4")
-            && (has_window || case.number("window") == 128)
+            // The window of a disk that others use is not changed.
+            && (device != "here" || case.number("window") == 128)
             && case.number("block").is_multiple_of(PAGE)
     }
 
@@ -254,11 +265,17 @@ impl Experiment for Device {
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let image = if case.name("device") == "ram" { bench::TAKES } else { bench::FILE };
+        let (memory, disk) = match case.name("device") {
+            "here" => (bench::FILE, bench::FILE),
+            "ram" => (bench::TAKES, 0),
+            _ => (bench::FILE, bench::TAKES),
+        };
         Needs {
             processes: 1,
             descriptors: 32,
-            memory_bytes: image + case.number("depth") * case.number("block"),
+            memory_bytes: memory + case.number("depth") * case.number("block"),
+            disk_bytes: disk,
+            disk_inodes: 2,
         }
     }
 

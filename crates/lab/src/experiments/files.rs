@@ -116,7 +116,10 @@ const EXTRAS: &[Extra] = &[
         summary: "rounds a second, all threads together",
         fold: Fold::Median,
     },
-    ns("cpu_ns", "of a round on a CPU, a thread; of a ring it is not known"),
+    ns(
+        "cpu_ns",
+        "of a round on a CPU, a thread; of a ring with the kernel's threads that work for it",
+    ),
     ns("create_ns", "open with O_CREAT"),
     ns("write_ns", "write of 10 bytes"),
     ns("sync_ns", "fsync or fdatasync"),
@@ -262,11 +265,20 @@ impl Experiment for Files {
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        let image = if layouts::is_image(case.name("fs")) { OF_AN_IMAGE } else { 0 };
+        let files = case.number("files");
+        let written = files * layouts::WRITTEN;
+        // Images lie in memory.
+        let (memory, disk) = match case.name("fs") {
+            "here" => (0, (written, files)),
+            "tmpfs" => (0, (0, 0)),
+            _ => (OF_AN_IMAGE + written, (0, 0)),
+        };
         Needs {
             processes: 1 + case.number("threads"),
             descriptors: 64,
-            memory_bytes: case.number("files") * OF_A_FILE + OF_A_CASE + image,
+            memory_bytes: files * OF_A_FILE + OF_A_CASE + memory,
+            disk_bytes: disk.0,
+            disk_inodes: disk.1,
         }
     }
 

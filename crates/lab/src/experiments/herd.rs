@@ -222,6 +222,7 @@ impl Experiment for TheHerd {
             processes,
             descriptors: duplicates + SPARE_DESCRIPTORS,
             memory_bytes: processes * (OF_A_PROCESS + duplicates * of_one),
+            ..Needs::default()
         }
     }
 

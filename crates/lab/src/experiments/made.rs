@@ -1,41 +1,30 @@
 //! Folders that a run has made under a name, and how they go again whatever ends it.
 //!
 //! The invariant: what is removed was made by iotomy and is nobody's any more. A folder is written
-//! down in the user's state folder before it is made, in a note its run holds a lock on; a note
-//! whose lock is free is of a run that was killed, and the next run removes that folder and no
-//! other. Nothing outside such a folder is ever removed.
+//! down in a [`Note`] before it is made. Nothing outside such a folder is ever removed.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use rustix::fs::{FlockOperation, flock};
 
 use super::State;
+use super::notes::{LeftBehind, Note, unique};
 use crate::limits::Skip;
 
 /// What the names of all such folders begin with.
 const PREFIX: &str = ".iotomy-lab-";
 
 /// What the names of notes begin with.
-const NOTE: &str = "made-";
+pub(super) const NOTE: &str = "made-";
 
 /// A folder of this run's own. Dropping it removes it with all there is in it.
 #[derive(Debug)]
 pub(super) struct Made {
     path: PathBuf,
     note: Option<Note>,
-}
-
-#[derive(Debug)]
-struct Note {
-    path: PathBuf,
-    /// Locked for as long as the run goes on.
-    _file: File,
 }
 
 impl Made {
@@ -45,8 +34,7 @@ impl Made {
     }
 
     fn noted(parent: &Path, notes: Option<&Path>) -> Result<Self, Skip> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let unique = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let unique = unique();
         let refused = |call: &str, path: &Path, error: io::Error| {
             let Skip(text) = Skip::refused(call, error);
             Skip(format!("{}: {text}", path.display()))
@@ -54,7 +42,9 @@ impl Made {
         let path = std::path::absolute(parent.join(format!("{PREFIX}{unique}")))
             .map_err(|e| refused("getcwd", parent, e))?;
         // Where nothing can be noted the run that is killed leaves its folder, by a telling name.
-        let note = notes.and_then(|folder| Note::write(folder, &unique, &path).ok());
+        let note = notes.and_then(|folder| {
+            Note::write(folder, NOTE, &unique, path.as_os_str().as_bytes()).ok()
+        });
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|e| refused("mkdir", parent, e))?;
         Ok(Self { path, note })
@@ -71,58 +61,18 @@ impl Drop for Made {
         if fs::remove_dir_all(&self.path).is_ok()
             && let Some(note) = &self.note
         {
-            let _ = fs::remove_file(&note.path);
+            note.forget();
         }
     }
 }
 
-impl Note {
-    fn write(folder: &Path, unique: &str, path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        let at = folder.join(format!("{NOTE}{unique}"));
-        // An older note by this name is of a process that had the same id.
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&at)?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        file.set_len(0)?;
-        file.write_all(path.as_os_str().as_bytes())?;
-        file.sync_all()?;
-        Ok(Self { path: at, _file: file })
-    }
-}
-
-/// What came of a folder that a killed run had left.
-#[derive(Debug)]
-pub struct LeftBehind {
-    /// Where it is or was.
-    pub path: PathBuf,
-    /// Why it could not be removed.
-    pub error: Option<io::Error>,
-}
-
-/// Removes the folders that runs left behind which were killed.
-pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
-    let Ok(notes) = fs::read_dir(state.folder()) else { return Vec::new() };
-    let is_note = |name: &OsStr| name.as_bytes().starts_with(NOTE.as_bytes());
-    let notes = notes.flatten().filter(|entry| is_note(&entry.file_name()));
-    notes.filter_map(|note| remove_noted(&note.path())).collect()
-}
-
-fn remove_noted(note: &Path) -> Option<LeftBehind> {
-    let file = OpenOptions::new().read(true).write(true).open(note).ok()?;
-    // A note that is locked is of a run that goes on.
-    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let path = PathBuf::from(std::ffi::OsString::from_vec(fs::read(note).ok()?));
-    let found = match is_ours(&path) {
-        true => {
-            let error = fs::remove_dir_all(&path).err();
-            Some(LeftBehind { path, error })
-        }
-        false => None,
-    };
-    if found.as_ref().is_none_or(|found| found.error.is_none()) {
-        let _ = fs::remove_file(note);
-    }
-    found
+/// Removes the folder that a note names, if there is one and it is ours.
+pub(super) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
+    let path = PathBuf::from(OsStr::from_bytes(content));
+    is_ours(&path).then(|| {
+        let error = fs::remove_dir_all(&path).err();
+        LeftBehind { path, error }
+    })
 }
 
 /// Whether a folder is there by a name of ours, a folder itself and this user's.
@@ -136,6 +86,7 @@ fn is_ours(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::notes::remove_left_behind;
 
     #[test]
     fn a_folder_goes_with_its_run_and_nothing_else_does() {

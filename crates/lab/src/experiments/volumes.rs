@@ -3,13 +3,15 @@
 //! The invariant: nothing is left of them, whatever ends this process. Root's are mounts that were
 //! never attached to any folder (`fsmount(2)`), of an image without a name, on a loop device that
 //! clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever sees
-//! them, and they need no mount point. What has to have a name is [`Made`].
+//! them, and they need no mount point. What has to have a name is [`Made`], and a device of memory
+//! that the kernel would keep is [`Zram`].
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use iotomy_sys::file_systems;
@@ -21,7 +23,9 @@ use rustix::mount::{
 };
 
 use super::made::Made;
+use super::zram::Zram;
 use crate::limits::Skip;
+use crate::limits::room;
 use crate::limits::storage::{Folder, free_bytes};
 
 /// Where a memory file system is expected that everybody may use.
@@ -55,11 +59,22 @@ struct Image {
     devices: Vec<Backed>,
 }
 
-/// A block device of a file.
+/// A block device.
 #[derive(Debug)]
-struct Backed {
-    device: LoopDevice,
-    file: OwnedFd,
+enum Backed {
+    /// Of a file.
+    File { device: LoopDevice, file: OwnedFd },
+    /// Of memory.
+    Memory(Zram),
+}
+
+impl Backed {
+    fn path(&self) -> &str {
+        match self {
+            Self::File { device, .. } => device.path(),
+            Self::Memory(device) => device.path(),
+        }
+    }
 }
 
 /// What an image is made of.
@@ -86,6 +101,8 @@ pub(super) enum Under<'a> {
     Folder(&'a Folder),
     /// In memory.
     Memory,
+    /// In no file, but in a device of memory where the kernel has such; else in memory.
+    Zram,
 }
 
 impl Volume {
@@ -119,13 +136,8 @@ impl Volume {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip("images of file systems are mounted by root only".to_owned()));
         }
-        let backed = |_| {
-            let file = backing(recipe, under)?;
-            let device = LoopDevice::of(file.as_fd(), recipe.past_the_cache)
-                .map_err(|(call, error)| Skip::refused(call, error))?;
-            Ok(Backed { device, file })
-        };
-        let devices: Vec<Backed> = (0..recipe.devices).map(backed).collect::<Result<_, Skip>>()?;
+        let devices = (0..recipe.devices).map(|_| backed(recipe, under));
+        let devices: Vec<Backed> = devices.collect::<Result<_, Skip>>()?;
         let image = Image { kind: recipe.kind, devices };
         image.format(recipe.options)?;
         let top = image.mount()?;
@@ -158,19 +170,34 @@ impl Volume {
         };
         self.top = None;
         for one in &image.devices {
-            one.device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
-            fsync(&one.file).map_err(|e| Skip::refused("fsync", e))?;
-            fadvise(&one.file, 0, None, Advice::DontNeed)
-                .map_err(|e| Skip::refused("fadvise64", e))?;
+            // What a device of memory has cached is not told from what it holds.
+            let Backed::File { device, file } = one else { continue };
+            device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
+            fsync(file).map_err(|e| Skip::refused("fsync", e))?;
+            fadvise(file, 0, None, Advice::DontNeed).map_err(|e| Skip::refused("fadvise64", e))?;
         }
         self.top = Some(image.mount()?);
         Ok(())
     }
 
-    /// The block device it is on, when it is an image on one.
-    pub(super) fn device(&self) -> Option<&str> {
+    /// Where the kernel keeps how many KiB are read ahead, when it is an image: of its device, or of
+    /// the file system where that has its own.
+    pub(super) fn window(&self) -> Option<PathBuf> {
         let image = self.image.as_ref()?;
-        image.devices.first().map(|one| one.device.path())
+        let name = image.devices.first()?.path().trim_start_matches("/dev/");
+        let file_systems = fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten();
+        let mut pools = file_systems.map(|entry| entry.path());
+        match image.kind {
+            "btrfs" => pools.find(|pool| pool.join("devices").join(name).exists()),
+            _ => Some(Path::new("/sys/block").join(name)),
+        }
+        .map(|of| of.join("bdi/read_ahead_kb"))
+    }
+
+    /// Whether it is on a device of compressed memory.
+    pub(super) fn is_zram(&self) -> bool {
+        let devices = self.image.iter().flat_map(|image| &image.devices);
+        devices.into_iter().any(|one| matches!(one, Backed::Memory(_)))
     }
 }
 
@@ -183,14 +210,28 @@ impl Image {
             _ => &["-q", "-f", "-K"],
         };
         let mut arguments: Vec<OsString> = quiet.iter().chain(options).map(Into::into).collect();
-        arguments.extend(self.devices.iter().map(|one| one.device.path().into()));
+        arguments.extend(self.devices.iter().map(|one| one.path().into()));
         succeed(&format!("mkfs.{}", self.kind), &arguments)
     }
 
     fn mount(&self) -> Result<Top, Skip> {
-        let paths: Vec<&str> = self.devices.iter().map(|one| one.device.path()).collect();
+        let paths: Vec<&str> = self.devices.iter().map(|one| one.path()).collect();
         mount(self.kind, &paths)
     }
+}
+
+fn backed(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Backed, Skip> {
+    if matches!(under, Under::Zram) {
+        let needed = usize::try_from(recipe.takes).unwrap_or(usize::MAX);
+        room::check_memory(needed)?;
+        if let Ok(device) = Zram::of(recipe.bytes) {
+            return Ok(Backed::Memory(device));
+        }
+    }
+    let file = backing(recipe, under)?;
+    let device = LoopDevice::of(file.as_fd(), recipe.past_the_cache)
+        .map_err(|(call, error)| Skip::refused(call, error))?;
+    Ok(Backed::File { device, file })
 }
 
 /// A file without a name that an image has room in.
@@ -198,7 +239,7 @@ fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
     let memory;
     let folder = match under {
         Under::Folder(folder) => folder,
-        Under::Memory => {
+        Under::Memory | Under::Zram => {
             memory = Folder::open(Path::new(MEMORY)).map_err(|error| Skip(error.to_string()))?;
             &memory
         }
@@ -215,6 +256,7 @@ fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
             free >> 20
         )));
     }
+    room::check_file_size(recipe.bytes)?;
     ftruncate(&file, recipe.bytes).map_err(|e| Skip::refused("ftruncate", e))?;
     Ok(file)
 }

@@ -289,6 +289,7 @@ impl Experiment for Wait {
             memory_bytes: pairs * OF_A_PAIR + (processes - 1) * OF_A_PROCESS,
             // One is this one.
             processes: if processes > 1 { processes } else { 0 },
+            ..Needs::default()
         }
     }
 

@@ -12,7 +12,7 @@ use super::Skip;
 const RESERVE: u64 = 2;
 
 /// Refuses when `bytes` of memory are not to be had without hurting others.
-pub(super) fn check_memory(bytes: usize) -> Result<(), Skip> {
+pub(crate) fn check_memory(bytes: usize) -> Result<(), Skip> {
     check(bytes as u64, free_memory(Path::new("/")))
 }
 

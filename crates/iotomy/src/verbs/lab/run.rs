@@ -263,7 +263,7 @@ fn run_one(
         max_time: args.max_time.or(size.max_time()),
         seed: args.seed.unwrap_or_else(by_clock),
         folder,
-        room: Room::now(),
+        room: Room::with(folder),
     };
     let start = Start { started: rfc3339(SystemTime::now()), machine: machine(), before };
     Ok(run_experiment(experiment, &plan, start, around)?)

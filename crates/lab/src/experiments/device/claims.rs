@@ -14,6 +14,9 @@ const MANY: f64 = 2.0;
 /// Pages brought in for one that is asked for, from which on they are a waste.
 const WASTE: f64 = 1.5;
 
+/// How far from 1 a ratio may be for there to be little difference.
+const LITTLE: f64 = 1.10;
+
 type But = &'static [(&'static str, Value)];
 
 fn cached(case: Option<&Case>) -> Option<f64> {
@@ -94,23 +97,53 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
             "it takes direct reads and writes of 1 MiB, striped and on one device",
         );
     };
-    let word = |times: Interval| match (times.low > 1.0, times.high < 1.0) {
-        (true, _) => "helps",
-        (_, true) => "hurts",
-        _ => "makes no difference that is sure",
-    };
     let because = format!(
-        "of requests of 1 MiB it {} for reads ({} times as fast) and {} for writes ({}), both halves on \
-         one disk",
-        word(reads),
+        "of requests of 1 MiB it {} reads ({} times as fast) and {} writes ({}), both halves on one disk",
+        Effect::of(reads).word(),
         shown(reads),
-        word(writes),
+        Effect::of(writes).word(),
         shown(writes)
     );
-    // It says that measuring tells, which it has.
-    Judgement::of(true, because)
+    // That it may do either is refuted where it does neither.
+    let verdict = match (Effect::of(reads), Effect::of(writes)) {
+        (Effect::None, Effect::None) => ClaimVerdict::Fails,
+        (Effect::Helps | Effect::Hurts, _) | (_, Effect::Helps | Effect::Hurts) => {
+            ClaimVerdict::Holds
+        }
+        _ => ClaimVerdict::Inconclusive,
+    };
+    Judgement { verdict, because, evidence: Vec::new() }
         .with_interval("reads_single_over_striped", reads)
         .with_interval("writes_single_over_striped", writes)
+}
+
+/// What an interval of how many times as fast it became says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Helps,
+    Hurts,
+    None,
+    Unknown,
+}
+
+impl Effect {
+    fn of(times: Interval) -> Self {
+        match (times.low, times.high) {
+            (low, _) if low > LITTLE => Self::Helps,
+            (_, high) if high < 1.0 / LITTLE => Self::Hurts,
+            (low, high) if low > 1.0 / LITTLE && high < LITTLE => Self::None,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::Hurts => "hurts",
+            Self::None => "makes little difference to",
+            Self::Unknown => "does nothing that is sure to",
+        }
+    }
 }
 
 fn median(case: Option<&Case>) -> f64 {
@@ -172,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn striping_is_measured_whatever_it_does() {
+    fn striping_has_to_help_or_hurt_something() {
         let of = |device: &'static str, op: &'static str, ns| {
             let but = [
                 ("device", Value::S(device)),
@@ -183,13 +216,19 @@ mod tests {
             ];
             case(&but, ns, 0.0)
         };
-        let all = [
-            of("striped", "read", 100.0),
-            of("single", "read", 150.0),
-            of("striped", "write", 300.0),
-            of("single", "write", 200.0),
-        ];
-        assert_eq!(verdict(striping, &all), Holds);
-        assert_eq!(verdict(striping, &all[..3]), Inconclusive);
+        let all = |reads: f64, writes: f64| {
+            vec![
+                of("striped", "read", 100.0),
+                of("single", "read", 100.0 * reads),
+                of("striped", "write", 200.0),
+                of("single", "write", 200.0 * writes),
+            ]
+        };
+        assert_eq!(verdict(striping, &all(1.5, 0.7)), Holds);
+        assert_eq!(verdict(striping, &all(1.02, 0.7)), Holds);
+        assert_eq!(verdict(striping, &all(1.3, 1.0)), Holds);
+        assert_eq!(verdict(striping, &all(1.02, 0.98)), Fails);
+        assert_eq!(verdict(striping, &all(1.02, 1.1)), Inconclusive);
+        assert_eq!(verdict(striping, &all(1.5, 0.7)[..3]), Inconclusive);
     }
 }

@@ -197,15 +197,13 @@ impl Rounds {
             ("rate", 1e9 * threads / value),
         ];
         extra.extend(third.map(|third| ("third_ns", third)));
-        // What a ring has done for it is not this process's time.
-        let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
-        extra.extend(cpu.filter(|_| !is_ring).map(|cpu| ("cpu_ns", cpu / threads)));
+        extra.extend(cpu.map(|cpu| ("cpu_ns", cpu / threads)));
         if is_list {
             // With `.` and `..`
             extra.push(("entry_ns", value / (case.number("files") + 2) as f64));
         }
-        let is_round = case.name("op") == "round";
-        if is_round && !is_ring {
+        let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
+        if case.name("op") == "round" && !is_ring {
             let count = (count as f64 / STEPS_PART).ceil();
             let steps = worker.ask(&format!("steps {count}"))?;
             let is_there =

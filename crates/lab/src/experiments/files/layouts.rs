@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::fstatvfs;
 
 use crate::experiments::Params;
+use crate::experiments::bounds::Disk;
 use crate::experiments::volumes::Recipe;
 use crate::limits::Skip;
 
@@ -16,10 +17,10 @@ const IMAGE: u64 = 384 << 20;
 const OF_A_FILE: u64 = 48 << 10;
 
 /// Of which are really written: an inode, an entry and its share of tables.
-const WRITTEN: u64 = 2 << 10;
+pub(super) const WRITTEN: u64 = 2 << 10;
 
 /// Bytes of tables and journals that mkfs writes.
-const TABLES: u64 = 96 << 20;
+pub(super) const TABLES: u64 = 96 << 20;
 
 /// Whether it is a file system in an image.
 pub(super) fn is_image(fs: &str) -> bool {
@@ -58,17 +59,9 @@ pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Resu
     let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
     let fs = case.name("fs");
     let advice = if fs == "here" { "; name another folder with --path" } else { "" };
-    // btrfs and others that make inodes as they go say 0 of 0.
-    if told.f_files > 0 && told.f_favail / 2 < files {
-        let free = told.f_favail;
-        return Err(Skip(format!("{fs}: needs {files} inodes, and {free} are free{advice}")));
-    }
-    let free = told.f_bavail.saturating_mul(told.f_frsize);
-    if told.f_blocks > 0 && free / 2 < files * WRITTEN {
-        let (needed, free) = ((files * WRITTEN).div_ceil(1 << 20), free >> 20);
-        return Err(Skip(format!("{fs}: needs {needed} MiB, and {free} MiB are free{advice}")));
-    }
-    Ok(())
+    Disk::of(&told)
+        .check(files * WRITTEN, files)
+        .map_err(|Skip(reason)| Skip(format!("{fs}: {reason}{advice}")))
 }
 
 #[cfg(test)]

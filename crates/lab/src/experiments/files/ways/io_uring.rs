@@ -1,7 +1,8 @@
 //! `io-uring`: program → ring; a chain of linked requests a file, `depth` files at once.
 //!
-//! Requests that create or unlink are always carried out by the kernel's own threads, one a file, so
-//! that files under way at once are worked on at once.
+//! Requests that create or unlink are always carried out by threads that the kernel adds to the process;
+//! the rest of the chain stays with them. This thread describes one half of the files while those work
+//! on the other, and looks for completions instead of sleeping: `worker/ring.h` says why.
 
 use super::Way;
 

@@ -36,12 +36,10 @@
 #include <string.h>
 #endif
 
-#define LONGEST	    255
-#define MOST	    64 /* threads times depth: as many names as one character tells apart */
-#define BYTES	    10 /* a file, as the article has it */
-#define FILLED	    64 /* files of a directory that have bytes, which `back` reads */
-#define FILL_LENGTH 9  /* the shortest name that numbers a million files */
-#define STEPS	    10 /* create, write, sync, close, open, read, close, stat, rename, unlink */
+#define LONGEST 255
+#define MOST	64 /* threads times depth: as many names as one character tells apart */
+#define BYTES	10 /* a file, as the article has it */
+#define STEPS	10 /* create, write, sync, close, open, read, close, stat, rename, unlink */
 
 enum sync {
 	SYNC_NONE,
@@ -64,7 +62,6 @@ static const char bytes[BYTES] = "1234567890";
 static struct job jobs[MOST];
 static char names[MOST][LONGEST + 1];
 static char others[MOST][LONGEST + 2];
-static long filled;
 static pthread_barrier_t gate;
 #ifdef RING
 static struct ring ring;
@@ -99,12 +96,14 @@ static inline long check(long result, const char *what, const char *name)
 
 #ifdef RING
 
-/* As many files at once as the ring has places. */
-static void ring_rounds(struct job *job)
+/* Half of the files that are under way at once, when they are no longer. */
+static void ring_half(struct job *job, unsigned half)
 {
-	unsigned at;
+	unsigned middle = (depth + 1) / 2, at = half ? middle : 0, end = half ? depth : middle;
 
-	for (at = 0; at < depth; at++) {
+	check(ring_wait(&ring, half), "io_uring_enter", names[at]);
+	ring.half = half;
+	for (; at < end; at++) {
 		ring_open_file(&ring, at, names[at], O_CREAT | O_WRONLY | O_TRUNC);
 		ring_bytes(&ring, at, IORING_OP_WRITE, (void *)bytes, BYTES);
 		if (sync_kind != SYNC_NONE)
@@ -117,7 +116,20 @@ static void ring_rounds(struct job *job)
 		ring_unlink(&ring, names[at]);
 		ring_end(&ring);
 	}
-	check(ring_run(&ring, depth), "io_uring_enter", names[0]);
+	check(ring_submit(&ring), "io_uring_enter", names[0]);
+}
+
+static void ring_rounds(struct job *job)
+{
+	long round;
+
+	for (round = 0; round < job->rounds; round += depth) {
+		ring_half(job, 0);
+		if (depth > 1)
+			ring_half(job, 1);
+	}
+	check(ring_wait(&ring, 0), "io_uring_enter", names[0]);
+	check(ring_wait(&ring, 1), "io_uring_enter", names[0]);
 }
 
 #else
@@ -195,15 +207,15 @@ static void steps(long count)
 static void *work(void *argument)
 {
 	struct job *job = argument;
-	long round;
 
 	if (threads > 1)
 		pthread_barrier_wait(&gate);
 	job->began = now();
 #ifdef RING
-	for (round = 0; round < job->rounds; round += depth)
-		ring_rounds(job);
+	ring_rounds(job);
 #else
+	long round;
+
 	for (round = 0; round < job->rounds; round++)
 		one_round(job);
 #endif
@@ -237,118 +249,7 @@ static uint64_t rounds(long count)
 	return ended - began;
 }
 
-/* A name of at least this length that ends by a number; none of them is a name of the loop. */
-static void numbered(char *into, const char *tag, long number, size_t least)
-{
-	char digits[32];
-	size_t length = least < name_length ? name_length : least;
-	int count = snprintf(digits, sizeof(digits), "%s%07ld", tag, number);
-
-	memset(into, '_', length);
-	memcpy(into + 1, digits, (size_t)count);
-	into[length < (size_t)count + 1 ? (size_t)count + 1 : length] = 0;
-}
-
-static void fill(long count)
-{
-	char name[LONGEST + 32];
-	long at, fd;
-
-	for (at = 0; at < count; at++) {
-		numbered(name, "f", at, FILL_LENGTH);
-		fd = check(do_open(name, O_CREAT | O_WRONLY), "open O_CREAT", name);
-		if (at < FILLED)
-			check(do_write((int)fd, bytes, BYTES), "write", name);
-		check(do_close((int)fd), "close", name);
-	}
-}
-
-static void count_filled(void)
-{
-	char name[LONGEST + 32];
-	struct stat attributes;
-
-	for (filled = 0; filled < FILLED; filled++) {
-		numbered(name, "f", filled, FILL_LENGTH);
-		if (do_stat(name, &attributes) < 0)
-			break;
-	}
-}
-
-static uint64_t back(long times)
-{
-	static char existing[FILLED][LONGEST + 32];
-	uint64_t began;
-	long at;
-
-	for (at = 0; at < filled; at++)
-		numbered(existing[at], "f", at, FILL_LENGTH);
-	began = now();
-#ifdef RING
-	for (; times > 0; times--) {
-		for (at = 0; at < filled;) {
-			unsigned place;
-
-			for (place = 0; place < depth && at < filled; place++, at++) {
-				ring_open_file(&ring, place, existing[at], O_RDONLY);
-				ring_bytes(&ring, place, IORING_OP_READ, jobs[0].buffers[place],
-					   BYTES);
-				ring_close_file(&ring, place);
-				ring_end(&ring);
-			}
-			check(ring_run(&ring, place), "io_uring_enter", existing[0]);
-		}
-	}
-#else
-	for (; times > 0; times--) {
-		for (at = 0; at < filled; at++) {
-			long fd = check(do_open(existing[at], O_RDONLY), "open", existing[at]);
-
-			check(do_read((int)fd, jobs[0].buffers[0], BYTES), "read", existing[at]);
-			check(do_close((int)fd), "close", existing[at]);
-		}
-	}
-#endif
-	return now() - began;
-}
-
-static uint64_t list(long times, bool with_stat)
-{
-	uint64_t began = now();
-
-	for (; times > 0; times--) {
-		DIR *directory = opendir(".");
-		struct dirent *entry;
-		struct stat attributes;
-
-		if (directory == NULL)
-			fail("opendir", errno, ".");
-		while ((entry = readdir(directory)) != NULL) {
-			if (with_stat)
-				check(do_stat(entry->d_name, &attributes), "stat", entry->d_name);
-		}
-		closedir(directory);
-	}
-	return now() - began;
-}
-
-static uint64_t look_up(long count, const char *tag)
-{
-	char name[LONGEST + 32];
-	struct stat attributes;
-	uint64_t began = now();
-	long at;
-
-	for (at = 0; at < count; at++) {
-		long result;
-
-		numbered(name, tag, at, FILL_LENGTH);
-		result = do_stat(name, &attributes);
-		if (result != -ENOENT)
-			fail("stat of no file", -result, name);
-	}
-	return now() - began;
-}
+#include "others.h"
 
 static void carry_out(const char *line)
 {

@@ -1,0 +1,73 @@
+//! `raw` beside the bare loop, closer than among all contenders: the difference is a hundredth or two, which
+//! what a CPU does from one second to the next hides.
+//!
+//! Two processes on one CPU make short batches in turns, mirrored (raw, bare, bare, raw), so that what
+//! changes slowly falls on both alike. Each four give a ratio of CPU times, each life of the two
+//! processes the median of its ratios: where a process has its memory makes some hundredths, so lives
+//! are what is counted, and not batches.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use iotomy_benches::child::Signals;
+use iotomy_benches::order::Order;
+use iotomy_benches::run::progress;
+
+use crate::contender::{Contender, Lineup, Running};
+use crate::middle;
+
+/// Lives of the two processes.
+const LIVES: usize = 80;
+
+/// Mirrored fours of a life, after one that does not count.
+const FOURS: usize = 5;
+
+/// Rounds of a batch: some 10 ms.
+const ROUNDS: u32 = 640;
+
+/// The ratio of CPU times of `raw` to the bare loop's, a figure a life.
+pub(crate) fn raw_over_bare(
+    lineup: &Lineup,
+    is_quick: bool,
+    order: &mut Order,
+    signals: &Signals,
+    folder: &Path,
+) -> Result<Vec<f64>> {
+    let find = |name: &str| lineup.iter().find(|one| one.name == name);
+    let (Some(raw), Some(bare)) = (find("raw"), find("bare")) else { return Ok(Vec::new()) };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let lives = if is_quick { 8 } else { LIVES };
+    (0..lives)
+        .map(|life| {
+            signals.check()?;
+            progress(&format!("raw beside bare, life {} of {lives}", life + 1));
+            one_life([raw, bare], life % cpus, order, folder)
+        })
+        .collect()
+}
+
+fn one_life(pair: [&Contender; 2], cpu: usize, order: &mut Order, folder: &Path) -> Result<f64> {
+    let mut started = [0, 1];
+    order.shuffle(&mut started);
+    let mut running: [Option<Running>; 2] = [None, None];
+    for at in started {
+        let one = pair[at].start(&folder.join(format!("pair-{at}")))?;
+        // A machine that lends other CPUs than the first ones is as good without.
+        let _ = one.pin(cpu);
+        running[at] = Some(one);
+    }
+    let mut ratios = Vec::new();
+    for four in 0..=FOURS {
+        // Who begins changes, too.
+        let [first, second] = if order.coin() { [0, 1] } else { [1, 0] };
+        let mut sums = [0.0; 2];
+        for at in [first, second, second, first] {
+            let one = running[at].as_mut().context("both were started")?;
+            sums[at] += one.batch(ROUNDS)?.0;
+        }
+        if four > 0 {
+            ratios.push(sums[0] / sums[1]);
+        }
+    }
+    Ok(middle(&ratios))
+}

@@ -1,0 +1,127 @@
+/*
+ * The other files of the directory: made, counted, read back, listed, and names of it that are not
+ * there. Included by worker.c, whose clock, checks and orders it uses.
+ */
+#ifndef OTHERS_H
+#define OTHERS_H
+
+#define FILLED	    64 /* files of a directory that have bytes, which `back` reads */
+#define FILL_LENGTH 9  /* the shortest name that numbers a million files */
+
+static long filled;
+
+/* A name of at least this length that ends by a number; none of them is a name of the loop. */
+static void numbered(char *into, const char *tag, long number, size_t least)
+{
+	char digits[32];
+	size_t length = least < name_length ? name_length : least;
+	int count = snprintf(digits, sizeof(digits), "%s%07ld", tag, number);
+
+	memset(into, '_', length);
+	memcpy(into + 1, digits, (size_t)count);
+	into[length < (size_t)count + 1 ? (size_t)count + 1 : length] = 0;
+}
+
+static void fill(long count)
+{
+	char name[LONGEST + 32];
+	long at, fd;
+
+	for (at = 0; at < count; at++) {
+		numbered(name, "f", at, FILL_LENGTH);
+		fd = check(do_open(name, O_CREAT | O_WRONLY), "open O_CREAT", name);
+		if (at < FILLED)
+			check(do_write((int)fd, bytes, BYTES), "write", name);
+		check(do_close((int)fd), "close", name);
+	}
+}
+
+static void count_filled(void)
+{
+	char name[LONGEST + 32];
+	struct stat attributes;
+
+	for (filled = 0; filled < FILLED; filled++) {
+		numbered(name, "f", filled, FILL_LENGTH);
+		if (do_stat(name, &attributes) < 0)
+			break;
+	}
+}
+
+static uint64_t back(long times)
+{
+	static char existing[FILLED][LONGEST + 32];
+	uint64_t began;
+	long at;
+
+	for (at = 0; at < filled; at++)
+		numbered(existing[at], "f", at, FILL_LENGTH);
+	began = now();
+#ifdef RING
+	for (; times > 0; times--) {
+		for (at = 0; at < filled;) {
+			unsigned place;
+
+			for (place = 0; place < depth && at < filled; place++, at++) {
+				ring_open_file(&ring, place, existing[at], O_RDONLY);
+				ring_bytes(&ring, place, IORING_OP_READ, jobs[0].buffers[place],
+					   BYTES);
+				ring_close_file(&ring, place);
+				ring_end(&ring);
+			}
+			check(ring_submit(&ring), "io_uring_enter", existing[0]);
+			check(ring_wait(&ring, ring.half), "io_uring_enter", existing[0]);
+		}
+	}
+#else
+	for (; times > 0; times--) {
+		for (at = 0; at < filled; at++) {
+			long fd = check(do_open(existing[at], O_RDONLY), "open", existing[at]);
+
+			check(do_read((int)fd, jobs[0].buffers[0], BYTES), "read", existing[at]);
+			check(do_close((int)fd), "close", existing[at]);
+		}
+	}
+#endif
+	return now() - began;
+}
+
+static uint64_t list(long times, bool with_stat)
+{
+	uint64_t began = now();
+
+	for (; times > 0; times--) {
+		DIR *directory = opendir(".");
+		struct dirent *entry;
+		struct stat attributes;
+
+		if (directory == NULL)
+			fail("opendir", errno, ".");
+		while ((entry = readdir(directory)) != NULL) {
+			if (with_stat)
+				check(do_stat(entry->d_name, &attributes), "stat", entry->d_name);
+		}
+		closedir(directory);
+	}
+	return now() - began;
+}
+
+static uint64_t look_up(long count, const char *tag)
+{
+	char name[LONGEST + 32];
+	struct stat attributes;
+	uint64_t began = now();
+	long at;
+
+	for (at = 0; at < count; at++) {
+		long result;
+
+		numbered(name, tag, at, FILL_LENGTH);
+		result = do_stat(name, &attributes);
+		if (result != -ENOENT)
+			fail("stat of no file", -result, name);
+	}
+	return now() - began;
+}
+
+#endif
