@@ -6,6 +6,9 @@ use std::path::Path;
 use crate::summary::kept::Raw;
 use crate::summary::{Row, anatomy, copy, files, race, report, trace, wait};
 
+/// A text made of records, their rows, and a link to them.
+pub type Block = fn(&[Raw], &[Row], &str) -> String;
+
 /// A bench.
 pub struct Bench {
     /// Its name, and that of its folder in the run's.
@@ -20,8 +23,8 @@ pub struct Bench {
     pub rows: fn(&Raw) -> Vec<Row>,
     /// What the rows of all its records say together.
     pub overall: fn(&[Row]) -> Vec<Row>,
-    /// Its text for readers who want no more: of its records, its rows, and a link to them.
-    pub block: Option<fn(&[Raw], &[Row], &str) -> String>,
+    /// Its text for readers who want no more.
+    pub block: Option<Block>,
 }
 
 /// Every bench.
