@@ -20,8 +20,9 @@ use serde_json::Value;
 /// Turns of each.
 const TURNS: u32 = 60;
 
-/// Reads of a turn: some ten ms of a disk.
-const READS: usize = 256;
+/// Reads of a turn: some ten ms of a disk, and of memory each block once.
+const OF_DISK: usize = 256;
+const OF_MEMORY: usize = BYTES / 4096;
 
 /// The file, and what the experiment and sysbench each call it.
 const BYTES: usize = 32 << 20;
@@ -41,12 +42,28 @@ struct Question {
     name: &'static str,
     way: &'static str,
     pattern: &'static str,
+    reads: usize,
 }
 
 const QUESTIONS: [Question; 3] = [
-    Question { name: "direct random reads of 4 KiB", way: "direct", pattern: "random" },
-    Question { name: "direct sequential reads of 4 KiB", way: "direct", pattern: "sequential" },
-    Question { name: "cached random reads of 4 KiB", way: "buffered", pattern: "random" },
+    Question {
+        name: "direct random reads of 4 KiB",
+        way: "direct",
+        pattern: "random",
+        reads: OF_DISK,
+    },
+    Question {
+        name: "direct sequential reads of 4 KiB",
+        way: "direct",
+        pattern: "sequential",
+        reads: OF_DISK,
+    },
+    Question {
+        name: "cached random reads of 4 KiB",
+        way: "buffered",
+        pattern: "random",
+        reads: OF_MEMORY,
+    },
 ];
 
 type Ask = fn(&Path, &Question) -> Result<f64>;
@@ -110,7 +127,7 @@ fn lay_out(folder: &Path) -> Result<()> {
 
 fn by_iotomy(folder: &Path, question: &Question, turn: u32) -> Result<f64> {
     let what = (question.way, question.pattern);
-    mean_of_reads(folder, what, READS, u64::from(turn)).map_err(|reason| anyhow!(reason))
+    mean_of_reads(folder, what, question.reads, u64::from(turn)).map_err(|reason| anyhow!(reason))
 }
 
 fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
@@ -124,7 +141,7 @@ fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
         "--fadvise_hint=0",
         "--randrepeat=0",
     ]);
-    command.arg(format!("--number_ios={READS}")).arg(format!("--size={BYTES}"));
+    command.arg(format!("--number_ios={}", question.reads)).arg(format!("--size={BYTES}"));
     command.arg(if question.way == "direct" { "--direct=1" } else { "--direct=0" });
     command.arg(if question.pattern == "random" { "--rw=randread" } else { "--rw=read" });
     command.arg(format!("--filename={}", folder.join(CALLED).display()));
@@ -132,8 +149,8 @@ fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
     let told: Value = serde_json::from_str(&told).context("fio told no JSON")?;
     let read = &told["jobs"][0]["read"];
     match (read["total_ios"].as_u64(), read["lat_ns"]["mean"].as_f64()) {
-        (Some(ios), Some(mean)) if ios == READS as u64 => Ok(mean),
-        _ => bail!("fio told no figure of {READS} reads"),
+        (Some(ios), Some(mean)) if ios == question.reads as u64 => Ok(mean),
+        _ => bail!("fio told no figure of {} reads", question.reads),
     }
 }
 
@@ -143,7 +160,7 @@ fn by_sysbench(folder: &Path, question: &Question) -> Result<f64> {
     command.current_dir(folder).args(["fileio", "--file-num=1", "--threads=1", "--time=0"]);
     command
         .args(["--file-block-size=4096", "--file-io-mode=sync"])
-        .arg(format!("--events={READS}"));
+        .arg(format!("--events={}", question.reads));
     command.arg(format!("--file-total-size={BYTES}")).arg(format!("--file-test-mode={mode}"));
     if question.way == "direct" {
         command.arg("--file-extra-flags=direct");

@@ -185,8 +185,8 @@ Requests that create or unlink are never made by the thread that hands them over
 to io-wq, and the rest of the chain stays there. One half of the files is described while io-wq works on the \
 other, and completions are looked for, not slept for; so a ring uses two CPUs where raw uses one.
 
-The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 256 a turn, one at a \
-time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \
+The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 256 a turn (cached \
+ones 8,192), one at a time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \
 each tells its mean time of a read, without its start. Direct reads ask the disk; cached ones find the whole \
 file in memory.
 
