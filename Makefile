@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-anatomy bench-live bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build bench bench-summary bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -31,6 +31,20 @@ setup:
 build:
 	@scripts/setup build
 	$(CARGO) rustc --release --locked --package iotomy --bin iotomy -- $$(scripts/link-flags)
+
+# Every bench below, one after another, some forty minutes in all; then the page of the run and the figures of
+# README.md and docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
+bench: build
+	@scripts/setup bench
+	@scripts/setup-uutils $(TARGET)/peers
+	@scripts/build-wait-peers $(TARGET)/peers
+	@scripts/build-files-peers $(TARGET)/peers
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-all --iotomy $(IOTOMY) --peers $(TARGET)/peers $(ARGS)
+
+# The pages of all runs, and the figures of README.md and docs/, from the raw records. ARGS="--check" only looks.
+bench-summary:
+	$(CARGO) run --quiet --locked --package iotomy-benches --bin bench-summary -- $(ARGS)
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
 # A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
@@ -64,10 +78,11 @@ bench-race: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-race --iotomy $(IOTOMY) $(ARGS)
 
-# How long a page of 50 MiB of records takes to make, and until it can be used in Chromium.
-bench-report:
-	@scripts/setup test
-	$(CARGO) test --release --locked --package iotomy --test report_pages -- --ignored --nocapture
+# How long a page of 50 MiB of records takes to make, and until it can be used in Chromium; a minute.
+bench-report: build
+	@scripts/setup bench
+	$(CARGO) build --release --locked --package iotomy-benches
+	$(TARGET)/release/bench-report --iotomy $(IOTOMY) $(ARGS)
 
 # What the epoll waiter costs beside a bare loop, libevent, libuv and mio; some three minutes.
 bench-wait:

@@ -8,6 +8,7 @@ use iotomy_record::{Machine, store::OutputFile};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::conditions::Conditions;
 use crate::stats::estimate;
 
 /// A run of a bench.
@@ -68,8 +69,7 @@ impl Sweep {
     /// An empty record with the names on its axes.
     pub fn new(
         experiment: &'static str,
-        started: &str,
-        machine: &Machine,
+        conditions: &Conditions,
         axes: &[(&'static str, Vec<String>)],
     ) -> Self {
         let axis = |(name, values): &(&'static str, Vec<String>)| Axis {
@@ -79,8 +79,8 @@ impl Sweep {
         };
         Self {
             schema: "iotomy.sweep/1",
-            started: started.to_owned(),
-            machine: machine.clone(),
+            started: conditions.started.clone(),
+            machine: conditions.machine.clone(),
             experiment,
             axes: axes.iter().map(axis).collect(),
             cases: Vec::new(),
@@ -110,6 +110,16 @@ impl Sweep {
         raw.push(b'\n');
         OutputFile::write(path, &here, &raw)?;
         Ok(())
+    }
+}
+
+impl Claim {
+    /// Where targets of a bench are from.
+    pub const OF_TARGETS: &'static str = "targets";
+
+    /// Whether it is a target of a bench; others are of articles, which are named by number.
+    pub fn is_target(&self) -> bool {
+        !self.source.bytes().all(|letter| letter.is_ascii_digit())
     }
 }
 

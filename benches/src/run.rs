@@ -1,9 +1,39 @@
 //! A run of a bench: what it says while it works, and what identifies it.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::{Context, Result};
 use iotomy_record::Machine;
+
+use crate::child::Interrupted;
+
+/// How a bench leaves: an error is said, and a signal's status is the usual one.
+pub fn ended(bench: &str, done: Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        progress("");
+        eprintln!("{bench}: {error:#}");
+        let signal = error.downcast_ref::<Interrupted>().map(|by| by.0);
+        ExitCode::from(signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(2))
+    })
+}
+
+/// The whole path of the iotomy to measure.
+///
+/// # Errors
+/// When it is not there.
+pub fn built(iotomy: &Path) -> Result<PathBuf> {
+    let place = || format!("cannot find {}; build it with `make build`", iotomy.display());
+    iotomy.canonicalize().with_context(place)
+}
+
+/// What a program says of its version, in a line.
+pub fn version(program: &Path) -> Option<String> {
+    let output = std::process::Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map(str::to_owned)
+}
 
 /// Says on a terminal, and nowhere else, what is being done.
 pub fn progress(text: &str) {

@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use crate::child::{Signals, die_with_parent};
+use crate::options::Options;
 
 /// Tells the child that it is the child.
 const INSIDE: &str = "IOTOMY_BENCH_INSIDE";
@@ -20,7 +21,7 @@ const INSIDE: &str = "IOTOMY_BENCH_INSIDE";
 ///
 /// # Errors
 /// When it cannot be started or waited for.
-pub fn own_session(signals: &Signals) -> Result<Option<ExitCode>> {
+pub fn own_session(signals: &Signals, options: &Options) -> Result<Option<ExitCode>> {
     if std::env::var_os(INSIDE).is_some() {
         die_with_parent()?;
         if rustix::process::setsid().is_ok() {
@@ -29,6 +30,9 @@ pub fn own_session(signals: &Signals) -> Result<Option<ExitCode>> {
         }
         let _ = rustix::process::setpriority_process(None, -20);
         return Ok(None);
+    }
+    if options.end_with_parent {
+        die_with_parent()?;
     }
     let own = std::env::current_exe().context("cannot tell this program's path")?;
     let mut command = Command::new(own);

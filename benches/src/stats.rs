@@ -30,6 +30,13 @@ pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate { median: all.median, low, high })
 }
 
+/// One figure ÷ another of the same block, block by block. `None` unless there is a figure of each in
+/// every block: then nobody can tell which belong together.
+pub fn ratio(one: &[f64], other: &[f64]) -> Option<Estimate> {
+    let ratios = || one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>();
+    if one.len() == other.len() { estimate(&ratios()) } else { None }
+}
+
 /// The sample a twentieth from the bottom: nearly the fastest, and no accident of one.
 pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
@@ -37,9 +44,35 @@ pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 20).copied()
 }
 
+/// The interval of 95 % of a share (Wilson's).
+pub fn wilson(hits: usize, all: usize) -> [f64; 2] {
+    let (n, z) = (all.max(1) as f64, 1.96f64);
+    let p = hits as f64 / n;
+    let middle = p + z * z / (2.0 * n);
+    let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    [(middle - half).max(0.0), (middle + half).min(1.0 + z * z / n)]
+        .map(|end| end / (1.0 + z * z / n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_of_shares_are_those_of_the_tables() {
+        // Newcombe (1998): 15 of 148 and 0 of 20.
+        for (hits, all, low, high) in [(15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)] {
+            let found = wilson(hits, all);
+            assert!((found[0] - low).abs() < 1e-3 && (found[1] - high).abs() < 1e-3, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_block() {
+        let found = ratio(&[10.0, 20.0, 30.0], &[20.0, 40.0, 60.0]);
+        assert_eq!(found, Some(Estimate { median: 0.5, low: 0.5, high: 0.5 }));
+        assert_eq!(ratio(&[10.0, 20.0], &[20.0]), None);
+    }
 
     #[test]
     fn without_samples_there_is_no_estimate() {

@@ -7,19 +7,20 @@
 
 mod work;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::SystemTime;
-use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::options::Options;
 use iotomy_benches::order::Order;
 use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run::{command, folder, load, progress, seed};
+use iotomy_benches::results::Results;
+use iotomy_benches::run::{ended, progress};
 use iotomy_benches::stats::{Estimate, estimate, median};
 use iotomy_benches::tables::{digits, interval, table};
-use iotomy_observe::{machine, rfc3339};
 use iotomy_record::{Sampling, Trace, store};
 use serde_json::json;
 
@@ -40,7 +41,7 @@ struct Args {
     iotomy: PathBuf,
 
     /// Pairs of watches with and without samples
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pairs: u32,
 
     /// Samples a second on each CPU
@@ -51,21 +52,8 @@ struct Args {
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 
-    /// Few pairs, and nothing is kept unless --results says where
-    #[arg(long, conflicts_with = "pairs")]
-    quick: bool,
-
-    /// Repeat the order of an earlier run
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Keep the table and the raw record below this folder
-    #[arg(long, value_name = "FOLDER")]
-    results: Option<PathBuf>,
-
-    /// Leave with status 1 when the target is missed
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// A way to watch.
@@ -138,20 +126,14 @@ fn main() -> ExitCode {
         }
         _ => bench(&Args::parse()),
     };
-    done.unwrap_or_else(|error| {
-        progress("");
-        eprintln!("bench-anatomy: {error:#}");
-        ExitCode::from(2)
-    })
+    ended("bench-anatomy", done)
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
     let temporary = tempfile::Builder::new().prefix("iotomy-bench.").tempdir();
     let temporary = temporary.context("cannot make a temporary folder")?;
-    let seed = args.seed.unwrap_or_else(seed);
-    let started = rfc3339(SystemTime::now());
-    let before = load();
-    let mut order = Order::new(seed);
+    let mut conditions = Conditions::begin(&args.options)?;
+    let mut order = Order::new(conditions.seed);
     let wanted = |part: &&Part| args.only.as_deref().is_none_or(|only| part.name.contains(only));
     let all: Vec<Measured> = PARTS
         .iter()
@@ -159,21 +141,22 @@ fn bench(args: &Args) -> Result<ExitCode> {
         .map(|part| measure(args, temporary.path(), part, &mut order))
         .collect::<Result<_>>()?;
     progress("");
+    conditions.end();
     let claim = all.iter().find(|one| one.part.name == PARTS[0].name).map(|one| claim(args, one));
-    let text = text(args, &all, claim.as_ref(), [&before, &load()], seed);
-    print!("{text}");
-    let missed = claim.as_ref().is_some_and(|claim| claim.verdict == "fails");
-    let default = (!args.quick).then(|| PathBuf::from("results"));
-    if let Some(below) = args.results.clone().or(default) {
-        let folder = folder(&below, &started, &machine()).join("anatomy");
-        keep(&folder, &text, &sweep(&started, &all, claim))?;
-        println!("\nkept in {}", folder.display());
-    }
-    Ok(if args.check && missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    let results = Results {
+        folder: "anatomy",
+        title: "What anatomy costs",
+        text: text(args, &all, claim.as_ref(), &conditions),
+        method: String::new(),
+        record: sweep(&conditions, &all, claim),
+        is_on_one_line: true,
+    };
+    results.publish(&args.options, &conditions, args.only.is_none())?;
+    Ok(results.status(&args.options))
 }
 
 fn measure(args: &Args, folder: &Path, part: &'static Part, order: &mut Order) -> Result<Measured> {
-    let pairs = match (args.quick, part.name == PARTS[0].name) {
+    let pairs = match (args.options.quick, part.name == PARTS[0].name) {
         (true, _) => 6,
         (false, true) => args.pairs,
         (false, false) => (args.pairs / FEWER).max(1),
@@ -242,13 +225,7 @@ fn claim(args: &Args, measured: &Measured) -> Claim {
     }
 }
 
-fn text(
-    args: &Args,
-    all: &[Measured],
-    claim: Option<&Claim>,
-    loads: [&str; 2],
-    seed: u64,
-) -> String {
+fn text(args: &Args, all: &[Measured], claim: Option<&Claim>, conditions: &Conditions) -> String {
     let heads = ["part", "on", "pairs", "without: ns a call", "with", "more: ns a call", "more: %"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let of = |samples: &[f64]| median(samples).unwrap_or(0.0);
@@ -279,15 +256,15 @@ fn text(
         "- a sample costs {:.1} µs by the calibration at each start: {share:.2} % at this rate\n",
         of(&prices) / 1e3,
     );
-    text += &format!("- loads before and after: {}; {}\n", loads[0], loads[1]);
-    text + &format!("- `{}`, seed {seed}\n", command())
+    text += &format!("- load of the machine: {}\n", conditions.loads());
+    text + &format!("- `{}`, seed {}\n", conditions.command, conditions.seed)
 }
 
-fn sweep(started: &str, all: &[Measured], claim: Option<Claim>) -> Sweep {
+fn sweep(conditions: &Conditions, all: &[Measured], claim: Option<Claim>) -> Sweep {
     let parts = PARTS.iter().map(|part| part.name.to_owned()).collect();
     let sides = ["without", "with"];
     let axes = [("part", parts), ("side", sides.map(str::to_owned).to_vec())];
-    let mut sweep = Sweep::new("anatomy", started, &machine(), &axes);
+    let mut sweep = Sweep::new("anatomy", conditions, &axes);
     for one in all {
         for (side, samples) in sides.into_iter().zip(&one.ns) {
             let params = [("part", one.part.name), ("side", side), ("on", one.part.work.name())];
@@ -300,12 +277,4 @@ fn sweep(started: &str, all: &[Measured], claim: Option<Claim>) -> Sweep {
     }
     sweep.claims.extend(claim);
     sweep
-}
-
-fn keep(folder: &Path, text: &str, sweep: &Sweep) -> Result<()> {
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    let readme = format!("# What anatomy costs\n\n{text}");
-    fs::write(folder.join("README.md"), readme).context("cannot write README.md")?;
-    sweep.write_on_one_line(&folder.join("raw.json"))
 }

@@ -16,22 +16,21 @@ mod variants;
 mod volumes;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::time::SystemTime;
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
-use iotomy_benches::child::{Interrupted, Signals};
+use iotomy_benches::child::Signals;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::options::Options;
 use iotomy_benches::order::Order;
-use iotomy_benches::run::{command, load, progress, seed};
+use iotomy_benches::run::{built, ended, version};
 use iotomy_benches::session::own_session;
 use iotomy_benches::stats::FEWEST;
-use iotomy_observe::{machine, rfc3339};
 
 use crate::contender::{Tool, Tools};
 use crate::races::{Plan, Raced};
-use crate::results::Results;
-use crate::targets::Verdict;
+use crate::results::Found;
 use crate::volumes::Workshop;
 
 /// How fast iotomy copies, beside its peers, in one run
@@ -56,10 +55,6 @@ struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=65536))]
     size: Option<u64>,
 
-    /// Few and small runs, and nothing is kept unless --results says where
-    #[arg(long)]
-    quick: bool,
-
     /// Race the movers of iotomy instead, each with its options
     #[arg(long)]
     sweep: bool,
@@ -68,17 +63,8 @@ struct Args {
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Repeat the order of an earlier run
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Keep the tables and the raw record below this folder
-    #[arg(long, value_name = "FOLDER")]
-    results: Option<PathBuf>,
-
-    /// Leave with status 1 when a target is missed
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    options: Options,
 
     #[command(subcommand)]
     part: Option<Part>,
@@ -97,27 +83,22 @@ fn main() -> ExitCode {
     if matches!(args.part, Some(Part::Nothing)) {
         return ExitCode::SUCCESS;
     }
-    bench(&args).unwrap_or_else(|error| {
-        progress("");
-        eprintln!("bench-copy: {error:#}");
-        let signal = error.downcast_ref::<Interrupted>().map(|by| by.0);
-        ExitCode::from(signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(2))
-    })
+    ended("bench-copy", bench(&args))
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
-    let tools = tools(args)?;
+    let quick = args.options.quick;
+    let uutils = args.uutils.canonicalize().unwrap_or_else(|_| args.uutils.clone());
+    let tools = Tools { iotomy: built(&args.iotomy)?, uutils };
     let signals = Signals::hold()?;
-    if let Some(ended) = own_session(&signals)? {
+    if let Some(ended) = own_session(&signals, &args.options)? {
         return Ok(ended);
     }
     let workshop = Workshop::open()?;
-    let bytes = args.size.unwrap_or(if args.quick { 64 } else { 1024 }) << 20;
+    let bytes = args.size.unwrap_or(if quick { 64 } else { 1024 }) << 20;
     enough_memory(bytes)?;
-    let blocks = args.blocks.unwrap_or(if args.quick || args.sweep { FEWEST as u32 } else { 9 });
-    let seed = args.seed.unwrap_or_else(seed);
-    let started = rfc3339(SystemTime::now());
-    let before = load();
+    let blocks = args.blocks.unwrap_or(if quick || args.sweep { FEWEST as u32 } else { 9 });
+    let mut conditions = Conditions::begin(&args.options)?;
     let bandwidth = bandwidth::memory_copy();
     let (peers, missing) = peers(&tools);
     let plan = Plan {
@@ -126,22 +107,18 @@ fn bench(args: &Args) -> Result<ExitCode> {
         workshop: &workshop,
         peers,
         blocks,
-        starts: if args.quick { 50 } else { 300 },
-        files: if args.quick { 1_000 } else { 10_000 },
+        starts: if quick { 50 } else { 300 },
+        files: if quick { 1_000 } else { 10_000 },
         bytes,
         only: args.only.clone(),
         sweep: args.sweep,
     };
-    let Raced { races, mut skipped } = plan.run(&mut Order::new(seed))?;
+    let Raced { races, mut skipped } = plan.run(&mut Order::new(conditions.seed))?;
     skipped.splice(0..0, missing);
-    let results = Results {
-        started,
-        machine: machine(),
-        command: command(),
-        seed,
+    conditions.end();
+    let found = Found {
         blocks,
         bytes,
-        loads: [before, load()],
         versions: versions(&tools),
         bandwidths: [bandwidth, bandwidth::memory_copy()],
         targets: if args.sweep { Vec::new() } else { targets::judge(&races) },
@@ -149,23 +126,9 @@ fn bench(args: &Args) -> Result<ExitCode> {
         skipped,
         sweep: args.sweep,
     };
-    print!("{}", results.text());
-    let default = (!args.quick && args.only.is_empty()).then(|| PathBuf::from("results"));
-    if let Some(below) = args.results.clone().or(default) {
-        let folder = results.folder(&below);
-        results.keep(&folder)?;
-        println!("\nkept in {}", folder.display());
-    }
-    let missed = results.targets.iter().any(|target| target.verdict == Verdict::Missed);
-    Ok(if args.check && missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
-}
-
-fn tools(args: &Args) -> Result<Tools> {
-    let iotomy = args.iotomy.canonicalize().with_context(|| {
-        format!("cannot find {}; build it with `make build`", args.iotomy.display())
-    })?;
-    let uutils = args.uutils.canonicalize().unwrap_or_else(|_| args.uutils.clone());
-    Ok(Tools { iotomy, uutils })
+    let results = found.results(&conditions);
+    results.publish(&args.options, &conditions, args.only.is_empty())?;
+    Ok(results.status(&args.options))
 }
 
 /// Source, target, an image and what is written back to it are all in memory.
@@ -184,12 +147,6 @@ fn enough_memory(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().next().map(str::to_owned)
-}
-
 /// Peers that are here, and why others are not.
 fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
     let here = |tool: &Tool| match tool {
@@ -204,5 +161,5 @@ fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
 /// Of iotomy and its peers, each in a line.
 fn versions(tools: &Tools) -> Vec<String> {
     let programs = [&tools.iotomy, Path::new("cp"), Path::new("pv"), &tools.uutils];
-    programs.into_iter().filter_map(version).collect()
+    programs.into_iter().filter_map(|program| version(program)).collect()
 }

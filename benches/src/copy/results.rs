@@ -1,31 +1,21 @@
 //! What is printed, and the folder in which it is kept: the tables and the raw record.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::record::{Case, Sweep};
+use iotomy_benches::results::Results;
 use iotomy_benches::stats::median;
 use iotomy_benches::tables::{digits, interval, table};
-use iotomy_record::{Machine, store::OutputFile};
-use serde_json::json;
+use iotomy_benches::targets::{Target, target_table};
 
 use crate::lanes::{Lane, Role, best_peer};
 use crate::races::{Kind, Race};
-use crate::targets::{Target, Verdict};
 
 /// Everything a bench found out.
-pub(crate) struct Results {
-    pub(crate) started: String,
-    pub(crate) machine: Machine,
-    /// As typed, with programs without their folders.
-    pub(crate) command: String,
-    pub(crate) seed: u64,
+pub(crate) struct Found {
     pub(crate) blocks: u32,
     pub(crate) bytes: u64,
-    pub(crate) loads: [String; 2],
     pub(crate) versions: Vec<String>,
     /// Bytes a second that memory is copied with, before and after.
     pub(crate) bandwidths: [f64; 2],
@@ -36,10 +26,31 @@ pub(crate) struct Results {
     pub(crate) sweep: bool,
 }
 
-impl Results {
-    /// Everything a reader wants, as text that is also Markdown.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.conditions();
+impl Found {
+    /// As text and as a record.
+    pub(crate) fn results(&self, conditions: &Conditions) -> Results {
+        let (folder, title) = match self.sweep {
+            true => ("copy/movers", "Which mover is fastest on which route"),
+            false => ("copy", "How fast bytes are copied"),
+        };
+        Results {
+            folder,
+            title,
+            text: self.text(conditions),
+            method: METHOD.to_owned(),
+            record: self.record(conditions),
+            is_on_one_line: false,
+        }
+    }
+
+    fn text(&self, conditions: &Conditions) -> String {
+        let [before, after] = self.bandwidths.map(|rate| format!("{:.2} GB/s", rate / 1e9));
+        let mut text = conditions.text(&[
+            ("peers", self.versions.join("; ")),
+            ("bytes", format!("{} MiB along each route", self.bytes >> 20)),
+            ("order", format!("up to {} blocks, seed {}", self.blocks, conditions.seed)),
+            ("copying memory, one thread", format!("{before} before, {after} after")),
+        ]);
         for race in &self.races {
             let _ = writeln!(text, "\n## {}\n", race.name);
             text += &self.race(race);
@@ -51,31 +62,8 @@ impl Results {
             }
         }
         if !self.targets.is_empty() {
-            let _ = writeln!(text, "\n## Targets\n");
-            text += &self.target_table();
+            let _ = writeln!(text, "\n## Targets\n\n{}", target_table(&self.targets, 2).trim_end());
         }
-        text
-    }
-
-    fn conditions(&self) -> String {
-        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
-        let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "- {name}: {value}");
-        };
-        line("started", self.started.clone());
-        line("command", format!("`{}`", self.command));
-        let gib = *memory_bytes as f64 / f64::from(1 << 30);
-        line(
-            "machine",
-            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
-        );
-        line("peers", self.versions.join("; "));
-        line("bytes", format!("{} MiB along each route", self.bytes >> 20));
-        line("order", format!("up to {} blocks, seed {}", self.blocks, self.seed));
-        line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
-        let [before, after] = self.bandwidths.map(|rate| format!("{:.2} GB/s", rate / 1e9));
-        line("copying memory, one thread", format!("{before} before, {after} after"));
         text
     }
 
@@ -154,49 +142,14 @@ impl Results {
         self.bandwidths[0].max(self.bandwidths[1])
     }
 
-    fn target_table(&self) -> String {
-        let titles = ["target", "at most", "found [95 %]", "verdict"];
-        let mut rows = vec![titles.map(str::to_owned).to_vec()];
-        for target in &self.targets {
-            let found = match &target.found {
-                Ok(found) => format!("{} ×", interval(*found, 2)),
-                Err(reason) => reason.clone(),
-            };
-            let limit = target.limit.map_or_else(String::new, |limit| format!("{limit:.2} ×"));
-            rows.push(vec![target.text.clone(), limit, found, target.verdict.name().to_owned()]);
-        }
-        table(&rows, 1)
-    }
-
-    /// The folder of this run below `results`.
-    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        let folder = run::folder(results, &self.started, &self.machine).join("copy");
-        if self.sweep { folder.join("movers") } else { folder }
-    }
-
-    /// Writes the tables and the raw record into `folder`.
-    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-        let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let title = if self.sweep {
-            "Which mover is fastest on which route"
-        } else {
-            "How fast bytes are copied"
-        };
-        let readme = format!("# {title}\n\n{}{METHOD}", self.text());
-        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        self.record().write(&folder.join("raw.json"))
-    }
-
-    fn record(&self) -> Sweep {
+    fn record(&self, conditions: &Conditions) -> Sweep {
         let names = self.races.iter().map(|race| race.name.clone()).collect();
         let mut lanes: Vec<String> =
             self.races.iter().flat_map(|race| &race.lanes).map(|lane| lane.name.clone()).collect();
         lanes.sort();
         lanes.dedup();
         let axes = [("route", names), ("contender", lanes)];
-        let mut sweep = Sweep::new("copy-speed", &self.started, &self.machine, &axes);
+        let mut sweep = Sweep::new("copy-speed", conditions, &axes);
         let memory = [("route", "memory"), ("contender", "memory copy")];
         sweep.cases.push(Case::new(&memory, "bandwidth", "B/s", &self.bandwidths));
         for race in &self.races {
@@ -212,28 +165,8 @@ impl Results {
         sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
             Case::new(&[("route", name)], "wall", "ns", &[]).skipped_for(reason)
         }));
-        sweep.claims = self.targets.iter().map(claim).collect();
+        sweep.claims = self.targets.iter().map(Target::claim).collect();
         sweep
-    }
-}
-
-fn claim(target: &Target) -> Claim {
-    Claim {
-        id: target.id.clone(),
-        source: "targets",
-        text: match target.limit {
-            Some(limit) => format!("{}: at most {limit:.2} ×", target.text),
-            None => target.text.clone(),
-        },
-        verdict: match target.verdict {
-            Verdict::Met => "holds",
-            Verdict::Missed => "fails",
-            Verdict::WithinNoise | Verdict::NotJudged => "inconclusive",
-        },
-        evidence: match &target.found {
-            Ok(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
-            Err(text) => json!({"found": text}),
-        },
     }
 }
 

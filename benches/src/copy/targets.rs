@@ -1,71 +1,16 @@
 //! The figures iotomy's copy sets out to reach, and whether it did on this machine.
 
 use iotomy_benches::stats::Estimate;
+use iotomy_benches::summary::copy::{FAR, FAR_ROUTES};
+use iotomy_benches::targets::{Bound, Target, Verdict};
 
 use crate::lanes::{Role, best_peer};
 use crate::races::{Kind, Race};
 
-/// At most this share of the best peer's time on every route, …
-const EVERY: f64 = 1.0;
-/// … and at most this …
-const FAR: f64 = 0.7;
-/// … on so many of them.
-const FAR_ROUTES: usize = 3;
+/// At most this share of the best peer's time on every route.
+const EVERY: Bound = Bound::at_most(1.0, "×");
 /// Start-up for a small file, in times of GNU cp's.
-const STARTUP: f64 = 1.0;
-
-/// What became of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The median is at or below the limit.
-    Met,
-    /// It is above, and the interval reaches down to it.
-    WithinNoise,
-    /// All of the interval is above.
-    Missed,
-    /// There was nothing to compare.
-    NotJudged,
-}
-
-impl Verdict {
-    fn of(found: Estimate, limit: f64) -> Self {
-        if found.median <= limit {
-            Self::Met
-        } else if found.low <= limit {
-            Self::WithinNoise
-        } else {
-            Self::Missed
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::WithinNoise => "within noise",
-            Self::Missed => "missed",
-            Self::NotJudged => "not judged",
-        }
-    }
-}
-
-/// A figure to stay at or below.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) id: String,
-    pub(crate) text: String,
-    /// In times of another's time; `None` where something else is counted.
-    pub(crate) limit: Option<f64>,
-    /// What was measured; the reason when nothing was.
-    pub(crate) found: Result<Estimate, String>,
-    pub(crate) verdict: Verdict,
-}
-
-impl Target {
-    fn new(id: &str, text: String, limit: f64, found: Result<Estimate, String>) -> Self {
-        let verdict = found.as_ref().map_or(Verdict::NotJudged, |found| Verdict::of(*found, limit));
-        Self { id: id.to_owned(), text, limit: Some(limit), found, verdict }
-    }
-}
+const STARTUP: Bound = Bound::at_most(1.0, "×");
 
 /// Judges all races.
 pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
@@ -81,7 +26,7 @@ pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
         targets.push(Target {
             id: "far".to_owned(),
             text: format!("{FAR_ROUTES} routes or more at {FAR} × or less; they are: {list}"),
-            limit: None,
+            bound: None,
             found: Err(format!("{} of {routes}", names.len())),
             verdict: if names.len() >= FAR_ROUTES { Verdict::Met } else { Verdict::Missed },
         });
@@ -155,14 +100,6 @@ mod tests {
         assert_eq!(targets[0].verdict, Verdict::Met);
         assert_eq!(targets[1].verdict, Verdict::Missed);
         assert!(targets[1].text.ends_with("they are: pipe-pipe"));
-    }
-
-    #[test]
-    fn noise_is_told_from_a_miss() {
-        let of = |low, median| Verdict::of(Estimate { low, median, high: 9.0 }, 1.0);
-        assert_eq!(of(0.9, 1.0), Verdict::Met);
-        assert_eq!(of(0.9, 1.1), Verdict::WithinNoise);
-        assert_eq!(of(1.01, 1.1), Verdict::Missed);
     }
 
     #[test]

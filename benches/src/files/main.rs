@@ -10,27 +10,22 @@ mod contender;
 mod pairs;
 mod results;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use iotomy_benches::child::{Interrupted, Signals};
+use iotomy_benches::child::Signals;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::lanes::lanes;
+use iotomy_benches::options::Options;
 use iotomy_benches::order::Order;
-use iotomy_benches::run::{command, load, progress, seed};
+use iotomy_benches::run::{ended, progress};
 use iotomy_benches::session::own_session;
 use iotomy_benches::stats::{FEWEST, median};
-use iotomy_observe::{machine, rfc3339};
-use tempfile::TempDir;
 
-use crate::contender::{Lineup, contenders};
-use crate::results::{Lane, Results};
-
-/// Blocks after which all are started anew: where a process has its memory makes some hundredths of
-/// difference, which are nobody's merit.
-const BLOCKS_A_LIFE: u32 = 3;
+use crate::contender::{Running, contenders};
+use crate::results::Found;
 
 /// Hold the rounds of the experiment `files` against a bare loop.
 #[derive(Debug, Parser)]
@@ -48,103 +43,45 @@ struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(FEWEST as i64..=1000))]
     blocks: Option<u32>,
 
-    /// Few blocks, and nothing is kept unless --results says where
-    #[arg(long)]
-    quick: bool,
-
-    /// Repeat the order of an earlier run
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Keep the tables and the raw record below this folder
-    #[arg(long, value_name = "FOLDER")]
-    results: Option<PathBuf>,
-
-    /// Leave with status 1 when a target is missed
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 fn main() -> ExitCode {
-    bench(&Args::parse()).unwrap_or_else(|error| {
-        progress("");
-        eprintln!("bench-files: {error:#}");
-        let signal = error.downcast_ref::<Interrupted>().map(|by| by.0);
-        ExitCode::from(signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(2))
-    })
+    ended("bench-files", bench(&Args::parse()))
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
     let signals = Signals::hold()?;
-    if let Some(ended) = own_session(&signals)? {
+    if let Some(ended) = own_session(&signals, &args.options)? {
         return Ok(ended);
     }
-    let blocks = args.blocks.unwrap_or(if args.quick { FEWEST as u32 } else { 60 });
-    let seed = args.seed.unwrap_or_else(seed);
-    let (started, before) = (rfc3339(SystemTime::now()), load());
+    let quick = args.options.quick;
+    let blocks = args.blocks.unwrap_or(if quick { FEWEST as u32 } else { 60 });
+    let mut conditions = Conditions::begin(&args.options)?;
     let memory = tempfile::Builder::new().prefix("iotomy-bench.").tempdir_in("/dev/shm");
     let memory = memory.context("cannot make a folder in /dev/shm")?;
     let (lineup, mut skipped) = contenders(&args.peers, memory.path())?;
-    let mut order = Order::new(seed);
-    let pairs = pairs::raw_over_bare(&lineup, args.quick, &mut order, &signals, memory.path())?;
-    let lanes = rounds(&lineup, blocks, &mut order, &signals, &memory)?;
-    let agreement = agreement::agreement(&args.path, args.quick, &mut order, &signals)
-        .unwrap_or_else(|error| {
+    let mut order = Order::new(conditions.seed);
+    let pairs = pairs::raw_over_bare(&lineup, quick, &mut order, &signals, memory.path())?;
+    let lanes = lanes(
+        "",
+        lineup.iter().map(|one| one.name.clone()),
+        blocks,
+        (&mut order, &signals),
+        |at| lineup[at].start(&memory.path().join(at.to_string())),
+        Running::rounds,
+    )?;
+    let agreement =
+        agreement::agreement(&args.path, quick, &mut order, &signals).unwrap_or_else(|error| {
             skipped.push(("reads of a file".to_owned(), format!("{error:#}")));
             Vec::new()
         });
     progress("");
-    let results = Results {
-        started,
-        machine: machine(),
-        command: command(),
-        seed,
-        blocks,
-        loads: [before, load()],
-        skipped,
-        pairs,
-        lanes,
-        agreement,
-    };
-    print!("{}", results.text());
-    let default = (!args.quick).then(|| PathBuf::from("results"));
-    if let Some(below) = args.results.clone().or(default) {
-        let folder = results.folder(&below);
-        results.keep(&folder)?;
-        println!("\nkept in {}", folder.display());
-    }
-    Ok(if args.check && results.is_any_missed() { ExitCode::from(1) } else { ExitCode::SUCCESS })
-}
-
-fn rounds(
-    lineup: &Lineup,
-    blocks: u32,
-    order: &mut Order,
-    signals: &Signals,
-    memory: &TempDir,
-) -> Result<Vec<Lane>> {
-    let mut running = BTreeMap::new();
-    let mut lanes: Vec<Lane> =
-        lineup.iter().map(|one| Lane { name: one.name.clone(), ..Lane::default() }).collect();
-    for block in 0..blocks {
-        progress(&format!("block {} of {blocks}", block + 1));
-        let mut turns: Vec<usize> = (0..lineup.len()).collect();
-        if block % BLOCKS_A_LIFE == 0 {
-            running.clear();
-            order.shuffle(&mut turns);
-            for at in &turns {
-                running.insert(*at, lineup[*at].start(&memory.path().join(at.to_string()))?);
-            }
-        }
-        order.shuffle(&mut turns);
-        for at in turns {
-            signals.check()?;
-            let (cpu, wall) = running.get_mut(&at).context("all were started")?.rounds()?;
-            lanes[at].cpu_ns.push(cpu);
-            lanes[at].wall_ns.push(wall);
-        }
-    }
-    Ok(lanes)
+    conditions.end();
+    let results = Found { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
+    results.publish(&args.options, &conditions, true)?;
+    Ok(results.status(&args.options))
 }
 
 /// The middle of some figures.

@@ -1,16 +1,14 @@
 //! What is judged, printed, and kept in a folder: the tables and the raw record.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run;
-use iotomy_benches::stats::{Estimate, estimate, median};
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::lanes::Lane;
+use iotomy_benches::record::{Case, Sweep};
+use iotomy_benches::results::Results;
+use iotomy_benches::stats::{Estimate, estimate, median, ratio};
 use iotomy_benches::tables::{digits, interval, table};
-use iotomy_record::{Machine, store::OutputFile};
-use serde_json::json;
+use iotomy_benches::targets::{Bound, Target, target_table};
 
 use crate::agreement::Agreement;
 
@@ -19,23 +17,9 @@ const OF_BARE: f64 = 1.03;
 const OF_RAW: f64 = 1.0;
 const OF_PEER: f64 = 0.10;
 
-/// What one contender took a round, a figure a block.
-#[derive(Default)]
-pub(crate) struct Lane {
-    pub(crate) name: String,
-    pub(crate) cpu_ns: Vec<f64>,
-    pub(crate) wall_ns: Vec<f64>,
-}
-
 /// Everything a bench found out.
-pub(crate) struct Results {
-    pub(crate) started: String,
-    pub(crate) machine: Machine,
-    /// As typed, with programs without their folders.
-    pub(crate) command: String,
-    pub(crate) seed: u64,
+pub(crate) struct Found {
     pub(crate) blocks: u32,
-    pub(crate) loads: [String; 2],
     pub(crate) skipped: Vec<(String, String)>,
     /// Raw's CPU time beside the bare loop's, a ratio a life.
     pub(crate) pairs: Vec<f64>,
@@ -43,42 +27,19 @@ pub(crate) struct Results {
     pub(crate) agreement: Vec<Agreement>,
 }
 
-/// A target, and what was found.
-struct Target {
-    text: String,
-    /// The least and the most it may be.
-    range: [f64; 2],
-    found: Option<Estimate>,
-    /// Whether the whole interval has to be inside.
-    is_strict: bool,
-}
-
-impl Target {
-    /// Met when the median is inside, or all of the interval; within noise when the interval reaches it.
-    fn verdict(&self) -> &'static str {
-        let [least, most] = self.range;
-        match self.found {
-            None => "not judged",
-            Some(found) if self.is_strict && least <= found.low && found.high <= most => "met",
-            Some(found) if !self.is_strict && (least..=most).contains(&found.median) => "met",
-            Some(found) if found.low <= most && found.high >= least => "within noise",
-            Some(_) => "missed",
+impl Found {
+    /// As text and as a record.
+    pub(crate) fn results(&self, conditions: &Conditions) -> Results {
+        Results {
+            folder: "files",
+            title: "What small files cost",
+            text: self.text(conditions),
+            method: METHOD.to_owned(),
+            record: self.record(conditions),
+            is_on_one_line: false,
         }
     }
 
-    fn bound(&self) -> String {
-        match self.range {
-            [0.0, most] => format!("at most {most:.2}"),
-            [least, most] => format!("{least:.2} to {most:.2}"),
-        }
-    }
-}
-
-fn ratio(one: &[f64], other: &[f64]) -> Option<Estimate> {
-    estimate(&one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>())
-}
-
-impl Results {
     fn lane(&self, name: &str) -> Option<&Lane> {
         self.lanes.iter().find(|lane| lane.name == name)
     }
@@ -92,40 +53,29 @@ impl Results {
     }
 
     fn targets(&self) -> Vec<Target> {
-        let mut targets = vec![Target {
-            text: "raw ÷ bare, CPU time".to_owned(),
-            range: [0.0, OF_BARE],
-            found: estimate(&self.pairs),
-            is_strict: true,
-        }];
+        let judged = |found: Option<Estimate>| found.ok_or_else(|| "no peer".to_owned());
+        let (bare, raw) = ("raw ÷ bare, CPU time", Bound::at_most(OF_RAW, ""));
+        let pairs = judged(estimate(&self.pairs));
+        let mut targets =
+            vec![Target::by_interval(bare, bare.to_owned(), Bound::at_most(OF_BARE, ""), pairs)];
         for name in ["io-uring 8", "io-uring 32"] {
-            targets.push(Target {
-                text: format!("{name} ÷ raw, by the clock"),
-                range: [0.0, OF_RAW],
-                found: self.wall(name, "raw"),
-                is_strict: false,
-            });
+            let text = format!("{name} ÷ raw, by the clock");
+            targets.push(Target::new(&text.clone(), text, raw, judged(self.wall(name, "raw"))));
         }
         for one in &self.agreement {
             for (peer, figures) in &one.peers {
-                targets.push(Target {
-                    text: format!("iotomy ÷ {peer}, {}", one.name),
-                    range: [1.0 - OF_PEER, 1.0 + OF_PEER],
-                    found: figures.as_ref().ok().and_then(|ns| ratio(&one.iotomy_ns, ns)),
-                    is_strict: true,
-                });
+                let text = format!("iotomy ÷ {peer}, {}", one.name);
+                let bound = Bound { least: 1.0 - OF_PEER, most: 1.0 + OF_PEER, unit: "" };
+                let found = figures.as_ref().ok().and_then(|ns| ratio(&one.iotomy_ns, ns));
+                targets.push(Target::by_interval(&text.clone(), text, bound, judged(found)));
             }
         }
         targets
     }
 
-    pub(crate) fn is_any_missed(&self) -> bool {
-        self.targets().iter().any(|target| target.verdict() == "missed")
-    }
-
-    /// Everything a reader wants, as text that is also Markdown.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.conditions();
+    fn text(&self, conditions: &Conditions) -> String {
+        let order = format!("{} blocks, seed {}", self.blocks, conditions.seed);
+        let mut text = conditions.text(&[("order", order)]);
         let _ = writeln!(text, "\n## Rounds on tmpfs\n\n{}", self.table().trim_end());
         for (name, reason) in &self.skipped {
             let _ = writeln!(text, "\nskipped: {name}: {reason}");
@@ -133,14 +83,7 @@ impl Results {
         let _ =
             writeln!(text, "\n## Reads of one file, one at a time\n\n{}", self.reads().trim_end());
         let _ = writeln!(text, "\n## Targets\n");
-        let titles = ["target", "bound", "found [95 %]", "verdict"];
-        let mut rows = vec![titles.map(str::to_owned).to_vec()];
-        for target in self.targets() {
-            let found = target.found.map_or("no peer".to_owned(), |found| interval(found, 3));
-            let bound = target.bound();
-            rows.push(vec![target.text.clone(), bound, found, target.verdict().to_owned()]);
-        }
-        text + &table(&rows, 1)
+        text + &target_table(&self.targets(), 3)
     }
 
     fn table(&self) -> String {
@@ -187,40 +130,9 @@ impl Results {
         table(&rows, 2)
     }
 
-    fn conditions(&self) -> String {
-        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
-        let gib = *memory_bytes as f64 / f64::from(1 << 30);
-        let machine =
-            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}");
-        let lines = [
-            ("started", self.started.clone()),
-            ("command", format!("`{}`", self.command)),
-            ("machine", machine),
-            ("order", format!("{} blocks, seed {}", self.blocks, self.seed)),
-            ("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1])),
-        ];
-        lines.map(|(name, value)| format!("- {name}: {value}\n")).concat()
-    }
-
-    /// The folder of this run below `results`.
-    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        run::folder(results, &self.started, &self.machine).join("files")
-    }
-
-    /// Writes the tables and the raw record into `folder`.
-    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-        let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let readme = format!("# What small files cost\n\n{}{METHOD}", self.text());
-        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        self.record().write(&folder.join("raw.json"))
-    }
-
-    fn record(&self) -> Sweep {
+    fn record(&self, conditions: &Conditions) -> Sweep {
         let lanes = self.lanes.iter().map(|lane| lane.name.clone()).collect();
-        let mut sweep =
-            Sweep::new("files-speed", &self.started, &self.machine, &[("contender", lanes)]);
+        let mut sweep = Sweep::new("files-speed", conditions, &[("contender", lanes)]);
         for lane in &self.lanes {
             let params = [("contender", lane.name.as_str())];
             sweep.cases.push(Case::new(&params, "cpu", "ns", &lane.cpu_ns));
@@ -243,25 +155,8 @@ impl Results {
         sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
             Case::new(&[("contender", name)], "cpu", "ns", &[]).skipped_for(reason)
         }));
-        sweep.claims = self.targets().iter().map(claim).collect();
+        sweep.claims = self.targets().iter().map(Target::claim).collect();
         sweep
-    }
-}
-
-fn claim(target: &Target) -> Claim {
-    Claim {
-        id: target.text.clone(),
-        source: "targets",
-        text: format!("{}: {}", target.text, target.bound()),
-        verdict: match target.verdict() {
-            "met" => "holds",
-            "missed" => "fails",
-            _ => "inconclusive",
-        },
-        evidence: match target.found {
-            Some(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
-            None => json!({"found": "no peer"}),
-        },
     }
 }
 

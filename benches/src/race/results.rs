@@ -1,40 +1,31 @@
 //! What is printed, and the folder in which it is kept: the tables and the raw record.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use iotomy_benches::conditions::Conditions;
 use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run;
-use iotomy_benches::stats::median;
+use iotomy_benches::results::Results;
+use iotomy_benches::stats::{median, wilson};
 use iotomy_benches::tables::{digits, table};
-use iotomy_record::{Machine, store::OutputFile};
 use serde_json::json;
 
 use crate::rounds::{Field, Lane};
 use crate::tool::{Raced, Tool, Verdict, median_pairs};
 
 /// Everything a bench found out.
-pub(crate) struct Results {
-    pub(crate) started: String,
-    pub(crate) machine: Machine,
-    /// As typed, with programs without their folders.
-    pub(crate) command: String,
-    pub(crate) seed: u64,
+pub(crate) struct Found {
     pub(crate) units: u64,
-    pub(crate) loads: [String; 2],
     pub(crate) versions: Vec<String>,
     pub(crate) lanes: Vec<Lane>,
 }
 
 /// A target, judged.
-pub(crate) struct Target {
+struct Target {
     id: &'static str,
     text: &'static str,
     hits: usize,
     races: usize,
-    pub(crate) verdict: &'static str,
+    verdict: &'static str,
 }
 
 /// Pairs within which a difference of 3 % is to be found where the noise of a run is 1 %: on a machine
@@ -42,38 +33,35 @@ pub(crate) struct Target {
 const SOON: usize = 30;
 const NOISE: f64 = 0.012;
 
-impl Results {
-    /// Everything a reader wants, as text that is also Markdown.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.conditions();
+impl Found {
+    /// As text and as a record.
+    pub(crate) fn results(&self, conditions: &Conditions) -> Results {
+        Results {
+            folder: "race",
+            title: "How often racers are wrong",
+            text: self.text(conditions),
+            method: METHOD.to_owned(),
+            record: self.sweep(conditions),
+            is_on_one_line: true,
+        }
+    }
+
+    fn text(&self, conditions: &Conditions) -> String {
+        let (a, b) = (self.units, Field::MoreQuiet.other(self.units));
+        let mut text = conditions.text(&[
+            ("racers", self.versions.join("; ")),
+            ("load", format!("{a} units of work against {a}, or {b}; a run of {a} {}", self.run())),
+            (
+                "order",
+                format!("every racer once a round, in random order, seed {}", conditions.seed),
+            ),
+        ]);
         for field in Field::ALL {
             let _ = writeln!(text, "\n## {}\n", field.name());
             text += &self.field(field);
         }
         let _ = writeln!(text, "\n## Targets\n");
-        text += &self.target_table();
-        text
-    }
-
-    fn conditions(&self) -> String {
-        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
-        let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "- {name}: {value}");
-        };
-        line("started", self.started.clone());
-        line("command", format!("`{}`", self.command));
-        let gib = *memory_bytes as f64 / f64::from(1 << 30);
-        line(
-            "machine",
-            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
-        );
-        line("racers", self.versions.join("; "));
-        let (a, b) = (self.units, Field::MoreQuiet.other(self.units));
-        line("load", format!("{a} units of work against {a}, or {b}; a run of {a} {}", self.run()));
-        line("order", format!("every racer once a round, in random order, seed {}", self.seed));
-        line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
-        text
+        text + &self.target_table()
     }
 
     /// How long the load takes.
@@ -139,7 +127,7 @@ impl Results {
     }
 
     /// What was wanted of iotomy.
-    pub(crate) fn targets(&self) -> Vec<Target> {
+    fn targets(&self) -> Vec<Target> {
         let false_alarms = |id, text, field| {
             let races = self.races(field);
             let hits = races.iter().filter(|race| race.verdict.is_difference()).count();
@@ -207,28 +195,13 @@ impl Results {
         table(&rows, 1)
     }
 
-    /// The folder of this run below `results`.
-    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        run::folder(results, &self.started, &self.machine).join("race")
-    }
-
-    /// Writes the tables and the raw record into `folder`.
-    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-        let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let readme = format!("# How often racers are wrong\n\n{}{METHOD}", self.text());
-        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        self.sweep().write_on_one_line(&folder.join("raw.json"))
-    }
-
-    fn sweep(&self) -> Sweep {
+    fn sweep(&self, conditions: &Conditions) -> Sweep {
         let axes = [
             ("field", Field::ALL.map(|field| field.name().to_owned()).to_vec()),
             ("racer", Tool::ALL.map(|tool| tool.name().to_owned()).to_vec()),
             ("command", ["first", "second"].map(str::to_owned).to_vec()),
         ];
-        let mut sweep = Sweep::new("race", &self.started, &self.machine, &axes);
+        let mut sweep = Sweep::new("race", conditions, &axes);
         for lane in &self.lanes {
             for (number, race) in lane.races.iter().enumerate() {
                 for (command, times) in ["first", "second"].into_iter().zip(&race.times) {
@@ -275,20 +248,11 @@ fn claim(target: &Target) -> Claim {
     }
 }
 
+/// A share with its interval.
 fn share(hits: usize, all: usize) -> String {
     let percent = |share: f64| digits(share * 100.0, 0);
     let [low, high] = wilson(hits, all).map(percent);
     format!("{} % [{low}, {high}]", percent(hits as f64 / all.max(1) as f64))
-}
-
-/// The interval of 95 % of a share (Wilson's).
-fn wilson(hits: usize, all: usize) -> [f64; 2] {
-    let (n, z) = (all.max(1) as f64, 1.96f64);
-    let p = hits as f64 / n;
-    let middle = p + z * z / (2.0 * n);
-    let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    [(middle - half).max(0.0), (middle + half).min(1.0 + z * z / n)]
-        .map(|end| end / (1.0 + z * z / n))
 }
 
 const METHOD: &str = "\n## Method\n\n\
@@ -306,17 +270,3 @@ const METHOD: &str = "\n## Method\n\n\
     The noise of a run is the deviation of a command's times from their median (1.4826 × the median of \
     the absolute ones), in the median of all races; the target of 3 % is one at 1 % of noise, and \
     inconclusive where there is more. Intervals of shares are Wilson's. `raw.json` (`iotomy.sweep/1`) has every time of every race.\n";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_of_shares_are_those_of_the_tables() {
-        // Newcombe (1998): 15 of 148 and 0 of 20.
-        for (hits, all, low, high) in [(15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)] {
-            let found = wilson(hits, all);
-            assert!((found[0] - low).abs() < 1e-3 && (found[1] - high).abs() < 1e-3, "{found:?}");
-        }
-    }
-}

@@ -1,15 +1,16 @@
 //! What is printed, and the folder in which it is kept: the tables, the raw record, an example.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use iotomy_benches::child::{Signals, guarded};
-use iotomy_benches::run;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::results::Results;
 use iotomy_benches::stats::{estimate, median};
 use iotomy_benches::tables::{digits, interval, table};
-use iotomy_record::{Machine, store::OutputFile};
+use iotomy_benches::targets::{Target, target_table};
 
 use crate::costs::Cost;
 use crate::memory::Memory;
@@ -17,17 +18,10 @@ use crate::observer::{BPFTRACE_SCRIPT, Observer};
 use crate::rounds::{Measured, Rounds};
 use crate::startup::Startup;
 use crate::sweep::sweep;
-use crate::targets::Target;
 
 /// Everything a bench found out.
-pub(crate) struct Results {
-    pub(crate) started: String,
-    pub(crate) machine: Machine,
-    /// As typed, with programs without their folders.
-    pub(crate) command: String,
-    pub(crate) seed: u64,
+pub(crate) struct Found {
     pub(crate) blocks: u32,
-    pub(crate) loads: [String; 2],
     pub(crate) versions: Vec<String>,
     pub(crate) measured: Measured,
     pub(crate) costs: Vec<Cost>,
@@ -38,10 +32,26 @@ pub(crate) struct Results {
 
 const MIB: f64 = (1 << 20) as f64;
 
-impl Results {
-    /// Everything a reader wants, as text that is also Markdown.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.conditions();
+impl Found {
+    /// As text and as a record.
+    pub(crate) fn results(&self, conditions: &Conditions) -> Results {
+        Results {
+            folder: "trace",
+            title: "What it costs to be observed",
+            text: self.text(conditions),
+            method: method(),
+            record: sweep(self, conditions),
+            is_on_one_line: false,
+        }
+    }
+
+    fn text(&self, conditions: &Conditions) -> String {
+        let Measured { runs, disturbed, .. } = self.measured;
+        let order = format!(
+            "{} blocks, seed {}; {runs} runs, {disturbed} of them begun beside other work",
+            self.blocks, conditions.seed
+        );
+        let mut text = conditions.text(&[("peers", self.versions.join("; ")), ("order", order)]);
         let _ = writeln!(text, "\n## Cost of a call\n");
         text += &self.cost_table();
         for ((subject, observer), reason) in &self.measured.skipped {
@@ -52,34 +62,7 @@ impl Results {
         let _ = writeln!(text, "\n## Start-up and memory\n");
         text += &self.startup_and_memory();
         let _ = writeln!(text, "\n## Targets\n");
-        text += &self.target_table();
-        text
-    }
-
-    fn conditions(&self) -> String {
-        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
-        let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "- {name}: {value}");
-        };
-        line("started", self.started.clone());
-        line("command", format!("`{}`", self.command));
-        let gib = *memory_bytes as f64 / MIB / 1024.0;
-        line(
-            "machine",
-            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
-        );
-        line("peers", self.versions.join("; "));
-        let Measured { runs, disturbed, .. } = self.measured;
-        line(
-            "order",
-            format!(
-                "{} blocks, seed {}; {runs} runs, {disturbed} of them begun beside other work",
-                self.blocks, self.seed
-            ),
-        );
-        line("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1]));
-        text
+        text + &target_table(&self.targets, 2)
     }
 
     fn cost_table(&self) -> String {
@@ -173,40 +156,6 @@ impl Results {
         let titles = vec!["figure".to_owned(), "value [95 %]".to_owned()];
         let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
         table(&[&[titles], &rows[..]].concat(), 1)
-    }
-
-    fn target_table(&self) -> String {
-        let titles = ["target", "at most", "found [95 %]", "verdict"];
-        let mut rows = vec![titles.map(str::to_owned).to_vec()];
-        for target in &self.targets {
-            let found = match &target.found {
-                Ok(found) => format!("{} {}", interval(*found, 2), target.unit),
-                Err(reason) => reason.clone(),
-            };
-            let verdict = target.verdict().to_owned();
-            rows.push(vec![
-                target.text.clone(),
-                format!("{} {}", digits(target.limit, 2), target.unit),
-                found,
-                if target.binding { verdict } else { verdict + " (an aim)" },
-            ]);
-        }
-        table(&rows, 1)
-    }
-
-    /// The folder of this run below `results`.
-    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        run::folder(results, &self.started, &self.machine).join("trace")
-    }
-
-    /// Writes the tables and the raw record into `folder`.
-    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-        let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let readme = format!("# What it costs to be observed\n\n{}{}", self.text(), method());
-        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        sweep(self).write(&folder.join("raw.json"))
     }
 }
 

@@ -1,25 +1,25 @@
 //! The raw record, `iotomy.sweep/1`: every sample of every run.
 
-use iotomy_benches::record::{Case, Claim, Sweep};
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::record::{Case, Sweep};
 use iotomy_benches::stats::estimate;
-use serde_json::json;
+use iotomy_benches::targets::Target;
 
 use crate::costs::Cost;
 use crate::memory::Memory;
 use crate::observer::Observer;
-use crate::results::Results;
+use crate::results::Found;
 use crate::startup::Startup;
 use crate::subject::Subject;
-use crate::targets::Target;
 
 /// The record of a bench.
-pub(crate) fn sweep(results: &Results) -> Sweep {
+pub(crate) fn sweep(results: &Found, conditions: &Conditions) -> Sweep {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let axes = [
         ("subject", names(&Subject::ALL.map(Subject::name))),
         ("observer", names(&Observer::ALL.map(Observer::name))),
     ];
-    let mut sweep = Sweep::new("trace-cost", &results.started, &results.machine, &axes);
+    let mut sweep = Sweep::new("trace-cost", conditions, &axes);
     let cases = &mut sweep.cases;
     cases.extend(results.costs.iter().flat_map(of_cost));
     cases.extend(of_startup(&results.startup));
@@ -28,7 +28,7 @@ pub(crate) fn sweep(results: &Results) -> Sweep {
         let case = case(subject.name(), observer.name(), "cost_per_call", "ns", &[]);
         case.skipped_for(reason)
     }));
-    sweep.claims = results.targets.iter().map(claim).collect();
+    sweep.claims = results.targets.iter().map(Target::claim).collect();
     sweep
 }
 
@@ -94,21 +94,4 @@ fn of_memory(memory: &Memory) -> Case {
     ];
     case.extra.extend(figures.map(|(name, figure)| (name, figure as f64)));
     case
-}
-
-fn claim(target: &Target) -> Claim {
-    Claim {
-        id: target.id.clone(),
-        source: "targets",
-        text: format!("{}: at most {:.3} {}", target.text, target.limit, target.unit),
-        verdict: match target.reached() {
-            Some(true) => "holds",
-            Some(false) => "fails",
-            None => "inconclusive",
-        },
-        evidence: match &target.found {
-            Ok(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
-            Err(reason) => json!({"not_judged": reason}),
-        },
-    }
 }

@@ -6,34 +6,7 @@ use crate::observer::Observer;
 use crate::startup::Startup;
 use crate::subject::Subject;
 use iotomy_benches::stats::{Estimate, estimate};
-
-/// A figure to stay at or below.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) id: String,
-    pub(crate) text: String,
-    pub(crate) limit: f64,
-    pub(crate) unit: &'static str,
-    /// What was measured; the reason when nothing was.
-    pub(crate) found: Result<Estimate, String>,
-    /// Whether to miss it is a failure, or it is only an aim.
-    pub(crate) binding: bool,
-}
-
-impl Target {
-    /// Whether it was reached, by the median; `None` when it was not measured.
-    pub(crate) fn reached(&self) -> Option<bool> {
-        self.found.as_ref().ok().map(|found| found.median <= self.limit)
-    }
-
-    pub(crate) fn verdict(&self) -> &'static str {
-        match self.reached() {
-            Some(true) => "reached",
-            Some(false) => "missed",
-            None => "not judged",
-        }
-    }
-}
+use iotomy_benches::targets::{Bound, Target};
 
 /// Judges everything measured.
 pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<Target> {
@@ -43,13 +16,8 @@ pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<T
         let samples: Vec<f64> = samples.iter().map(|ns| ns / 1e6).collect();
         estimate(&samples).ok_or_else(|| "no run".to_owned())
     };
-    let target = |id: &str, text: &str, limit, unit, found| Target {
-        id: id.to_owned(),
-        text: text.to_owned(),
-        limit,
-        unit,
-        found,
-        binding: true,
+    let target = |id: &str, text: &str, most, unit, found| {
+        Target::by_median(id, text.to_owned(), Bound::at_most(most, unit), found)
     };
     targets.push(target(
         "startup",
@@ -83,47 +51,37 @@ fn of_subject(costs: &[Cost], subject: Subject) -> Vec<Target> {
         estimate(samples(cost)).ok_or_else(|| "the peer was not measured".to_owned())
     };
     let name = subject.name();
-    let row = |id: &str, text: String, limit, found, binding| Target {
-        id: format!("{name}-{id}"),
-        text,
-        limit,
-        unit: "×",
-        found,
-        binding,
+    let row = |id: &str, text: String, most, found| {
+        Target::by_median(&format!("{name}-{id}"), text, Bound::at_most(most, "×"), found)
     };
     let to_empty = |observer| ratio(observer, |cost| &cost.to_empty);
     let to_bpftrace = |observer| ratio(observer, |cost| &cost.to_bpftrace);
     let empty = |what: &str| format!("{name}: cost of {what} ÷ two empty programs'");
     vec![
-        row("empty", empty("iotomy trace"), 2.5, to_empty(Observer::Trace), true),
-        row(
-            "empty-aim",
-            empty("iotomy trace") + ", the aim",
-            2.0,
-            to_empty(Observer::Trace),
-            false,
-        ),
+        row("empty", empty("iotomy trace"), 2.5, to_empty(Observer::Trace)),
+        row("empty-aim", empty("iotomy trace") + ", the aim", 2.0, to_empty(Observer::Trace)),
         row(
             "bpftrace",
             format!("{name}: cost of iotomy trace ÷ bpftrace's"),
             1.0 / 3.0,
             to_bpftrace(Observer::Trace),
-            true,
         ),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use iotomy_benches::targets::Verdict;
+
     use super::*;
 
     #[test]
     fn a_target_without_a_figure_is_not_judged() {
         let targets = judge(&[], &Startup::default(), &Memory::default());
         let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
-        assert_eq!(of("getppid-empty").verdict(), "not judged");
-        assert_eq!(of("startup").verdict(), "not judged");
-        assert_eq!(of("memory").verdict(), "reached");
+        assert_eq!(of("getppid-empty").verdict, Verdict::NotJudged);
+        assert_eq!(of("startup").verdict, Verdict::NotJudged);
+        assert_eq!(of("memory").verdict, Verdict::Met);
     }
 
     #[test]
@@ -133,8 +91,8 @@ mod tests {
         let memory = Memory { peak: 65 << 20, ..Memory::default() };
         let targets = judge(&[], &startup, &memory);
         let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
-        assert_eq!(of("startup").verdict(), "missed");
-        assert_eq!(of("calibration").verdict(), "reached");
-        assert_eq!(of("memory").verdict(), "missed");
+        assert_eq!(of("startup").verdict, Verdict::Missed);
+        assert_eq!(of("calibration").verdict, Verdict::Met);
+        assert_eq!(of("memory").verdict, Verdict::Missed);
     }
 }

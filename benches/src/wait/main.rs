@@ -9,33 +9,29 @@ mod contender;
 mod results;
 mod serve;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use iotomy_benches::child::{Interrupted, Signals};
+use iotomy_benches::child::Signals;
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::lanes::lanes;
+use iotomy_benches::options::Options;
 use iotomy_benches::order::Order;
-use iotomy_benches::run::{command, load, progress, seed};
+use iotomy_benches::run::{ended, progress};
 use iotomy_benches::session::own_session;
 use iotomy_benches::stats::{FEWEST, median};
-use iotomy_observe::{machine, rfc3339};
 use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Interest, Settings, waiter};
 
-use crate::contender::{Contender, contenders};
-use crate::results::{Lane, Point, Results};
+use crate::contender::contenders;
+use crate::results::{Found, Point};
 use crate::serve::{BATCH, serve, thread_ns};
 
 /// What is measured: descriptors, active ones, writes. The first is for small sets, the others are
 /// those of the articles' charts.
 const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_500]];
-
-/// Blocks after which all are started anew, in random order: where a process has its sockets in memory
-/// makes some hundredths of difference, which are nobody's merit.
-const BLOCKS_A_LIFE: u32 = 3;
 
 /// Hold the epoll waiter against a bare loop and against event libraries.
 #[derive(Debug, Parser)]
@@ -49,21 +45,8 @@ struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(FEWEST as i64..=1000))]
     blocks: Option<u32>,
 
-    /// Few blocks, and nothing is kept unless --results says where
-    #[arg(long)]
-    quick: bool,
-
-    /// Repeat the order of an earlier run
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Keep the tables and the raw record below this folder
-    #[arg(long, value_name = "FOLDER")]
-    results: Option<PathBuf>,
-
-    /// Leave with status 1 when a target is missed
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    options: Options,
 
     #[command(subcommand)]
     part: Option<Part>,
@@ -88,82 +71,37 @@ fn main() -> ExitCode {
         Some(Part::Serve { waiter, pairs }) => serve(waiter, *pairs).map(|()| ExitCode::SUCCESS),
         None => bench(&args),
     };
-    done.unwrap_or_else(|error| {
-        progress("");
-        eprintln!("bench-wait: {error:#}");
-        let signal = error.downcast_ref::<Interrupted>().map(|by| by.0);
-        ExitCode::from(signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(2))
-    })
+    ended("bench-wait", done)
 }
 
 fn bench(args: &Args) -> Result<ExitCode> {
     let signals = Signals::hold()?;
-    if let Some(ended) = own_session(&signals)? {
+    if let Some(ended) = own_session(&signals, &args.options)? {
         return Ok(ended);
     }
-    let blocks = args.blocks.unwrap_or(if args.quick { FEWEST as u32 } else { 30 });
-    let seed = args.seed.unwrap_or_else(seed);
-    let (started, before) = (rfc3339(SystemTime::now()), load());
+    let blocks = args.blocks.unwrap_or(if args.options.quick { FEWEST as u32 } else { 30 });
+    let mut conditions = Conditions::begin(&args.options)?;
     let (lineup, versions, skipped) = contenders(&args.peers)?;
-    let mut order = Order::new(seed);
+    let mut order = Order::new(conditions.seed);
     let mut points = Vec::new();
-    for shape in POINTS {
-        points.push(point(shape, &lineup, blocks, &mut order, &signals)?);
+    for [pairs, active, writes] in POINTS {
+        let lanes = lanes(
+            &format!("n={pairs} a={active} w={writes}: "),
+            lineup.iter().map(|one| one.name.clone()),
+            blocks,
+            (&mut order, &signals),
+            |at| lineup[at].start(pairs),
+            |contender| contender.rounds(active, writes),
+        )?;
+        points.push(Point { pairs, active, writes, lanes });
     }
     progress("");
-    let results = Results {
-        started,
-        machine: machine(),
-        command: command(),
-        seed,
-        blocks,
-        loads: [before, load()],
-        versions,
-        skipped,
-        points,
-        trait_ns: by_nothing()?,
-    };
-    print!("{}", results.text());
-    let default = (!args.quick).then(|| PathBuf::from("results"));
-    if let Some(below) = args.results.clone().or(default) {
-        let folder = results.folder(&below);
-        results.keep(&folder)?;
-        println!("\nkept in {}", folder.display());
-    }
-    Ok(if args.check && results.is_any_missed() { ExitCode::from(1) } else { ExitCode::SUCCESS })
-}
-
-fn point(
-    shape: [usize; 3],
-    lineup: &[Contender],
-    blocks: u32,
-    order: &mut Order,
-    signals: &Signals,
-) -> Result<Point> {
-    let [pairs, active, writes] = shape;
-    let mut running = BTreeMap::new();
-    let mut lanes: Vec<Lane> =
-        lineup.iter().map(|one| Lane { name: one.name.clone(), ..Lane::default() }).collect();
-    for block in 0..blocks {
-        progress(&format!("n={pairs} a={active} w={writes}: block {} of {blocks}", block + 1));
-        let mut turns: Vec<usize> = (0..lineup.len()).collect();
-        if block % BLOCKS_A_LIFE == 0 {
-            running.clear();
-            order.shuffle(&mut turns);
-            for at in &turns {
-                running.insert(*at, lineup[*at].start(pairs)?);
-            }
-        }
-        order.shuffle(&mut turns);
-        for at in turns {
-            signals.check()?;
-            let contender = running.get_mut(&at).context("all were started")?;
-            let (cpu, wall) = contender.rounds(active, writes)?;
-            lanes[at].cpu_ns.push(cpu);
-            lanes[at].wall_ns.push(wall);
-        }
-    }
-    Ok(Point { pairs, active, writes, lanes })
+    let trait_ns = by_nothing()?;
+    conditions.end();
+    let found = Found { blocks, versions, skipped, points, trait_ns };
+    let results = found.results(&conditions);
+    results.publish(&args.options, &conditions, true)?;
+    Ok(results.status(&args.options))
 }
 
 /// What the trait and the buffer cost an event by themselves: batches of the waiter `null`, which

@@ -1,15 +1,14 @@
 //! What is judged, printed, and kept in a folder: the tables and the raw record.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use iotomy_benches::conditions::Conditions;
+use iotomy_benches::lanes::Lane;
 use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::run;
-use iotomy_benches::stats::{Estimate, estimate, median};
+use iotomy_benches::results::Results;
+use iotomy_benches::stats::{Estimate, estimate, median, ratio};
 use iotomy_benches::tables::{digits, interval, table};
-use iotomy_record::{Machine, store::OutputFile};
+use iotomy_benches::targets::{Bound, Target, target_table};
 use serde_json::json;
 
 use crate::contender::OURS;
@@ -18,14 +17,6 @@ use crate::contender::OURS;
 const OF_LIBEVENT: f64 = 0.95;
 const OF_BARE: f64 = 1.02;
 const TRAIT_NS: f64 = 10.0;
-
-/// What one contender took, a figure a block.
-#[derive(Default)]
-pub(crate) struct Lane {
-    pub(crate) name: String,
-    pub(crate) cpu_ns: Vec<f64>,
-    pub(crate) wall_ns: Vec<f64>,
-}
 
 /// What all took with one shape of rounds.
 pub(crate) struct Point {
@@ -36,14 +27,8 @@ pub(crate) struct Point {
 }
 
 /// Everything a bench found out.
-pub(crate) struct Results {
-    pub(crate) started: String,
-    pub(crate) machine: Machine,
-    /// As typed, with programs without their folders.
-    pub(crate) command: String,
-    pub(crate) seed: u64,
+pub(crate) struct Found {
     pub(crate) blocks: u32,
-    pub(crate) loads: [String; 2],
     pub(crate) versions: Vec<String>,
     pub(crate) skipped: Vec<(String, String)>,
     pub(crate) points: Vec<Point>,
@@ -62,9 +47,7 @@ impl Point {
 
     /// How many times the other's CPU time one takes, by block.
     fn ratio(&self, one: &str, other: &str) -> Option<Estimate> {
-        let (one, other) = (self.lane(one)?, self.lane(other)?);
-        let ratios = one.cpu_ns.iter().zip(&other.cpu_ns).map(|(one, other)| one / other);
-        estimate(&ratios.collect::<Vec<f64>>())
+        ratio(&self.lane(one)?.cpu_ns, &self.lane(other)?.cpu_ns)
     }
 
     fn table(&self) -> String {
@@ -77,7 +60,7 @@ impl Point {
         lanes.sort_by(|a, b| cpu(a).total_cmp(&cpu(b)));
         for lane in lanes {
             let wall = median(&lane.wall_ns).unwrap_or(f64::NAN);
-            let ratio = |one: &str, other: &str| {
+            let of = |one: &str, other: &str| {
                 let found = self.ratio(one, other).filter(|_| one != other);
                 found.map_or_else(String::new, |found| interval(found, 3))
             };
@@ -86,63 +69,54 @@ impl Point {
                 digits(cpu(lane) / 1e3, 1),
                 digits(wall / 1e3, 1),
                 digits(cpu(lane) / events, 0),
-                ratio(&lane.name, "bare"),
-                ratio(OURS, &lane.name),
+                of(&lane.name, "bare"),
+                of(OURS, &lane.name),
             ]);
         }
         table(&rows, 1)
     }
 }
 
-/// A target, and what was found.
-struct Target {
-    id: String,
-    text: String,
-    limit: f64,
-    found: Option<Estimate>,
-}
-
-impl Target {
-    /// Met when the median reaches it, within noise when the interval does.
-    fn verdict(&self) -> &'static str {
-        match self.found {
-            None => "not judged",
-            Some(found) if found.median <= self.limit => "met",
-            Some(found) if found.low <= self.limit => "within noise",
-            Some(_) => "missed",
+impl Found {
+    /// As text and as a record.
+    pub(crate) fn results(&self, conditions: &Conditions) -> Results {
+        Results {
+            folder: "wait",
+            title: "What waiting costs",
+            text: self.text(conditions),
+            method: METHOD.to_owned(),
+            record: self.record(conditions),
+            is_on_one_line: false,
         }
     }
-}
 
-impl Results {
     fn targets(&self) -> Vec<Target> {
         let mut targets = Vec::new();
         for point in &self.points {
-            for (peer, limit) in [("libevent", OF_LIBEVENT), ("bare", OF_BARE)] {
-                targets.push(Target {
-                    id: format!("{peer} {}", point.name()),
-                    text: format!("{}: epoll ÷ {peer}", point.name()),
-                    limit,
-                    found: point.ratio(OURS, peer),
-                });
+            for (peer, most) in [("libevent", OF_LIBEVENT), ("bare", OF_BARE)] {
+                let name = point.name();
+                targets.push(Target::new(
+                    &format!("{peer} {name}"),
+                    format!("{name}: epoll ÷ {peer}"),
+                    Bound::at_most(most, ""),
+                    point.ratio(OURS, peer).ok_or_else(|| "no peer".to_owned()),
+                ));
             }
         }
-        targets.push(Target {
-            id: "trait".to_owned(),
-            text: "the trait, ns an event, by `null`".to_owned(),
-            limit: TRAIT_NS,
-            found: estimate(&self.trait_ns),
-        });
+        targets.push(Target::new(
+            "trait",
+            "the trait, ns an event, by `null`".to_owned(),
+            Bound::at_most(TRAIT_NS, ""),
+            estimate(&self.trait_ns).ok_or_else(|| "not measured".to_owned()),
+        ));
         targets
     }
 
-    pub(crate) fn is_any_missed(&self) -> bool {
-        self.targets().iter().any(|target| target.verdict() == "missed")
-    }
-
-    /// Everything a reader wants, as text that is also Markdown.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.conditions();
+    fn text(&self, conditions: &Conditions) -> String {
+        let mut text = conditions.text(&[
+            ("peers", self.versions.join("; ")),
+            ("order", format!("{} blocks, seed {}", self.blocks, conditions.seed)),
+        ]);
         for point in &self.points {
             let _ = writeln!(text, "\n## {}\n\n{}", point.name(), point.table().trim_end());
         }
@@ -150,33 +124,10 @@ impl Results {
             let _ = writeln!(text, "\nskipped: {name}: {reason}");
         }
         let _ = writeln!(text, "\n## Targets\n");
-        let titles = ["target", "at most", "found [95 %]", "verdict"];
-        let mut rows = vec![titles.map(str::to_owned).to_vec()];
-        for target in self.targets() {
-            let found = target.found.map_or("no peer".to_owned(), |found| interval(found, 3));
-            let limit = digits(target.limit, 2);
-            rows.push(vec![target.text.clone(), limit, found, target.verdict().to_owned()]);
-        }
-        text += &table(&rows, 1);
+        text += &target_table(&self.targets(), 3);
         let Claim { id, text: claim, verdict, .. } = self.reactor_tax();
         let _ = writeln!(text, "\nThe claim `{id}` (article 000), {claim}: {verdict}.");
         text
-    }
-
-    fn conditions(&self) -> String {
-        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
-        let gib = *memory_bytes as f64 / f64::from(1 << 30);
-        let machine =
-            format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}");
-        let lines = [
-            ("started", self.started.clone()),
-            ("command", format!("`{}`", self.command)),
-            ("machine", machine),
-            ("peers", self.versions.join("; ")),
-            ("order", format!("{} blocks, seed {}", self.blocks, self.seed)),
-            ("load of the machine", format!("{} before, {} after", self.loads[0], self.loads[1])),
-        ];
-        lines.map(|(name, value)| format!("- {name}: {value}\n")).concat()
     }
 
     /// Whether a portable event library costs more than the bare mechanism.
@@ -206,27 +157,12 @@ impl Results {
         }
     }
 
-    /// The folder of this run below `results`.
-    pub(crate) fn folder(&self, results: &Path) -> PathBuf {
-        run::folder(results, &self.started, &self.machine).join("wait")
-    }
-
-    /// Writes the tables and the raw record into `folder`.
-    pub(crate) fn keep(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-        let here = std::env::current_dir().context("cannot tell the current folder")?;
-        let readme = format!("# What waiting costs\n\n{}{METHOD}", self.text());
-        OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
-        self.record().write(&folder.join("raw.json"))
-    }
-
-    fn record(&self) -> Sweep {
+    fn record(&self, conditions: &Conditions) -> Sweep {
         let names = self.points.iter().map(Point::name).collect();
         let lanes = self.points.first().map_or(&[][..], |point| &point.lanes);
         let lanes = lanes.iter().map(|lane| lane.name.clone()).collect();
         let axes = [("rounds", names), ("contender", lanes)];
-        let mut sweep = Sweep::new("wait-speed", &self.started, &self.machine, &axes);
+        let mut sweep = Sweep::new("wait-speed", conditions, &axes);
         for point in &self.points {
             let name = point.name();
             for lane in &point.lanes {
@@ -242,26 +178,9 @@ impl Results {
         sweep.cases.extend(self.skipped.iter().map(|(name, reason)| {
             Case::new(&[("contender", name)], "cpu", "ns", &[]).skipped_for(reason)
         }));
-        sweep.claims = self.targets().iter().map(claim).collect();
+        sweep.claims = self.targets().iter().map(Target::claim).collect();
         sweep.claims.push(self.reactor_tax());
         sweep
-    }
-}
-
-fn claim(target: &Target) -> Claim {
-    Claim {
-        id: target.id.clone(),
-        source: "targets",
-        text: format!("{}: at most {:.2}", target.text, target.limit),
-        verdict: match target.verdict() {
-            "met" => "holds",
-            "missed" => "fails",
-            _ => "inconclusive",
-        },
-        evidence: match target.found {
-            Some(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
-            None => json!({"found": "no peer"}),
-        },
     }
 }
 

@@ -179,34 +179,3 @@ fn a_page_of_a_large_record_is_bounded_and_says_so() {
     assert!(hidden.contains("--csv --part calls-of-processes"), "{hidden}");
     assert!(page.browser.count("return document.querySelectorAll('tbody tr').length") < 2_500);
 }
-
-#[test]
-#[ignore = "it measures: make bench-report runs it"]
-fn how_long_a_page_of_fifty_mebibytes_takes() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = records::large(folder.path(), 50 << 20);
-    let size = fs::metadata(&path).unwrap().len();
-    let file = folder.path().join("report.html");
-    let mut took = Vec::new();
-    for _ in 0..5 {
-        let began = std::time::Instant::now();
-        let made = iotomy(&["report", "-o"]).arg(&file).arg(&path).output().unwrap();
-        took.push(began.elapsed());
-        assert!(made.status.success(), "{made:?}");
-    }
-    took.sort();
-    println!(
-        "{} MiB of records: a page of {} KiB in {took:.2?} (five runs)",
-        size >> 20,
-        fs::metadata(&file).unwrap().len() >> 10
-    );
-    let Some(mut browser) = Browser::start(1280, 1000) else { return };
-    let mut ready = Vec::new();
-    for _ in 0..5 {
-        browser.open(&file);
-        ready.push(
-            browser.text("return document.documentElement.dataset.ready").parse::<u64>().unwrap(),
-        );
-    }
-    println!("interactive after {ready:?} ms (five loads)");
-}

@@ -1,0 +1,84 @@
+//! What a run of a bench was made under, from its beginning to its end.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Result;
+use iotomy_observe::{machine, rfc3339};
+use iotomy_record::Machine;
+
+use crate::child::die_with_parent;
+use crate::options::Options;
+use crate::run::{command, folder, load, seed};
+
+/// When, where and how.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// RFC 3339.
+    pub started: String,
+    /// Where.
+    pub machine: Machine,
+    /// As typed, with programs without their folders.
+    pub command: String,
+    /// Of all orders.
+    pub seed: u64,
+    loads: [String; 2],
+    day: Option<String>,
+}
+
+impl Conditions {
+    /// Those at the beginning.
+    ///
+    /// # Errors
+    /// When this is to end with its parent and cannot.
+    pub fn begin(options: &Options) -> Result<Self> {
+        if options.end_with_parent {
+            die_with_parent()?;
+        }
+        Ok(Self {
+            started: rfc3339(SystemTime::now()),
+            machine: machine(),
+            command: command(),
+            seed: options.seed.unwrap_or_else(seed),
+            loads: [load(), String::new()],
+            day: options.day.clone(),
+        })
+    }
+
+    /// Those at the end.
+    pub fn end(&mut self) {
+        self.loads[1] = load();
+    }
+
+    /// The load averages before and after.
+    pub fn loads(&self) -> String {
+        format!("{} before, {} after", self.loads[0], self.loads[1])
+    }
+
+    /// A list of them, and of further ones.
+    pub fn text(&self, more: &[(&str, String)]) -> String {
+        let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
+        let gib = *memory_bytes as f64 / f64::from(1 << 30);
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(text, "- {name}: {value}");
+        };
+        line("started", &self.started);
+        line("command", &format!("`{}`", self.command));
+        line(
+            "machine",
+            &format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}; clock {clock}"),
+        );
+        for (name, value) in more {
+            line(name, value);
+        }
+        line("load of the machine", &self.loads());
+        text
+    }
+
+    /// The folder of this run below `results`.
+    pub fn folder(&self, results: &Path) -> PathBuf {
+        folder(results, self.day.as_deref().unwrap_or(&self.started), &self.machine)
+    }
+}

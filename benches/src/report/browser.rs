@@ -1,0 +1,81 @@
+//! A Chromium that opens one page and says how long that took.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use iotomy_benches::child::{Signals, guarded};
+
+use crate::said;
+
+/// In a space of processes of its own, the first of which ends with what started it: whatever ends that,
+/// the kernel ends every process of the browser.
+const ALONE: [&str; 8] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--pid",
+    "--fork",
+    "--kill-child=KILL",
+    "--mount-proc",
+    "chromium",
+];
+
+/// What the page writes onto its root when its script has run to the end, in ms.
+const READY: &str = " data-ready=\"";
+
+/// Seconds from when the page began to be opened until it could be used; the reason when there is no
+/// browser.
+pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Result<f64, String>> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &&str| std::env::split_paths(&path).any(|one| one.join(name).is_file());
+    if let Some(missing) = ["unshare", "chromium"].iter().find(|name| !is_there(name)) {
+        return Ok(Err(format!("there is no {missing}; see `scripts/setup bench`")));
+    }
+    let profile = tempfile::tempdir_in(folder).context("cannot make a folder for the browser")?;
+    let options = [
+        "--headless=new".to_owned(),
+        "--no-sandbox".to_owned(),
+        "--disable-gpu".to_owned(),
+        "--disable-dev-shm-usage".to_owned(),
+        "--no-first-run".to_owned(),
+        "--disable-background-networking".to_owned(),
+        "--disable-component-update".to_owned(),
+        format!("--user-data-dir={}", profile.path().join("profile").display()),
+        "--dump-dom".to_owned(),
+        format!("file://{}", page.display()),
+    ];
+    let words: Vec<String> = ALONE.map(str::to_owned).into_iter().chain(options).collect();
+    let dump = profile.path().join("dump");
+    let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
+    let mut command = guarded(&words, errors.try_clone().context("cannot share a file")?)?;
+    command.env("HOME", profile.path()).env("TMPDIR", profile.path());
+    command.stdout(File::create(&dump).context("cannot make a temporary file")?);
+    let mut child = command.spawn().context("cannot start the browser")?;
+    let status = signals.wait(&mut child)?;
+    let text = fs::read(&dump).context("cannot read what the browser wrote")?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(milliseconds(&text).map(|ms| ms / 1e3).ok_or_else(|| {
+        let said = said(&mut errors);
+        let last = said.lines().last().unwrap_or("and said nothing").to_owned();
+        format!("the page was not ready; chromium ended with {status}: {last}")
+    }))
+}
+
+/// What the page says of itself.
+fn milliseconds(dump: &str) -> Option<f64> {
+    let (_, rest) = dump.split_once(READY)?;
+    rest.split_once('"')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_ready_says_when_it_was() {
+        let page = r#"<html lang="en" data-theme="light" data-ready="321"><head>"#;
+        assert_eq!(milliseconds(page), Some(321.0));
+        assert_eq!(milliseconds(r#"<html lang="en"><head>"#), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! What the benches of a run found, put together from their raw records, and the documents that say so.
+//!
+//! The order of the work: [`kept`] finds the records that count, a file a bench ([`trace`], [`copy`] …)
+//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, and
+//! [`documents`] writes the tables between their marks. Nothing is measured here, and no figure comes
+//! from anywhere but a raw record.
+
+pub mod anatomy;
+pub mod copy;
+pub mod documents;
+pub mod files;
+pub mod kept;
+pub mod page;
+pub mod race;
+pub mod report;
+pub mod trace;
+pub mod wait;
+
+use iotomy_record::numbers::fixed;
+use iotomy_record::{Case, Claim, ClaimVerdict, Sweep};
+
+use crate::stats::Estimate;
+use kept::Raw;
+
+/// A figure of iotomy's beside a peer's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What was measured, and what of iotomy's.
+    pub what: String,
+    /// Beside whom; empty where it is nobody.
+    pub peer: String,
+    /// The figure, where it is one.
+    pub figure: Option<Estimate>,
+    /// The figure, for readers.
+    pub found: String,
+    /// What was wanted of it; empty where nothing was.
+    pub bound: String,
+    /// What became of that.
+    pub verdict: Option<ClaimVerdict>,
+    /// Whether to miss it is no failure.
+    pub is_aim: bool,
+    /// The raw record it is of, from the run's folder.
+    pub record: String,
+}
+
+impl Row {
+    /// A figure of which nothing was wanted.
+    fn beside(
+        what: String,
+        peer: &str,
+        figure: Option<Estimate>,
+        decimals: usize,
+        raw: &Raw,
+    ) -> Self {
+        Self {
+            what,
+            peer: peer.to_owned(),
+            figure,
+            found: figure.map_or_else(|| "not in pairs".to_owned(), |found| shown(found, decimals)),
+            bound: String::new(),
+            verdict: None,
+            is_aim: false,
+            record: raw.path.clone(),
+        }
+    }
+
+    /// What is said of its target.
+    pub fn said(&self) -> String {
+        let aim = if self.is_aim { " (an aim)" } else { "" };
+        self.verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
+    }
+}
+
+/// What became of a target, in a word.
+pub fn word(verdict: ClaimVerdict) -> &'static str {
+    match verdict {
+        ClaimVerdict::Holds => "met",
+        ClaimVerdict::Fails => "missed",
+        ClaimVerdict::Inconclusive => "undecided",
+    }
+}
+
+/// A median with its interval, in groups of three digits.
+fn shown(found: Estimate, decimals: usize) -> String {
+    let Estimate { median, low, high } = found;
+    let decimals = match median.abs() {
+        small if small < 0.01 => decimals.max(4),
+        small if small < 0.1 => decimals.max(3),
+        _ => decimals,
+    };
+    let text = |figure: f64| {
+        let decimals = if figure.abs() >= 1000.0 { 0 } else { decimals };
+        fixed(figure, decimals).replace('-', "−")
+    };
+    if low == high {
+        return text(median);
+    }
+    format!("{} [{}, {}]", text(median), text(low), text(high))
+}
+
+/// The figure a target was judged by.
+fn evidence(claim: &Claim) -> Option<Estimate> {
+    let median = claim.evidence.get("median")?.as_f64()?;
+    let ends = claim.evidence.get("ci95")?.as_array()?;
+    Some(Estimate { median, low: ends.first()?.as_f64()?, high: ends.get(1)?.as_f64()? })
+}
+
+/// A target with a figure: its text is "WHAT ÷ PEER: BOUND".
+fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
+    let (subject, bound) = claim.text.rsplit_once(": ").unwrap_or((&claim.text, ""));
+    let (what, peer) = subject.rsplit_once(" ÷ ").unwrap_or((subject, ""));
+    let figure = evidence(claim);
+    let is_unit = |word: &&str| word.parse::<f64>().is_err() && *word != "×";
+    let unit = bound
+        .rsplit(' ')
+        .next()
+        .filter(is_unit)
+        .map_or_else(String::new, |unit| format!(" {unit}"));
+    let reason = || {
+        let reason =
+            ["found", "not_judged"].iter().find_map(|name| claim.evidence.get(*name)?.as_str());
+        reason.unwrap_or("not measured").to_owned()
+    };
+    Row {
+        what: what.to_owned(),
+        peer: peer.to_owned(),
+        figure,
+        found: figure.map_or_else(reason, |found| shown(found, decimals) + &unit),
+        bound: bound.to_owned(),
+        verdict: Some(claim.verdict),
+        is_aim: claim.id.ends_with("-aim"),
+        record: raw.path.clone(),
+    }
+}
+
+/// The targets of a record; other claims are of articles, which are named by number.
+fn targets(sweep: &Sweep) -> impl Iterator<Item = &Claim> {
+    let is_target = |claim: &&Claim| !claim.source.bytes().all(|letter| letter.is_ascii_digit());
+    sweep.claims.iter().filter(is_target)
+}
+
+/// A name on an axis.
+fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
+    match case.params.get(axis) {
+        Some(iotomy_record::AxisValue::Name(name)) => name,
+        _ => "",
+    }
+}
+
+/// The names on an axis, in the record's order.
+fn names(sweep: &Sweep, axis: &str) -> Vec<String> {
+    let axis = sweep.axes.iter().find(|one| one.name == axis);
+    axis.map_or_else(Vec::new, |axis| axis.values.iter().map(ToString::to_string).collect())
+}
+
+/// Samples of the case that has these names on these axes.
+fn samples<'a>(sweep: &'a Sweep, params: &[(&str, &str)], metric: &str) -> Option<&'a [f64]> {
+    let is_it = |case: &&Case| {
+        case.metric == metric && params.iter().all(|(axis, name)| on(case, axis) == *name)
+    };
+    let case = sweep.cases.iter().filter(is_it).find(|case| case.skipped.is_none())?;
+    (!case.samples.is_empty()).then_some(&case.samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_as_many_digits_as_tell_something() {
+        let found = |low, median, high| shown(Estimate { median, low, high }, 2);
+        assert_eq!(found(0.949, 1.018, 1.061), "1.02 [0.95, 1.06]");
+        assert_eq!(found(0.0066, 0.0074, 0.0081), "0.0074 [0.0066, 0.0081]");
+        assert_eq!(found(31_300.0, 145_200.0, 169_065.0), "145,200 [31,300, 169,065]");
+        assert_eq!(found(-0.29, 2.21, 5.24), "2.21 [−0.29, 5.24]");
+        assert_eq!(found(44.83, 44.83, 44.83), "44.83");
+    }
+}

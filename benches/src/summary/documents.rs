@@ -1,0 +1,182 @@
+//! The documents whose figures are the benches': the page of each run, and the tables of the README and
+//! the guide, between marks of this form, each on a line of its own:
+//!
+//! ```text
+//! <!-- bench: copy -->
+//! <!-- /bench -->
+//! ```
+//!
+//! A name is that of a bench, or `targets` for what became of all targets. The figures are those of the
+//! newest run that has records of every bench.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use iotomy_record::store::OutputFile;
+
+use crate::summary::kept::{Run, newest_full, runs};
+use crate::summary::page::{counts, page};
+
+const OPEN: &str = "<!-- bench: ";
+const CLOSE: &str = "<!-- /bench -->";
+
+/// A document, as it is and as it should be.
+pub struct Document {
+    /// Its path.
+    pub path: PathBuf,
+    is: String,
+    should_be: String,
+}
+
+impl Document {
+    /// Whether it says what the records say.
+    pub fn is_current(&self) -> bool {
+        self.is == self.should_be
+    }
+
+    /// The first line that should be another, and what it should be.
+    pub fn difference(&self) -> String {
+        let (is, should_be) = (self.is.lines(), self.should_be.lines());
+        let pairs = is.map(Some).chain([None]).zip(should_be.map(Some).chain([None]));
+        let found = pairs.enumerate().find(|(_, (is, should_be))| is != should_be);
+        let Some((at, (is, should_be))) = found else { return "a line break".to_owned() };
+        let line = |line: Option<&str>| line.unwrap_or("the end").to_owned();
+        format!("line {}: {}\n  by the records: {}", at + 1, line(is), line(should_be))
+    }
+
+    /// Writes it as it should be.
+    ///
+    /// # Errors
+    /// When it cannot be written whole.
+    pub fn write(&self) -> Result<()> {
+        let here = std::env::current_dir().context("cannot tell the current folder")?;
+        OutputFile::write(&self.path, &here, self.should_be.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// The pages of the runs below `results`.
+///
+/// # Errors
+/// When a record or a page cannot be read.
+pub fn pages(results: &Path) -> Result<Vec<Document>> {
+    let page = |run: &Run| {
+        let path = run.path.join("README.md");
+        let is = fs::read_to_string(&path).unwrap_or_default();
+        Document { path, is, should_be: page(run) }
+    };
+    Ok(runs(results)?.iter().map(page).collect())
+}
+
+/// The README and the guide in the folder `root` of the project, which has the results, too.
+///
+/// # Errors
+/// When a mark names no table or is not closed, or no run is complete.
+pub fn guide(root: &Path) -> Result<Vec<Document>> {
+    let mut paths = vec![root.join("README.md")];
+    markdown_below(&root.join("docs"), &mut paths)?;
+    let runs = runs(&root.join("results"))?;
+    let mut documents = Vec::new();
+    for path in paths {
+        let is =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if !is.contains(OPEN) {
+            continue;
+        }
+        let depth = path.strip_prefix(root).unwrap_or(&path).components().count() - 1;
+        let up = "../".repeat(depth);
+        let should_be = filled(&is, |name| table(newest_full(&runs)?, name, &up))
+            .with_context(|| format!("cannot write the tables of {}", path.display()))?;
+        documents.push(Document { path, is, should_be });
+    }
+    Ok(documents)
+}
+
+fn markdown_below(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let place = || format!("cannot read the folder {}", folder.display());
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).with_context(place)? {
+        entries.push(entry.with_context(place)?.path());
+    }
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            markdown_below(&path, paths)?;
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A text with what is between its marks made anew.
+fn filled(text: &str, table: impl Fn(&str) -> Result<String>) -> Result<String> {
+    let mut new = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        new += line;
+        new.push('\n');
+        let Some(rest) = line.strip_prefix(OPEN) else { continue };
+        let name =
+            rest.strip_suffix(" -->").with_context(|| format!("the mark {line} has no end"))?;
+        if !lines.any(|line| line == CLOSE) {
+            bail!("after {line} there is no {CLOSE}");
+        }
+        new += &format!("{}\n{CLOSE}\n", table(name)?.trim_end());
+    }
+    Ok(new)
+}
+
+fn table(run: &Run, name: &str, up: &str) -> Result<String> {
+    let folder = format!("{up}results/{}/", run.name);
+    if name == "targets" {
+        let text = "What became of the targets of every bench";
+        let link = format!("[all ratios]({folder}README.md)");
+        return Ok(format!(
+            "{text} ({link}; `make bench` repeats it):\n\n{}",
+            counts(run, &folder)
+        ));
+    }
+    let kept = run.benches.iter().find(|kept| kept.bench.name == name);
+    let kept = kept.with_context(|| format!("there is no bench {name}"))?;
+    let block =
+        kept.bench.block.with_context(|| format!("the bench {name} has no table for this"))?;
+    let link = format!("[results]({folder}{name}/README.md)");
+    Ok(block(&kept.raws, &kept.rows(), &link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "before\n<!-- bench: copy -->\nold\n\nold\n<!-- /bench -->\nafter\n";
+
+    #[test]
+    fn what_is_between_marks_is_made_anew_and_the_rest_is_kept() {
+        let new = filled(TEXT, |name| Ok(format!("table of {name}\n"))).unwrap();
+        assert_eq!(new, "before\n<!-- bench: copy -->\ntable of copy\n<!-- /bench -->\nafter\n");
+        assert_eq!(filled(&new, |name| Ok(format!("table of {name}\n"))).unwrap(), new);
+    }
+
+    #[test]
+    fn a_mark_that_is_not_closed_is_an_error() {
+        let open = TEXT.replace("<!-- /bench -->\n", "");
+        let error = filled(&open, |_| Ok(String::new())).unwrap_err();
+        assert_eq!(error.to_string(), "after <!-- bench: copy --> there is no <!-- /bench -->");
+    }
+
+    #[test]
+    fn the_first_line_that_differs_is_told() {
+        let document = |is: &str, should_be: &str| Document {
+            path: PathBuf::new(),
+            is: is.to_owned(),
+            should_be: should_be.to_owned(),
+        };
+        let found = document("a\nb\n", "a\nc\n");
+        assert!(!found.is_current());
+        assert_eq!(found.difference(), "line 2: b\n  by the records: c");
+        assert_eq!(document("", "a\n").difference(), "line 1: the end\n  by the records: a");
+        assert!(document("a\n", "a\n").is_current());
+    }
+}
