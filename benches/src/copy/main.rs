@@ -161,5 +161,5 @@ fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
 /// Of iotomy and its peers, each in a line.
 fn versions(tools: &Tools) -> Vec<String> {
     let programs = [&tools.iotomy, Path::new("cp"), Path::new("pv"), &tools.uutils];
-    programs.into_iter().filter_map(|program| version(program)).collect()
+    programs.into_iter().filter_map(version).collect()
 }
