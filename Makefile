@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build articles bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -31,6 +31,10 @@ setup:
 build:
 	@scripts/setup build
 	$(CARGO) build --release --locked --package iotomy
+
+# The tables and pictures of docs/articles, of the records in results/.
+articles:
+	UPDATE=1 $(CARGO) test --locked --package iotomy --test articles -- tables_and_pictures
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
 # A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
