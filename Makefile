@@ -30,7 +30,7 @@ setup:
 
 build:
 	@scripts/setup build
-	$(CARGO) build --release --locked --package iotomy
+	$(CARGO) rustc --release --locked --package iotomy --bin iotomy -- $$(scripts/link-flags)
 
 # The tables and pictures of docs/articles, of the records in results/.
 articles:

@@ -3,7 +3,7 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     // Loaded at its own addresses: no pointer of its tables has to be corrected, and no page of them
-    // copied for that. Stack, heap and libraries keep addresses of chance.
+    // copied for that. Stack and heap keep addresses of chance.
     println!("cargo:rustc-link-arg-bins=-no-pie");
     // The unwinder of the compiler from its archive; as a library it takes longer to load than the C
     // library does.

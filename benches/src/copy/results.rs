@@ -261,8 +261,9 @@ const METHOD: &str = "
 
 A contender is a process whose ends are there before it starts. Its time goes from just before the \
 start until it has ended and the far end has seen the last byte. Source files are in the page cache. \
-A target file is new in each run; making its name where the contender does not, removing it, and \
-writing an image back are not timed, and nothing is asked to reach a disk. ext4, xfs and btrfs are in \
+A target file is new in each run, and making it is timed for all: for a contender that writes to its \
+standard output the bench makes it, as a shell does for `>`. Removing it and writing an image back are \
+not timed, and nothing is asked to reach a disk. ext4, xfs and btrfs are in \
 images in memory. Pipes and connections are as the kernel makes them; contenders may widen a pipe. \
 What feeds them gives references to a file in memory (splice, sendfile); what reads from them reads \
 every byte into a buffer of 256 KiB. Both are threads of the bench and the same for all, and \

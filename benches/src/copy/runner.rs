@@ -1,8 +1,9 @@
 //! One run: the ends are made, the contender is started with them, and the time is taken from just
 //! before its start until it has ended and the far end has seen the last byte.
 //!
-//! A target file is new in each run and removed after it; neither is timed, nor is what is written
-//! back to an image. Nothing is asked to reach a disk.
+//! A target file is new in each run, and making it is timed for all: for a contender that writes to
+//! its standard output it is made here, as a shell does for `>`. Removing it is not timed, nor is what
+//! is written back to an image. Nothing is asked to reach a disk.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -27,6 +28,15 @@ use crate::volumes::Volume;
 
 /// The widest pipe that is not refused to ordinary users, in bytes.
 const WIDE: usize = 1 << 20;
+
+/// Where a contender's standard output goes.
+enum Out<'a> {
+    /// To a file that is made when the time begins.
+    Made(&'a Path),
+    There(OwnedFd),
+    /// To the null device.
+    Null,
+}
 
 /// What runs need.
 pub(crate) struct Runner<'a> {
@@ -62,14 +72,9 @@ impl Runner<'_> {
         let (stdin, feeding) = from.map_or((None, None), |end| (Some(end.out), Some(end.into)));
         let (reading, stdout) = to.map_or((None, None), |end| (Some(end.out), Some(end.into)));
         let stdout = match (route.target, line.writes_stdout) {
-            (Target::File, true) => {
-                Some(File::create_new(&target).context("cannot create the target")?.into())
-            }
-            (Target::Null, true) => {
-                let null = File::options().write(true).open("/dev/null");
-                Some(null.context("cannot open /dev/null")?.into())
-            }
-            _ => stdout,
+            (Target::File, true) => Out::Made(&target),
+            (Target::Null, true) => Out::Null,
+            _ => stdout.map_or(Out::Null, Out::There),
         };
         let run = self.timed(&line, route, (stdin, stdout), (feeding, reading), bytes, checked);
         let run = run.and_then(|run| {
@@ -96,7 +101,7 @@ impl Runner<'_> {
             let _ = fcntl_setpipe_size(&channel.into, WIDE);
         }
         let ends = channel.map_or((None, None), |end| (Some(end.into), Some(end.out)));
-        self.timed(&line, route, (None, None), ends, bytes, false)
+        self.timed(&line, route, (None, Out::Null), ends, bytes, false)
     }
 
     /// A run that copies many small files, `names` of the folder `from`, by one command.
@@ -108,7 +113,7 @@ impl Runner<'_> {
         let mut line = Contender::plain(tool).line_of_many(self.tools, names, &target);
         line.folder = Some(from.to_owned());
         let route = Route::ALL[0];
-        let run = self.timed(&line, route, (None, None), (None, None), 0, false)?;
+        let run = self.timed(&line, route, (None, Out::Null), (None, None), 0, false)?;
         let copies = fs::read_dir(&target).context("cannot list the target folder")?.count();
         ensure!(copies == names.len(), "{copies} of {} files arrived", names.len());
         for name in [names.first(), names.last()].into_iter().flatten() {
@@ -123,7 +128,7 @@ impl Runner<'_> {
         &self,
         line: &Line,
         route: Route,
-        (stdin, stdout): (Option<OwnedFd>, Option<OwnedFd>),
+        (stdin, stdout): (Option<OwnedFd>, Out),
         (feeding, reading): (Option<OwnedFd>, Option<OwnedFd>),
         bytes: u64,
         checked: bool,
@@ -135,7 +140,6 @@ impl Runner<'_> {
             command.current_dir(folder);
         }
         command.stdin(stdin.map_or_else(Stdio::null, Stdio::from));
-        command.stdout(stdout.map_or_else(Stdio::null, Stdio::from));
         let content = if checked { Some(self.content(route)?) } else { None };
         let reader = reading.map(|out| read_all(out, content));
         let is_pipe = match route.source {
@@ -146,6 +150,11 @@ impl Runner<'_> {
 
         let cpu_before = cpu_ns()?;
         let start = Instant::now();
+        command.stdout(match stdout {
+            Out::Made(path) => File::create_new(path).context("cannot create the target")?.into(),
+            Out::There(end) => Stdio::from(end),
+            Out::Null => Stdio::null(),
+        });
         let child = command.spawn();
         // Its ends are the contender's alone now: when it has ended, so have they.
         drop(command);

@@ -24,7 +24,6 @@ pub mod launch;
 pub mod loop_device;
 pub mod mapping;
 pub mod nop_ring;
-pub mod on_demand;
 pub mod orphans;
 pub mod perf_event;
 pub mod poll;

@@ -13,7 +13,6 @@ pub(super) static ABILITIES: &[Ability] = &[
     Ability { name: "bpf-maps", purpose: "trace by bpf: its counters", try_it: bpf_maps },
     Ability { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
     Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
-    Ability { name: "libelf", purpose: "trace by bpf: reading its programs", try_it: libelf },
     Ability { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
     Ability { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
     Ability { name: "tracefs", purpose: "anatomy: the tracepoints there are", try_it: tracefs },
@@ -65,13 +64,6 @@ fn btf(_: &Context) -> Outcome {
             &Refusal::new("read /sys/kernel/btf/vmlinux", source),
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (and mount sysfs on /sys)",
         ),
-    }
-}
-
-fn libelf(_: &Context) -> Outcome {
-    match iotomy_sys::on_demand::load_elf() {
-        Ok(()) => Outcome::ready("loaded"),
-        Err(reason) => Outcome::missing(reason, "install the package libelf1"),
     }
 }
 

@@ -274,7 +274,6 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
 
 /// Opens an object that is part of this program, and hears what libbpf says of it.
 pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
-    iotomy_sys::on_demand::load_elf()?;
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         if let Ok(mut log) = LOG.lock() {
             log.push(text.trim_end().to_owned());
