@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench bench-summary bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build articles bench bench-summary bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -45,6 +45,10 @@ bench: build
 # The pages of all runs, and the figures of README.md and docs/, from the raw records. ARGS="--check" only looks.
 bench-summary:
 	$(CARGO) run --quiet --locked --package iotomy-benches --bin bench-summary -- $(ARGS)
+
+# The tables and pictures of docs/articles, of the records in results/.
+articles:
+	UPDATE=1 $(CARGO) test --locked --package iotomy --test articles -- tables_and_pictures
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
 # A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.

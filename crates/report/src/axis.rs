@@ -119,16 +119,16 @@ impl Axis {
 
     /// Powers of ten, each with its double and fivefold where they are few.
     fn decades(&self, most: usize) -> Vec<f64> {
-        let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-        let step = (((last - first) as usize / most.max(1)) + 1) as i32;
-        let powers = (first..=last).filter(|power| (power - first) % step == 0);
-        let within: Vec<f64> =
-            powers.map(|power| 10f64.powi(power)).filter(|x| x.is_finite()).collect();
-        let inside = within.iter().filter(|x| **x >= self.low && **x <= self.high).count();
-        if inside > 2 {
-            return within;
-        }
-        within.iter().flat_map(|power| [*power, 2.0 * power, 5.0 * power]).collect()
+        let (first, last) = (self.low.log10().ceil() as i32, self.high.log10().floor() as i32);
+        let inside = usize::try_from(last - first + 1).unwrap_or(0);
+        let ticks: Vec<f64> = if inside > 2 {
+            let step = inside.div_ceil(most.max(1));
+            (first..=last).step_by(step).map(|power| 10f64.powi(power)).collect()
+        } else {
+            let powers = (first - 1..=last).map(|power| 10f64.powi(power));
+            powers.flat_map(|power| [power, 2.0 * power, 5.0 * power]).collect()
+        };
+        ticks.into_iter().filter(|tick| tick.is_finite()).collect()
     }
 
     /// Multiples of 1, 2 or 5 times a power of ten.
@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(axis(0.0, 42.0).ticks(5), [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(axis(1.0, 20_000.0).ticks(6), [1.0, 10.0, 100.0, 1_000.0, 10_000.0]);
         assert_eq!(axis(3.0, 70.0).ticks(6), [5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(axis(15.0, 3e6).ticks(6), [100.0, 1e3, 1e4, 1e5, 1e6]);
+        assert_eq!(axis(1.0, 1e9).ticks(6), [1.0, 100.0, 1e4, 1e6, 1e8]);
         assert_eq!(axis(7.0, 7.0).ticks(6), [7.0]);
     }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::escape::markup;
-use crate::page::{columns, head};
+use crate::page::{columns, head, wrap};
 
 /// The size of a small letter's box, in the units of the picture.
 pub(crate) const LETTER: f64 = 6.4;
@@ -14,18 +14,23 @@ pub(crate) const LETTER: f64 = 6.4;
 /// The width of a picture that has the page's.
 pub(crate) const WIDE: f64 = 760.0;
 
-/// Series that have a colour and a mark of their own; the ninth looks like the first.
+/// Colours of series; the ninth has that of the first, and another shape.
 const SERIES: usize = 8;
 
 /// From this width on a box has a line around it.
 const APART: f64 = 5.0;
 
-/// What a picture with its own file looks like.
+/// The width of a usual letter of a legend, which has the size of text.
+const LEGEND_LETTER: f64 = 7.4;
+
+/// What a picture with its own file looks like: it has the colours with it, which a page has for all.
 const STYLE: &str = concat!(
-    ":root{",
+    ".chart{",
     include_str!("html/light.css"),
-    "}\n@media (prefers-color-scheme:dark){:root{",
+    "}\n@media (prefers-color-scheme:dark){.chart{",
     include_str!("html/dark.css"),
+    "}}\n@media print{.chart.chart{",
+    include_str!("html/light.css"),
     "}}\n",
     include_str!("html/chart.css"),
 );
@@ -61,24 +66,11 @@ impl Key {
 }
 
 impl Chart {
-    /// The picture as a file of its own.
-    pub(crate) fn file(&self) -> String {
+    /// The picture as a file of its own, with what has to be known to read it, and where it is from.
+    pub(crate) fn file(&self, origin: &str) -> String {
         let Drawing { wide: width, high, body, .. } = &self.drawing;
-        let mut legend = Drawing::new(*width, 0.0);
-        let (mut x, mut y) = (8.0, high + 16.0);
-        for key in &self.legend {
-            let wide = 34.0 + columns(&key.label) as f64 * LETTER;
-            if x + wide > *width {
-                (x, y) = (8.0, y + 18.0);
-            }
-            match key.series {
-                Some(series) => legend.mark(series, x + 6.0, y - 4.0, ""),
-                None => legend.rect([x, y - 10.0, 12.0, 12.0], &key.class, ""),
-            }
-            legend.text(x + 18.0, y, "", &key.label);
-            x += wide;
-        }
-        let high = if self.legend.is_empty() { *high } else { y + 10.0 };
+        let mut below = Drawing::new(*width, 0.0);
+        let high = self.foot(&mut below, *high, origin);
         let (title, says) = (markup(&self.title), markup(&self.says));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {}\" \
@@ -89,8 +81,33 @@ impl Chart {
             short(high + 26.0),
             short(high + 26.0),
             short(high + 26.0),
-            legend.body,
+            below.body,
         )
+    }
+
+    /// Legend, notes and origin below a picture that is so high; how high it is with them.
+    fn foot(&self, below: &mut Drawing, high: f64, origin: &str) -> f64 {
+        let (mut x, mut y) = (8.0, high + 16.0);
+        for key in &self.legend {
+            let wide = 34.0 + columns(&key.label) as f64 * LEGEND_LETTER;
+            if x + wide > below.wide && x > 8.0 {
+                (x, y) = (8.0, y + 18.0);
+            }
+            match key.series {
+                Some(series) => below.mark(series, x + 6.0, y - 4.0, ""),
+                None => below.rect([x, y - 10.0, 12.0, 12.0], &key.class, ""),
+            }
+            below.text(x + 18.0, y, "", &key.label);
+            x += wide;
+        }
+        let mut y = if self.legend.is_empty() { high } else { y + 10.0 };
+        let notes = self.notes.iter().map(String::as_str).chain([origin]);
+        let room = ((below.wide - 16.0) / LETTER) as usize;
+        for line in notes.filter(|note| !note.is_empty()).flat_map(|note| wrap(note, room, room)) {
+            y += 15.0;
+            below.text(8.0, y, "dim", &line);
+        }
+        y + if y > high { 10.0 } else { 0.0 }
     }
 }
 
@@ -185,7 +202,7 @@ impl Drawing {
         );
     }
 
-    /// The mark of a series: each has a colour and a shape.
+    /// The mark of a series: each has a colour and a shape, and no two of the first 32 have both.
     pub(crate) fn mark(&mut self, series: usize, x: f64, y: f64, tip: &str) {
         let of = |points: &[(f64, f64)]| {
             let points: Vec<String> = points
@@ -194,7 +211,8 @@ impl Drawing {
                 .collect();
             format!("<polygon points=\"{}\"", points.join(" "))
         };
-        let shape = match series % 4 {
+        let kind = (series + series / SERIES) % 4;
+        let shape = match kind {
             0 => format!("<circle cx=\"{}\" cy=\"{}\" r=\"4\"", short(x), short(y)),
             1 => of(&[(-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)]),
             2 => of(&[(0.0, -4.8), (4.6, 3.4), (-4.6, 3.4)]),
@@ -202,7 +220,7 @@ impl Drawing {
         };
         let class = self.classes(&format!("{} dot", series_class(series)), tip);
         let _ = write!(self.body, "{shape} class=\"{class}\"");
-        let element = if series.is_multiple_of(4) { "circle" } else { "polygon" };
+        let element = if kind == 0 { "circle" } else { "polygon" };
         self.end(element, tip);
     }
 
@@ -287,10 +305,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_every_colour_it_is_drawn_in() {
-        for colour in STYLE.split("var(").skip(1).map(|rest| rest.split_once(')').unwrap().0) {
-            assert_eq!(STYLE.matches(&format!("{colour}:")).count(), 2, "{colour}: light and dark");
+    fn a_picture_alone_has_every_colour_it_is_drawn_in() {
+        let drawn = include_str!("html/chart.css");
+        for name in drawn.split("var(").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let defined = STYLE.matches(&format!("{name}:#")).count();
+            assert_eq!(defined, 3, "{name} in light, in dark and in print");
         }
+    }
+
+    #[test]
+    fn no_two_of_many_series_look_the_same() {
+        let looks: std::collections::BTreeSet<String> = (0..32)
+            .map(|series| {
+                let mut drawing = Drawing::new(WIDE, 10.0);
+                drawing.mark(series, 0.0, 0.0, "");
+                drawing.body
+            })
+            .collect();
+        assert_eq!(looks.len(), 32);
     }
 
     #[test]

@@ -40,18 +40,27 @@ pub(crate) fn csv_field(text: &str) -> String {
 pub(crate) fn markdown(text: &str) -> String {
     let text = printable(text, true);
     let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '|' | '#' | '!' | '~' | '$' | '{'
-            | '}' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' | '$' | '{' | '}' => {
                 out.push('\\');
                 out.push(c);
             }
+            // A round bracket is something behind a square one alone.
+            '(' if out.ends_with(']') => out.push_str("\\("),
             // Readers make links of what looks like an address, also without brackets.
-            ':' => out.push_str("&#58;"),
+            ':' if chars.peek().is_some_and(|next| *next != ' ' && !next.is_ascii_digit()) => {
+                out.push_str("&#58;");
+            }
+            '.' if out.len() >= 3
+                && out.as_bytes()[out.len() - 3..].eq_ignore_ascii_case(b"www") =>
+            {
+                out.push_str("&#46;");
+            }
             '@' => out.push_str("&#64;"),
             c => out.push(c),
         }
@@ -72,7 +81,9 @@ mod tests {
         assert_eq!(csv_field(" @SUM(A1)"), "\"' @SUM(A1)\"");
         assert_eq!(csv_field("a\r\nb\t\"c\""), "\"a\\r\\nb\\t\"\"c\"\"\"");
         assert_eq!(csv_field("plain"), "plain");
-        assert_eq!(markdown("![x](http://y) | <b>"), "\\!\\[x\\]\\(http&#58;//y\\) \\| &lt;b&gt;");
+        assert_eq!(markdown("![x](http://y) | <b>"), "\\!\\[x\\]\\(http&#58;//y) \\| &lt;b&gt;");
+        assert_eq!(markdown("Www.x mailto:a@b"), "Www&#46;x mailto&#58;a&#64;b");
+        assert_eq!(markdown("at 10:20: connect() (first)"), "at 10:20: connect() (first)");
     }
 
     proptest! {

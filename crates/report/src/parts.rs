@@ -3,6 +3,8 @@
 //! A part is called by its name in the record, `calls`; with several records, by the record's place in
 //! front, `2/calls`.
 
+use std::borrow::Cow;
+
 use iotomy_record::store::Record;
 
 use crate::chart::Chart;
@@ -73,7 +75,9 @@ pub fn parts(sources: &[Source<'_>]) -> Vec<Part> {
     named(&sections)
         .into_iter()
         .map(|(name, item)| match item {
-            Item::Chart(chart) => Part { name, kind: PartKind::Chart, title: chart.title.clone() },
+            Item::Chart(chart, _) => {
+                Part { name, kind: PartKind::Chart, title: chart.title.clone() }
+            }
             Item::Sheet(sheet) => Part { name, kind: PartKind::Table, title: sheet.title.clone() },
         })
         .collect()
@@ -86,10 +90,11 @@ pub fn parts(sources: &[Source<'_>]) -> Vec<Part> {
 pub fn svg(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartError> {
     let sections = sections(sources);
     let charts = named(&sections).into_iter().filter_map(|(name, item)| match item {
-        Item::Chart(chart) => Some((name, chart)),
+        Item::Chart(chart, section) => Some((name, (chart, section))),
         Item::Sheet(_) => None,
     });
-    pick(charts.collect(), part, PartKind::Chart).map(Chart::file)
+    pick(charts.collect(), part, PartKind::Chart)
+        .map(|(chart, section)| chart.file(&section.origin()))
 }
 
 /// A table, with all its rows; without a name, the first. Values are in the record's units.
@@ -98,11 +103,7 @@ pub fn svg(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartErr
 /// When there is none, or none of this name.
 pub fn csv(sources: &[Source<'_>], part: Option<&str>) -> Result<String, PartError> {
     let sections = sections(sources);
-    let sheets = named(&sections).into_iter().filter_map(|(name, item)| match item {
-        Item::Sheet(sheet) => Some((name, sheet)),
-        Item::Chart(_) => None,
-    });
-    pick(sheets.collect(), part, PartKind::Table).map(sheet_as_csv)
+    pick(sheets(&sections), part, PartKind::Table).map(|sheet| sheet_as_csv(&sheet))
 }
 
 /// The answers, findings and tables; or one table.
@@ -113,11 +114,7 @@ pub fn markdown(sources: &[Source<'_>], part: Option<&str>) -> Result<String, Pa
     let sections = sections(sources);
     let mut to = Writer::default();
     if part.is_some() {
-        let sheets = named(&sections).into_iter().filter_map(|(name, item)| match item {
-            Item::Sheet(sheet) => Some((name, sheet)),
-            Item::Chart(_) => None,
-        });
-        to.sheet(pick(sheets.collect(), part, PartKind::Table)?, usize::MAX);
+        to.sheet(pick(sheets(&sections), part, PartKind::Table)?.as_ref(), usize::MAX);
     } else {
         sections.iter().for_each(|section| to.section(section));
     }
@@ -125,8 +122,9 @@ pub fn markdown(sources: &[Source<'_>], part: Option<&str>) -> Result<String, Pa
 }
 
 enum Item<'a> {
-    Chart(&'a Chart),
-    Sheet(&'a Sheet),
+    /// A picture, and the section that says where it comes from.
+    Chart(&'a Chart, &'a Section),
+    Sheet(Cow<'a, Sheet>),
 }
 
 fn sections(sources: &[Source<'_>]) -> Vec<Section> {
@@ -143,33 +141,48 @@ fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
         };
         for block in &section.blocks {
             match block {
-                Block::Chart(chart) => items.push((name(&chart.id), Item::Chart(chart))),
+                Block::Chart(chart) => items.push((name(&chart.id), Item::Chart(chart, section))),
                 Block::Few(few) => {
-                    items.extend(few.iter().map(|chart| (name(&chart.id), Item::Chart(chart))));
+                    let few = few.iter();
+                    items.extend(few.map(|chart| (name(&chart.id), Item::Chart(chart, section))));
                 }
-                Block::Sheet(sheet) => items.push((name(&sheet.id), Item::Sheet(sheet))),
+                Block::Sheet(sheet) => {
+                    items.push((name(&sheet.id), Item::Sheet(Cow::Borrowed(sheet))));
+                }
                 Block::Head(_) | Block::Notes(_) => {}
             }
         }
+        // Last, so that the first table of a record stays what it is without a name.
+        let found = section.findings_sheet();
+        items.extend(found.map(|sheet| (name(&sheet.id), Item::Sheet(Cow::Owned(sheet)))));
     }
     items
 }
 
-fn pick<'a, T>(
-    all: Vec<(String, &'a T)>,
-    wanted: Option<&str>,
-    kind: PartKind,
-) -> Result<&'a T, PartError> {
-    let Some(wanted) = wanted else {
-        return all.into_iter().next().map(|(_, one)| one).ok_or(PartError::None(kind));
-    };
-    match all.iter().find(|(name, _)| name == wanted) {
-        Some((_, one)) => Ok(one),
-        None => {
-            let known = all.into_iter().take(findings::TEXT).map(|(name, _)| name).collect();
-            Err(PartError::Unknown { name: wanted.to_owned(), known })
+fn sheets<'a>(sections: &'a [Section]) -> Vec<(String, Cow<'a, Sheet>)> {
+    let items = named(sections).into_iter();
+    let sheets = items.filter_map(|(name, item)| match item {
+        Item::Sheet(sheet) => Some((name, sheet)),
+        Item::Chart(..) => None,
+    });
+    sheets.collect()
+}
+
+fn pick<T>(all: Vec<(String, T)>, wanted: Option<&str>, kind: PartKind) -> Result<T, PartError> {
+    let mut known = Vec::new();
+    for (name, one) in all {
+        if wanted.is_none_or(|wanted| wanted == name) {
+            return Ok(one);
         }
+        known.push(name);
     }
+    Err(match wanted {
+        Some(wanted) => {
+            known.truncate(findings::TEXT);
+            PartError::Unknown { name: wanted.to_owned(), known }
+        }
+        None => PartError::None(kind),
+    })
 }
 
 fn sheet_as_csv(sheet: &Sheet) -> String {

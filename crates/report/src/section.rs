@@ -8,7 +8,7 @@ use iotomy_record::{Finding, Limits, Machine};
 
 use crate::chart::Chart;
 use crate::page::Page;
-use crate::sheet::Sheet;
+use crate::sheet::{Cell, Field, Sheet, wide_style};
 use crate::{ceilings, findings, numbers};
 
 /// A record.
@@ -25,6 +25,39 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<Block>,
     /// Machine, kernel, command, version…
     pub(crate) facts: Vec<(&'static str, String)>,
+}
+
+/// The facts that say where a part comes from which stands alone.
+const ORIGIN: [&str; 5] = ["command", "experiment", "started", "kernel", "processor"];
+
+impl Section {
+    /// Where it comes from, in a line.
+    pub(crate) fn origin(&self) -> String {
+        let facts = self.facts.iter().filter(|(key, _)| ORIGIN.contains(key));
+        let parts = facts.map(|(key, text)| match *key {
+            "experiment" => format!("iotomy lab run {text}"),
+            _ => crate::page::elide(text, 80, "…"),
+        });
+        parts.collect::<Vec<String>>().join(" · ")
+    }
+
+    /// The findings as a table, which a page shows as a list; none without any.
+    pub(crate) fn findings_sheet(&self) -> Option<Sheet> {
+        let (id, title, one, more) = match self.kind {
+            "sweep" => ("claims", "Claims", "claim", "because"),
+            _ => ("findings", "Findings", "finding", "try"),
+        };
+        let heads = [(one, one), ("verdict", "verdict"), ("says", "in words"), (more, more)];
+        let fields = heads.map(|(key, head)| Field::text(key, head));
+        let mut sheet = Sheet::new(id, title, fields.into());
+        for found in &self.findings {
+            let more = found.more.as_ref().map_or(String::new(), |(_, text)| text.clone());
+            let cells = [found.id.clone(), found.word.to_owned(), found.text.clone(), more];
+            sheet.push(cells.map(Cell::text).into());
+        }
+        sheet.notes.push(self.origin());
+        (!sheet.rows.is_empty()).then_some(sheet)
+    }
 }
 
 /// A line of the answer.

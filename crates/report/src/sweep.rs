@@ -4,6 +4,7 @@
 mod chart;
 mod claims;
 mod details;
+mod dots;
 mod grid;
 mod plot;
 mod scale;
@@ -187,12 +188,15 @@ fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) 
         })
     };
     let named = record.axes.iter().filter(|axis| is_named(record, axis, params.get(&axis.name)));
-    let parts: Vec<String> = named.filter_map(part).collect();
-    match parts.is_empty() {
-        true if usual_of(record).next().is_some() => "as usual".to_owned(),
-        true => "the case".to_owned(),
-        false => parts.join(", "),
+    let mut parts: Vec<String> = named.filter_map(part).collect();
+    if parts.is_empty() && usual_of(record).next().is_some() {
+        return "as usual".to_owned();
     }
+    if parts.is_empty() {
+        // Of one case there is nothing that tells it from others: all of it is said.
+        parts = record.axes.iter().filter_map(part).collect();
+    }
+    if parts.is_empty() { "the case".to_owned() } else { parts.join(", ") }
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ impl Params {
             other => panic!("{axis} is an axis of names, not {other:?}"),
         }
     }
+
+    /// Each axis with its value.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &AxisValue)> {
+        self.0.iter().map(|(axis, value)| (axis.as_str(), value))
+    }
 }
 
 impl fmt::Display for Params {

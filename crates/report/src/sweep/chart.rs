@@ -16,6 +16,13 @@ const HIGH: f64 = 366.0;
 /// Lines of a picture, at most.
 const LINES: usize = 16;
 
+/// Room at both ends of the axis along, for marks beside their place.
+const ROOM: f64 = 24.0;
+
+/// How far apart marks of one place stand, at most: on an axis of numbers they stay near it.
+const ASIDE: f64 = 4.0;
+const ASIDE_NAMES: f64 = 9.0;
+
 /// Points a fit is drawn through: on a logarithmic axis it is no straight line.
 const FINE: usize = 32;
 
@@ -87,12 +94,27 @@ impl Along {
     }
 
     fn place(&self, row: &AxisValue, at: usize) -> f64 {
-        let (from, to) = (LEFT + 16.0, RIGHT - 16.0);
         match self {
-            Self::Numbers(axis) => from + axis.share(number(row).unwrap_or(0.0)) * (to - from),
+            Self::Numbers(axis) => on_floor(axis, number(row).unwrap_or(0.0)),
             Self::Names(count) => LEFT + (at as f64 + 0.5) / *count as f64 * (RIGHT - LEFT),
         }
     }
+
+    /// How far the marks of one place stand apart, of so many lines: they would hide each other.
+    fn aside(&self, rows: &[&AxisValue], lines: usize) -> f64 {
+        let mut places: Vec<f64> =
+            rows.iter().enumerate().map(|(at, row)| self.place(row, at)).collect();
+        places.sort_by(f64::total_cmp);
+        let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+        let gap = gaps.fold(RIGHT - LEFT, f64::min);
+        let most = if matches!(self, Self::Names(_)) { ASIDE_NAMES } else { ASIDE };
+        most.min(0.7 * gap / lines.max(1) as f64)
+    }
+}
+
+/// Where a number stands along the floor.
+fn on_floor(axis: &Axis, number: f64) -> f64 {
+    LEFT + ROOM + axis.share(number) * (RIGHT - LEFT - 2.0 * ROOM)
 }
 
 fn number(value: &AxisValue) -> Option<f64> {
@@ -132,6 +154,7 @@ pub(super) fn chart(
     drawing.line([LEFT, FLOOR, RIGHT, FLOOR], "axis");
     floor(page, &mut drawing, grid, &x, &rows);
     let (mut legend, mut says, mut fitted) = (Vec::new(), Vec::new(), false);
+    let aside = x.aside(&rows, columns.len());
     for (series, column) in columns.iter().enumerate() {
         let label = grid.head(page, *column);
         let points: Vec<(usize, &AxisValue, &Case)> = rows
@@ -143,24 +166,14 @@ pub(super) fn chart(
             points.iter().filter_map(|(_, row, case)| Some((number(row)?, *case))).collect();
         let fit = fits.iter().find(|fit| fit.is_of(&label, &of_fit));
         fitted |= fit.is_some();
+        let aside = (series as f64 - (columns.len() - 1) as f64 / 2.0) * aside;
         drawing.group(series, |drawing| {
-            line(
-                page,
-                drawing,
-                grid,
-                Line { label: &label, series, points: &points, unit },
-                (&x, &up),
-            );
+            let way = Line { label: &label, series, points: &points, unit, aside };
+            line(page, drawing, grid, way, (&x, &up));
             if let (Some(fit), Along::Numbers(axis)) = (fit, &x) {
+                let places = of_fit.iter().map(|(place, _)| *place);
                 let class = format!("{} fit", series_class(series));
-                let path: Vec<(f64, f64)> = (0..=FINE)
-                    .map(|step| axis.at(step as f64 / FINE as f64))
-                    .filter(|place| fit.at(*place) >= y.low)
-                    .map(|place| {
-                        (LEFT + 16.0 + axis.share(place) * (RIGHT - LEFT - 32.0), up(fit.at(place)))
-                    })
-                    .collect();
-                drawing.path(&path, &class);
+                drawing.path(&fitted_line(fit, axis, places, (&y, &up)), &class);
             }
         });
         let ends: Vec<String> = points
@@ -182,6 +195,23 @@ pub(super) fn chart(
         notes: notes(&x, &y, all.len() - columns.len(), fitted),
         drawing,
     })
+}
+
+/// The points of a fit, from the first to the last place it was made of.
+fn fitted_line(
+    fit: &Fit,
+    x: &Axis,
+    places: impl Iterator<Item = f64> + Clone,
+    (y, up): (&Axis, &dyn Fn(f64) -> f64),
+) -> Vec<(f64, f64)> {
+    let (first, last) =
+        (places.clone().fold(f64::INFINITY, f64::min), places.fold(f64::NEG_INFINITY, f64::max));
+    let (from, to) = (x.share(first), x.share(last));
+    (0..=FINE)
+        .map(|step| x.at(from + step as f64 / FINE as f64 * (to - from)))
+        .filter(|place| (y.low..=y.high).contains(&fit.at(*place)))
+        .map(|place| (on_floor(x, place), up(fit.at(place))))
+        .collect()
 }
 
 fn notes(x: &Along, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
@@ -220,13 +250,15 @@ struct Line<'a> {
     series: usize,
     points: &'a [(usize, &'a AxisValue, &'a Case)],
     unit: Unit,
+    /// How far its marks stand beside their places.
+    aside: f64,
 }
 
 fn line(
     page: &Page<'_>,
     drawing: &mut Drawing,
     grid: &Grid<'_>,
-    Line { label, series, points, unit }: Line<'_>,
+    Line { label, series, points, unit, aside }: Line<'_>,
     (x, up): (&Along, &dyn Fn(f64) -> f64),
 ) {
     let class = series_class(series);
@@ -234,18 +266,14 @@ fn line(
     if matches!(x, Along::Numbers(_)) {
         let mut path: Vec<(f64, f64)> = points
             .iter()
-            .filter_map(|(at, row, case)| Some((x.place(row, *at), up(case.median?))))
+            .filter_map(|(at, row, case)| Some((x.place(row, *at) + aside, up(case.median?))))
             .collect();
         path.sort_by(|a, b| a.0.total_cmp(&b.0));
         drawing.path(&path, &class);
     }
     for (at, row, case) in points {
         let (place, Some(median)) = (x.place(row, *at), case.median) else { continue };
-        // Names side by side: lines would lie on each other.
-        let place = match x {
-            Along::Names(_) => place + (series % 8) as f64 * 9.0 - 30.0,
-            Along::Numbers(_) => place,
-        };
+        let place = place + aside;
         let mut tip = format!("{label}, {}: {}", grid.row_name(page, row), unit.shown(median));
         if let Some([low, high]) = case.ci95 {
             let class = format!("{class} error");

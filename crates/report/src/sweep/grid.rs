@@ -15,7 +15,7 @@ pub(super) struct Grid<'a> {
     pub(super) along: Option<&'a SweepAxis>,
     pub(super) lines: Option<&'a SweepAxis>,
     rest: BTreeMap<&'a str, &'a AxisValue>,
-    cases: Vec<&'a Case>,
+    pub(super) cases: Vec<&'a Case>,
 }
 
 impl<'a> Grid<'a> {

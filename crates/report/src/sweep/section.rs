@@ -3,9 +3,10 @@
 use iotomy_record::{AxisValue, Case, ClaimVerdict, Sweep};
 
 use super::chart::{Fit, chart};
+use super::dots::dots;
 use super::grid::Grid;
+use super::label;
 use super::scale::Scale;
-use super::{label, values};
 use crate::axis::Unit;
 use crate::numbers::{counted, duration, thousands};
 use crate::page::Page;
@@ -115,7 +116,9 @@ fn tiles(record: &Sweep) -> Vec<Tile> {
 
 fn blocks(page: &Page<'_>, record: &Sweep) -> Vec<Block> {
     let fits = Fit::all(page, record);
-    let grids = Grid::all(record);
+    // Cases that stand alone have no line to be a point of.
+    let (alone, grids): (Vec<Grid<'_>>, Vec<_>) =
+        Grid::all(record).into_iter().partition(|grid| grid.rows().len() < 2);
     let mut blocks = Vec::new();
     for (at, grid) in grids.iter().take(GRIDS).enumerate() {
         let id = |what: &str| {
@@ -128,6 +131,11 @@ fn blocks(page: &Page<'_>, record: &Sweep) -> Vec<Block> {
         let text = format!("{} more combinations are in the table of cases", grids.len() - GRIDS);
         blocks.push(Block::Notes(vec![text]));
     }
+    let id = |what: &str| {
+        if grids.is_empty() { what.to_owned() } else { format!("{what}-others") }
+    };
+    blocks.extend(dots(page, record, &alone, &id("chart")).map(Block::Chart));
+    blocks.extend(medians_alone(page, record, &alone, &id("medians")).map(Block::Sheet));
     if !fits.is_empty() {
         blocks.push(Block::Sheet(fitted(record, &fits)));
     }
@@ -164,6 +172,31 @@ fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet 
     sheet.notes.push("median and half of its interval of 95 %".to_owned());
     sheet.folded = true;
     sheet
+}
+
+/// A row a case of grids that have no line.
+fn medians_alone(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str) -> Option<Sheet> {
+    let cases = || grids.iter().flat_map(|grid| grid.cases.iter().copied());
+    let first = cases().next()?;
+    let scale = Scale::of(&first.unit, cases().filter_map(|case| case.median));
+    let fields = vec![
+        Field::text("case", "case"),
+        Field::number("median", "median", scale.unit),
+        Field::number("half", "±", scale.unit),
+    ];
+    let mut sheet = Sheet::new(id, &format!("{}, medians", page.name(&first.metric, 60)), fields);
+    for case in cases().filter(|case| case.unit == first.unit) {
+        let real = |value: f64| Cell::real(value, scale.shown(value));
+        let half = case.ci95.map(|[low, high]| (high - low) / 2.0);
+        sheet.push(vec![
+            Cell::text(label(page, record, &case.params)),
+            case.median.map_or_else(Cell::absent, real),
+            half.map_or_else(Cell::absent, real),
+        ]);
+    }
+    sheet.notes.push("median and half of its interval of 95 %".to_owned());
+    sheet.folded = true;
+    Some(sheet)
 }
 
 fn axis_cell(page: &Page<'_>, grid: &Grid<'_>, value: &AxisValue) -> Cell {
@@ -287,10 +320,7 @@ fn skipped(page: &Page<'_>, record: &Sweep) -> Option<Sheet> {
     let mut sheet = Sheet::new("skipped", "Skipped", fields);
     for case in &record.cases {
         let Some(why) = case.skipped.as_ref().or(case.note.as_ref()) else { continue };
-        let case = match values(page, record, &case.params).as_str() {
-            "" => "the case".to_owned(),
-            _ => label(page, record, &case.params),
-        };
+        let case = label(page, record, &case.params);
         sheet.push(vec![Cell::text(case), Cell::text(page.name(why, 400))]);
     }
     (!sheet.rows.is_empty()).then_some(sheet)

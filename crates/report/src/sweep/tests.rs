@@ -197,6 +197,46 @@ fn other_forms() {
     insta::assert_snapshot!(crate::looks::other_forms(&as_record(record())));
 }
 
+/// What an experiment has that changes one axis of six at a time: only `processes` makes a line.
+fn one_at_a_time() -> Sweep {
+    let mut record = record();
+    record.claims.clear();
+    let usual = |processes: u64| case("select", processes, 40_000.0 * processes as f64, 1.0);
+    record.cases = vec![usual(1), usual(64)];
+    for name in ["cache", "depth", "fs", "sync"] {
+        let values = ["usual", "other"].map(|value| AxisValue::Name(format!("{value} {name}")));
+        let mut changed = usual(1);
+        changed.median = changed.median.map(|median| median * (1.0 + name.len() as f64));
+        for case in record.cases.iter_mut().chain([&mut changed]) {
+            case.params.insert(name.into(), values[0].clone());
+        }
+        let known: Vec<String> = record.axes.iter().map(|axis| axis.name.clone()).collect();
+        for other in &known[3..] {
+            changed.params.insert(other.clone(), AxisValue::Name(format!("usual {other}")));
+        }
+        changed.params.insert(name.into(), values[1].clone());
+        record.cases.push(changed);
+        record.axes.push(SweepAxis {
+            name: name.into(),
+            unit: String::new(),
+            values: values.into(),
+        });
+    }
+    record
+}
+
+#[test]
+fn cases_that_stand_alone_have_one_picture_with_the_usual_one_first() {
+    let record = as_record(one_at_a_time());
+    let source = [crate::Source { name: "herd.json", record: &record, bytes: b"" }];
+    let names: Vec<String> = crate::parts(&source).into_iter().map(|part| part.name).collect();
+    assert_eq!(names, ["chart", "medians", "chart-others", "medians-others", "cases"]);
+    let svg = crate::svg(&source, Some("chart-others")).unwrap();
+    let (start, rest) = svg.split_once("<style>").unwrap();
+    insta::assert_snapshot!(format!("{start}{}", rest.split_once("</style>").unwrap().1));
+    insta::assert_snapshot!(crate::markdown(&source, Some("medians-others")).unwrap());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 

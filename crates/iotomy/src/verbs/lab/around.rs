@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
-use iotomy_lab::experiments::{Around, Progress, State, Wakeups, Watch};
+use iotomy_lab::experiments::{Around, EXPERIMENTS, Params, Progress, State, Wakeups, Watch};
 use iotomy_lab::race::Interrupts;
 use iotomy_observe::{rfc3339, take_interrupt};
-use iotomy_record::{Sweep, Trace, View};
+use iotomy_record::{AxisValue, Sweep, Trace, View};
 use iotomy_sys::launch::{Command, Setup, Streams};
 
 use crate::complain;
@@ -78,6 +78,7 @@ impl Around for Surroundings {
             0 => "watching".to_owned(),
             round => format!("round {round}"),
         };
+        let case = words(experiment, case);
         self.status.show(&format!("{experiment}: {what}, {} of {all}{left} · {case}", done + 1));
     }
 
@@ -131,5 +132,42 @@ struct Counting(iotomy_observe::Wakeups);
 impl Wakeups for Counting {
     fn so_far(&self) -> Result<u64, String> {
         self.0.so_far()
+    }
+}
+
+/// A case on the status line, its sizes as people read them.
+fn words(experiment: &str, case: &Params) -> String {
+    let declared = EXPERIMENTS.iter().find(|one| one.declaration().name == experiment);
+    let axes = declared.map_or(&[][..], |one| one.declaration().axes);
+    let is_size = |name: &str| axes.iter().any(|axis| axis.name == name && axis.unit == "bytes");
+    let word = |(name, value): (&str, &AxisValue)| match value {
+        AxisValue::Number(size) if is_size(name) => {
+            format!("{name} {}", iotomy_report::bytes((*size).into()))
+        }
+        value => format!("{name} {value}"),
+    };
+    case.values().map(word).collect::<Vec<String>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use iotomy_record::SweepAxis;
+
+    use super::*;
+
+    #[test]
+    fn sizes_of_a_case_are_read_as_sizes() {
+        let axis = |name: &str, value| SweepAxis {
+            name: name.to_owned(),
+            unit: String::new(),
+            values: vec![value],
+        };
+        let axes = [
+            axis("size", AxisValue::Number(256 << 20)),
+            axis("way", AxisValue::Name("mmap".to_owned())),
+        ];
+        let case = &iotomy_lab::experiments::points(&axes)[0];
+        assert_eq!(words("null-sink", case), "size 256 MiB, way mmap");
+        assert_eq!(words("herd", case), "size 268435456, way mmap");
     }
 }
