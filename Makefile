@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/experiments/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build bench-trace bench-anatomy bench-live bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
+.PHONY: demo test lint setup build bench-trace bench-anatomy bench-copy bench-race bench-report bench-wait bench-files test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -43,11 +43,6 @@ bench-trace: build
 bench-anatomy: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
-
-# What the view of `iotomy trace --live` takes of a CPU; some three minutes.
-bench-live: build
-	$(CARGO) build --release --locked --package iotomy-benches --bin bench-live
-	$(TARGET)/release/bench-live --iotomy $(IOTOMY) $(ARGS)
 
 # How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
 # ARGS="--sweep" races its movers with one another instead.
