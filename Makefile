@@ -62,11 +62,6 @@ bench-anatomy: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
 
-# What the view of `iotomy trace --live` takes of a CPU; some three minutes.
-bench-live: build
-	$(CARGO) build --release --locked --package iotomy-benches --bin bench-live
-	$(TARGET)/release/bench-live --iotomy $(IOTOMY) $(ARGS)
-
 # How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
 # ARGS="--sweep" races its movers with one another instead.
 bench-copy: build

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use nix::sys::signal::Signal;
-use support::sessions::{BUSY, ENTERED, LEFT, Session, members, tools};
+use support::sessions::{BUSY, LEFT, Session, members, tools};
 use support::{Bystander, IOTOMY, bpf, count, each_observer, send, state, until, until_ended};
 
 /// A live view of what `options` say, and iotomy's id.
@@ -178,25 +178,4 @@ fn nothing_is_left_when_the_terminal_goes_away() {
         session.hang_up();
         until_ended(pid);
     }
-}
-
-#[test]
-fn a_view_that_was_stopped_and_is_killed_leaves_nothing() {
-    if !tools() || !support::has("bash") {
-        return;
-    }
-    let mut session = Session::of("exec bash --norc --noprofile -i");
-    session.press(&format!("{IOTOMY} trace --live sh -c 'echo $$ > command; exec sleep 1000'\n"));
-    until("the view is up", || session.seen().contains(ENTERED).then_some(()));
-    let command: u32 = until("the command is there", || {
-        fs::read_to_string(session.file("command")).ok()?.trim().parse().ok()
-    });
-    session.press("\x1a");
-    session.until_shown("Stopped");
-    let iotomy = support::status(command, "PPid").unwrap().trim().parse().unwrap();
-    send(iotomy, Signal::SIGKILL);
-    session.press("\n");
-    session.until_shown("Killed");
-    // A group without a parent that is stopped is hung up by the kernel.
-    until_ended(command);
 }
