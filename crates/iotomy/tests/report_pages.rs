@@ -15,11 +15,10 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use browser::Browser;
 use iotomy_record::store::{Record, load};
 use pages::Page;
 use records::HOSTILE;
-use support::{iotomy, traced};
+use support::traced;
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/dd-and-cat.json")

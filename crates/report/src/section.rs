@@ -8,7 +8,7 @@ use iotomy_record::{Finding, Limits, Machine};
 
 use crate::chart::Chart;
 use crate::page::Page;
-use crate::sheet::{Cell, Field, Sheet, wide_style};
+use crate::sheet::{Cell, Field, Sheet};
 use crate::{ceilings, findings, numbers};
 
 /// A record.

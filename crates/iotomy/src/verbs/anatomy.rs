@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use iotomy_observe::anatomy::{self, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
