@@ -33,7 +33,7 @@ impl Size {
     }
 
     /// How long timing goes on at most, set-up included: less than what is promised by what is
-    /// watched afterwards ([`watched_time`]), by a visit that had begun, and by what is taken down.
+    /// watched afterwards (`watched_time`), by a visit that had begun, and by what is taken down.
     pub fn max_time(self) -> Option<Duration> {
         match self {
             Self::Quick => Some(Duration::from_secs(11)),
