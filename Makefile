@@ -51,7 +51,7 @@ articles:
 	UPDATE=1 $(CARGO) test --locked --package iotomy --test articles -- tables_and_pictures
 
 # Ratios in one run against the bare command and the peers; the raw record goes to results/.
-# A block of runs takes some 20 s: five minutes in all; ARGS="--quick" takes two and keeps nothing.
+# A block of runs takes some 40 s: ten minutes in all; ARGS="--quick" takes two and keeps nothing.
 bench-trace: build
 	@scripts/setup bench
 	$(CARGO) build --release --locked --package iotomy-benches
@@ -62,7 +62,7 @@ bench-anatomy: build
 	$(CARGO) build --release --locked --package iotomy-benches
 	$(TARGET)/release/bench-anatomy --iotomy $(IOTOMY) $(ARGS)
 
-# How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some ten minutes.
+# How fast `iotomy copy` is beside cat, cp, dd, pv and uutils' coreutils; some twelve minutes.
 # ARGS="--sweep" races its movers with one another instead.
 bench-copy: build
 	@scripts/setup bench

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,11 +33,15 @@ impl Note {
         content: &[u8],
     ) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let at = folder.join(format!("{kind}{unique}"));
-        // An older note by this name is of a process that had the same id.
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&at)?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        file.set_len(0)?;
+        let mut older = 0u32;
+        let (at, mut file) = loop {
+            let more = if older == 0 { String::new() } else { format!("-{older}") };
+            let at = folder.join(format!("{kind}{unique}{more}"));
+            if let Some(file) = held(&at)? {
+                break (at, file);
+            }
+            older += 1;
+        };
         file.write_all(content)?;
         file.sync_all()?;
         Ok(Self { path: at, _file: file })
@@ -45,6 +50,23 @@ impl Note {
     /// What it names is gone.
     pub(super) fn forget(&self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An empty file by this name, locked; `None` when there is a note by it, of a process that had the same
+/// id, and of something that could not be removed yet.
+fn held(at: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(at)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let own = file.metadata()?;
+        // Between the two another run may have taken it for one that was left, and removed it.
+        let is_there = fs::metadata(at)
+            .is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino()));
+        if is_there {
+            return Ok((own.len() == 0).then_some(file));
+        }
     }
 }
 
@@ -89,4 +111,30 @@ fn settle(note: &Path, remove: Remove) -> Option<LeftBehind> {
         let _ = fs::remove_file(note);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_something_that_is_still_there_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let older = folder.path().join("kind-1");
+        fs::write(&older, "still there").unwrap();
+        let note = Note::write(folder.path(), "kind-", "1", b"mine").unwrap();
+        assert_eq!(fs::read(&older).unwrap(), b"still there");
+        assert_eq!(fs::read(&note.path).unwrap(), b"mine");
+        note.forget();
+        assert!(older.exists() && !note.path.exists());
+    }
+
+    #[test]
+    fn an_empty_note_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("kind-1");
+        fs::write(&left, "").unwrap();
+        let note = Note::write(folder.path(), "kind-", "1", b"mine").unwrap();
+        assert_eq!(note.path, left);
+    }
 }

@@ -6,14 +6,14 @@
  * Creates and unlinks are carried out by threads that the kernel adds to the process (io-wq). How
  * the ring is set up decides what becomes of a chain (Linux 6.18):
  * - With IORING_SETUP_DEFER_TASKRUN a request that such a thread has carried out is completed by
- * the thread that waits, and the next one of its chain is handed to io-wq anew by that: every
- * request is two changes of threads. Without, the chain stays with the thread that began it.
+ *   the thread that waits, and the next one of its chain is handed to io-wq anew by that: every
+ *   request is two changes of threads. Without, the chain stays with the thread that began it.
  * - A thread asleep in io_uring_enter is woken for every request of a chain all the same, since
  *   links are not completed lazily. So completions are looked for in the ring for a while before
  *   the kernel is asked to wait for them.
  * - As many threads as there are CPUs besides this one's: more only wait for the directory's lock.
  * - The files are two halves, so that there is always one that these threads work on while the
- * other is being described.
+ *   other is being described.
  *
  * The memory that requests refer to (names, buffers) belongs to the caller and outlives the enter
  * that waits for all of them.
