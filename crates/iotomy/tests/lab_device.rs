@@ -85,7 +85,7 @@ fn faults_read_around(fs: &str) {
 }
 
 #[test]
-fn stripes_and_memory_are_held_against_one_disk() {
+fn stripes_are_held_against_one_device() {
     if !root() {
         return skip("devices of one's own are made by root only");
     }

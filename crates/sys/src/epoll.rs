@@ -68,9 +68,9 @@ pub fn epoll_ctl(
 /// Made by the instruction itself, with a call to the next line behind it. On AMD's CPUs of before 2024
 /// the kernel returns through thunks (`Safe RET`, against speculative return stack overflow) that leave
 /// the CPU's stack of return addresses full of its own; the first `ret` of the program behind a system
-/// call goes wrong there, and finding out takes up to 400 ns, more than all the rest of a wait here. The
-/// call puts an address of this program there: to find that one wrong takes 6 ns for each return up to
-/// the loop (`wait-peers returns`), which is what it costs where the kernel has no such thunks.
+/// call goes wrong there, which takes long. The call puts an address of this program there: to find that
+/// one wrong takes 6 ns for each return up to the loop (`wait-peers returns`), which is what it costs where
+/// the kernel has no such thunks.
 ///
 /// # Errors
 /// As epoll_wait(2).
