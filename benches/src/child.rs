@@ -6,10 +6,12 @@
 //! SIGINT, SIGTERM and SIGHUP are held back and seen between and during runs, so that they end in
 //! ordinary returns that remove every temporary file.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,9 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// What this program is called with to be the guard of another.
+pub const GUARD: &str = "guard";
 
 /// A run that takes longer has hung.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -122,21 +127,42 @@ impl Signals {
 
 /// A command that dies with this program. Its standard error goes to `errors`.
 pub fn guarded(argv: &[String], errors: File) -> Result<Command> {
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
-    let mut command = Command::new(own);
-    command.arg("guard").arg("--").args(argv);
+    let mut command = Command::new(own_path()?);
+    command.arg(GUARD).args(argv);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
     Ok(command)
 }
 
+/// The same command, which dies with this program. Its streams are this program's.
+pub fn guard_of(command: &Command) -> Result<Command> {
+    let mut guarded = Command::new(own_path()?);
+    guarded.arg(GUARD).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        guarded.current_dir(folder);
+    }
+    Ok(guarded)
+}
+
+/// This program, told to be a part of a bench.
+pub fn part(bench: &str, part: &str) -> Result<Command> {
+    let mut command = Command::new(own_path()?);
+    command.args([bench, part]);
+    Ok(command)
+}
+
+/// Where this program is.
+pub fn own_path() -> Result<PathBuf> {
+    std::env::current_exe().context("cannot tell this program's path")
+}
+
 /// What `guard` does: becomes the program, which dies with its parent and is served before other
 /// work of the machine where that is allowed, so that a build next door is not measured.
-pub fn guard(argv: &[String]) -> Result<()> {
+pub fn guard(argv: &[OsString]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;
     let _ = rustix::process::setpriority_process(None, -20);
     Err(Command::new(program).args(arguments).exec())
-        .with_context(|| format!("cannot run {program}"))
+        .with_context(|| format!("cannot run {}", program.display()))
 }
 
 /// Asks the kernel to end this process when its parent dies.

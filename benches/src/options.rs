@@ -7,6 +7,14 @@ use clap::Args;
 /// How a bench is run, and where what it found is kept.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
+    /// The iotomy to measure
+    #[arg(long, value_name = "FILE", default_value = "target/release/iotomy")]
+    pub iotomy: PathBuf,
+
+    /// The folder that peers are built in
+    #[arg(long, value_name = "FOLDER", default_value = "target/peers")]
+    pub peers: PathBuf,
+
     /// Few runs, and nothing is kept unless --results says where
     #[arg(long)]
     pub quick: bool,

@@ -1,10 +1,13 @@
 //! The benches, in the order in which they are run.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::process::ExitCode;
 
+use anyhow::Result;
+use clap::{ArgMatches, FromArgMatches};
+
+use crate::summary::Row;
 use crate::summary::kept::Raw;
-use crate::summary::{Row, anatomy, copy, files, race, report, trace, wait};
+use crate::{anatomy, copy, files, live, race, report, trace, wait};
 
 /// A text made of records, their rows, and a link to them.
 pub type Block = fn(&[Raw], &[Row], &str) -> String;
@@ -17,8 +20,12 @@ pub struct Bench {
     pub title: &'static str,
     /// How long it takes, about, on two CPUs.
     pub minutes: u32,
-    /// What it is told of the command that is measured and of the folder that peers are built in.
-    pub arguments: fn(&Path, &Path) -> Vec<OsString>,
+    /// The programs of scripts/ that build its peers into the folder that is named behind them.
+    pub peers: &'static [&'static str],
+    /// What it can be told.
+    pub command: fn() -> clap::Command,
+    /// Runs it, or a part of it, as it was told.
+    pub run: fn(&ArgMatches) -> Result<ExitCode>,
     /// What one of its raw records says.
     pub rows: fn(&Raw) -> Vec<Row>,
     /// What the rows of all its records say together.
@@ -28,77 +35,20 @@ pub struct Bench {
 }
 
 /// Every bench.
-pub static BENCHES: [Bench; 7] = [
-    Bench {
-        name: "trace",
-        title: "what it costs to be observed",
-        minutes: 10,
-        arguments: |iotomy, _| told(&[("--iotomy", iotomy)]),
-        rows: trace::rows,
-        overall: nothing,
-        block: Some(|raws, _, link| trace::block(raws, link)),
-    },
-    Bench {
-        name: "race",
-        title: "how often racers are wrong",
-        minutes: 10,
-        arguments: |iotomy, _| told(&[("--iotomy", iotomy)]),
-        rows: race::rows,
-        overall: nothing,
-        block: Some(|raws, _, link| race::block(raws, link)),
-    },
-    Bench {
-        name: "copy",
-        title: "how fast bytes are copied",
-        minutes: 12,
-        arguments: |iotomy, peers| {
-            told(&[("--iotomy", iotomy), ("--uutils", &peers.join("bin/coreutils"))])
-        },
-        rows: copy::rows,
-        overall: copy::overall,
-        block: Some(|_, rows, link| copy::block(rows, link)),
-    },
-    Bench {
-        name: "wait",
-        title: "what waiting costs",
-        minutes: 3,
-        arguments: |_, peers| told(&[("--peers", &peers.join("wait-peers"))]),
-        rows: wait::rows,
-        overall: nothing,
-        block: Some(|raws, _, link| wait::block(raws, link)),
-    },
-    Bench {
-        name: "files",
-        title: "what small files cost",
-        minutes: 3,
-        arguments: |_, peers| told(&[("--peers", peers)]),
-        rows: files::rows,
-        overall: nothing,
-        block: None,
-    },
-    Bench {
-        name: "anatomy",
-        title: "what anatomy costs",
-        minutes: 3,
-        arguments: |iotomy, _| told(&[("--iotomy", iotomy)]),
-        rows: anatomy::rows,
-        overall: nothing,
-        block: None,
-    },
-    Bench {
-        name: "report",
-        title: "how long a page takes",
-        minutes: 1,
-        arguments: |iotomy, _| told(&[("--iotomy", iotomy)]),
-        rows: report::rows,
-        overall: nothing,
-        block: Some(|raws, _, link| report::block(raws, link)),
-    },
+pub static BENCHES: [&Bench; 8] = [
+    &trace::BENCH,
+    &live::BENCH,
+    &race::BENCH,
+    &copy::BENCH,
+    &wait::BENCH,
+    &files::BENCH,
+    &anatomy::BENCH,
+    &report::BENCH,
 ];
 
 impl Bench {
-    /// The name of its program.
-    pub fn program(&self) -> String {
+    /// What users call it by.
+    pub fn target(&self) -> String {
         format!("bench-{}", self.name)
     }
 }
@@ -111,11 +61,16 @@ pub fn durations<'a>(benches: impl Iterator<Item = &'a Bench> + Clone) -> String
     format!("some {all} minutes in all ({})", each.join(", "))
 }
 
-fn told(options: &[(&str, &Path)]) -> Vec<OsString> {
-    options.iter().flat_map(|(name, path)| [OsString::from(name), path.into()]).collect()
+/// Has `run` told what was said on the command line.
+pub(crate) fn told<Args: FromArgMatches>(
+    matches: &ArgMatches,
+    run: fn(&Args) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    run(&Args::from_arg_matches(matches)?)
 }
 
-fn nothing(_: &[Row]) -> Vec<Row> {
+/// Where the rows of all records say nothing together.
+pub(crate) fn nothing(_: &[Row]) -> Vec<Row> {
     Vec::new()
 }
 
@@ -125,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_takes_how_long_is_said_beforehand() {
-        let text = durations(BENCHES.iter().filter(|bench| ["copy", "wait"].contains(&bench.name)));
-        assert_eq!(text, "some 15 minutes in all (copy 12, wait 3)");
+        let some = BENCHES.into_iter().filter(|bench| ["copy", "wait"].contains(&bench.name));
+        assert_eq!(durations(some), "some 15 minutes in all (copy 12, wait 3)");
     }
 }

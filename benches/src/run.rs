@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use iotomy_record::Machine;
+use rustix::time::{ClockId, clock_gettime};
 
-use crate::child::Interrupted;
+use crate::child::{Interrupted, own_path};
 
 /// How a bench leaves: an error is said, and a signal's status is the usual one.
 pub fn ended(bench: &str, done: Result<ExitCode>) -> ExitCode {
@@ -28,6 +29,14 @@ pub fn built(iotomy: &Path) -> Result<PathBuf> {
     iotomy.canonicalize().with_context(place)
 }
 
+/// The program that does exactly as much work as it is told, beside this one.
+///
+/// # Errors
+/// When nobody can tell where this one is.
+pub fn load_program() -> Result<PathBuf> {
+    Ok(own_path()?.with_file_name("bench-load"))
+}
+
 /// What a program says of its version, in a line.
 pub fn version(program: &Path) -> Option<String> {
     let output = std::process::Command::new(program).arg("--version").output().ok()?;
@@ -41,6 +50,12 @@ pub fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{text}");
     }
+}
+
+/// What this thread has used of CPUs, in ns.
+pub fn thread_ns() -> i64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 /// A seed of orders for a run that was given none.

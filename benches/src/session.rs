@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::child::{Signals, die_with_parent};
+use crate::child::{Signals, die_with_parent, own_path};
 use crate::options::Options;
 
 /// Tells the child that it is the child.
@@ -24,21 +24,25 @@ const INSIDE: &str = "IOTOMY_BENCH_INSIDE";
 pub fn own_session(signals: &Signals, options: &Options) -> Result<Option<ExitCode>> {
     if std::env::var_os(INSIDE).is_some() {
         die_with_parent()?;
-        if rustix::process::setsid().is_ok() {
-            // Neither has to be allowed: what is lost is quiet, which the record shows.
-            let _ = std::fs::write("/proc/self/autogroup", "-20");
-        }
-        let _ = rustix::process::setpriority_process(None, -20);
+        lead_session();
         return Ok(None);
     }
     if options.end_with_parent {
         die_with_parent()?;
     }
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
-    let mut command = Command::new(own);
+    let mut command = Command::new(own_path()?);
     command.args(std::env::args_os().skip(1)).env(INSIDE, "1");
     let mut child = command.spawn().context("cannot start this program again")?;
     let status = signals.wait_passing_on(&mut child)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2);
     Ok(Some(ExitCode::from(code)))
+}
+
+/// Makes this process the leader of a session that is served first, where that is allowed.
+pub fn lead_session() {
+    // None has to be: what is lost is quiet, which the record shows.
+    if rustix::process::setsid().is_ok() {
+        let _ = std::fs::write("/proc/self/autogroup", "-20");
+    }
+    let _ = rustix::process::setpriority_process(None, -20);
 }

@@ -1,20 +1,13 @@
 //! What the benches of a run found, put together from their raw records, and the documents that say so.
 //!
-//! The order of the work: [`kept`] finds the records that count, a file a bench ([`trace`], [`copy`] …)
+//! The order of the work: [`kept`] finds the records that count, a file of each bench (`rows.rs`)
 //! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, and
 //! [`documents`] writes the tables between their marks. Nothing is measured here, and no figure comes
 //! from anywhere but a raw record.
 
-pub mod anatomy;
-pub mod copy;
 pub mod documents;
-pub mod files;
 pub mod kept;
 pub mod page;
-pub mod race;
-pub mod report;
-pub mod trace;
-pub mod wait;
 
 use iotomy_record::numbers::fixed;
 use iotomy_record::{Case, Claim, ClaimVerdict, Sweep};
@@ -45,7 +38,7 @@ pub struct Row {
 
 impl Row {
     /// A figure of which nothing was wanted.
-    fn beside(
+    pub(crate) fn beside(
         what: String,
         peer: &str,
         figure: Option<Estimate>,
@@ -81,7 +74,7 @@ pub fn word(verdict: ClaimVerdict) -> &'static str {
 }
 
 /// A median with its interval, in groups of three digits.
-fn shown(found: Estimate, decimals: usize) -> String {
+pub(crate) fn shown(found: Estimate, decimals: usize) -> String {
     let Estimate { median, low, high } = found;
     let decimals = match median.abs() {
         small if small < 0.01 => decimals.max(4),
@@ -99,14 +92,14 @@ fn shown(found: Estimate, decimals: usize) -> String {
 }
 
 /// The figure a target was judged by.
-fn evidence(claim: &Claim) -> Option<Estimate> {
+pub(crate) fn evidence(claim: &Claim) -> Option<Estimate> {
     let median = claim.evidence.get("median")?.as_f64()?;
     let ends = claim.evidence.get("ci95")?.as_array()?;
     Some(Estimate { median, low: ends.first()?.as_f64()?, high: ends.get(1)?.as_f64()? })
 }
 
 /// A target with a figure: its text is "WHAT ÷ PEER: BOUND".
-fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
+pub(crate) fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
     let (subject, bound) = claim.text.rsplit_once(": ").unwrap_or((&claim.text, ""));
     let (what, peer) = subject.rsplit_once(" ÷ ").unwrap_or((subject, ""));
     let figure = evidence(claim);
@@ -134,13 +127,13 @@ fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
 }
 
 /// The targets of a record; other claims are of articles, which are named by number.
-fn targets(sweep: &Sweep) -> impl Iterator<Item = &Claim> {
+pub(crate) fn targets(sweep: &Sweep) -> impl Iterator<Item = &Claim> {
     let is_target = |claim: &&Claim| !claim.source.bytes().all(|letter| letter.is_ascii_digit());
     sweep.claims.iter().filter(is_target)
 }
 
 /// A name on an axis.
-fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
+pub(crate) fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
     match case.params.get(axis) {
         Some(iotomy_record::AxisValue::Name(name)) => name,
         _ => "",
@@ -148,13 +141,17 @@ fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
 }
 
 /// The names on an axis, in the record's order.
-fn names(sweep: &Sweep, axis: &str) -> Vec<String> {
+pub(crate) fn names(sweep: &Sweep, axis: &str) -> Vec<String> {
     let axis = sweep.axes.iter().find(|one| one.name == axis);
     axis.map_or_else(Vec::new, |axis| axis.values.iter().map(ToString::to_string).collect())
 }
 
 /// Samples of the case that has these names on these axes.
-fn samples<'a>(sweep: &'a Sweep, params: &[(&str, &str)], metric: &str) -> Option<&'a [f64]> {
+pub(crate) fn samples<'a>(
+    sweep: &'a Sweep,
+    params: &[(&str, &str)],
+    metric: &str,
+) -> Option<&'a [f64]> {
     let is_it = |case: &&Case| {
         case.metric == metric && params.iter().all(|(axis, name)| on(case, axis) == *name)
     };

@@ -1,4 +1,4 @@
-//! `bench-all` beside programs that stand for the benches.
+//! `bench all` beside a program that stands for the benches.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -10,17 +10,18 @@ use std::process::{Command, Output};
 use iotomy_benches::registry::BENCHES;
 use tempfile::TempDir;
 
-/// A folder with `bench-all` and a script for every bench, which notes its name and arguments and leaves
-/// with status 0.
+/// A folder with a script that stands for every bench: it notes what it was called with and leaves with
+/// the status that is kept for the bench, or 0.
 struct Stage(TempDir);
+
+const SCRIPT: &str =
+    "#!/bin/sh\necho \"$*\" >> ran\nif [ -e \"$1\" ]; then exit \"$(cat \"$1\")\"; fi\n";
 
 impl Stage {
     fn new() -> Self {
         let stage = Self(tempfile::tempdir().unwrap());
-        fs::copy(env!("CARGO_BIN_EXE_bench-all"), stage.path("bench-all")).unwrap();
-        for bench in &BENCHES {
-            stage.script(&bench.program(), 0);
-        }
+        fs::write(stage.path("script"), SCRIPT).unwrap();
+        fs::set_permissions(stage.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
         stage
     }
 
@@ -28,18 +29,17 @@ impl Stage {
         self.0.path().join(name)
     }
 
-    fn script(&self, name: &str, status: i32) {
-        let path = self.path(name);
-        fs::write(&path, format!("#!/bin/sh\necho \"{name} $*\" >> ran\nexit {status}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fn ends(&self, bench: &str, status: i32) {
+        fs::write(self.path(bench), status.to_string()).unwrap();
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(self.path("bench-all"));
-        command.args(arguments).current_dir(self.0.path()).output().unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+        command.args(["all", "--by", "./script"]).args(arguments);
+        command.current_dir(self.0.path()).output().unwrap()
     }
 
-    /// What each program was called with.
+    /// What was called, bench by bench.
     fn ran(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("ran")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -67,29 +67,38 @@ fn every_bench_runs_once_as_part_of_one_run() {
     assert_eq!(ran.len(), BENCHES.len(), "{ran:?}");
     let day =
         |line: &str| line.split_once("--day ").unwrap().1.split(' ').next().unwrap().to_owned();
-    for (line, bench) in ran.iter().zip(&BENCHES) {
-        assert!(line.starts_with(&format!("{} ", bench.program())), "{line}");
+    for (line, bench) in ran.iter().zip(BENCHES) {
+        assert!(line.starts_with(&format!("{} --iotomy ", bench.name)), "{line}");
         assert!(line.ends_with("--quick --seed 7 --results there"), "{line}");
         assert_eq!(day(line), day(&ran[0]));
     }
 }
 
 #[test]
-fn one_that_fails_is_named_and_the_others_run() {
+fn those_that_fail_are_named_and_the_others_run() {
     let stage = Stage::new();
-    stage.script("bench-copy", 2);
-    fs::remove_file(stage.path("bench-wait")).unwrap();
+    stage.ends("copy", 2);
+    stage.ends("wait", 3);
     let ended = stage.run(&["--quick"]);
     assert_eq!(ended.status.code(), Some(2));
-    assert_eq!(stage.ran().len(), BENCHES.len() - 1);
+    assert_eq!(stage.ran().len(), BENCHES.len());
     let errors = said(&ended.stderr);
-    assert!(errors.contains("failed: copy (exit status: 2), wait (cannot start: "), "{errors}");
+    assert!(errors.contains("failed: copy (exit status: 2), wait (exit status: 3)"), "{errors}");
+}
+
+#[test]
+fn one_that_cannot_be_started_is_told() {
+    let stage = Stage::new();
+    fs::remove_file(stage.path("script")).unwrap();
+    let ended = stage.run(&["--quick", "--only", "wait"]);
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(said(&ended.stderr).contains("failed: wait (cannot start: "), "{ended:?}");
 }
 
 #[test]
 fn a_missed_target_is_told_from_a_failure() {
     let stage = Stage::new();
-    stage.script("bench-files", 1);
+    stage.ends("files", 1);
     let ended = stage.run(&["--quick", "--check"]);
     assert_eq!(ended.status.code(), Some(1));
     assert!(said(&ended.stderr).contains("a target was missed in files"), "{ended:?}");
@@ -99,10 +108,10 @@ fn a_missed_target_is_told_from_a_failure() {
 #[test]
 fn a_signal_ends_all_of_it() {
     let stage = Stage::new();
-    stage.script("bench-race", 130);
+    stage.ends("race", 130);
     let ended = stage.run(&["--quick"]);
     assert_eq!(ended.status.code(), Some(130));
-    assert_eq!(stage.ran().len(), 2);
+    assert!(stage.ran().last().unwrap().starts_with("race "), "{:?}", stage.ran());
 }
 
 #[test]
@@ -111,5 +120,5 @@ fn only_those_that_are_named_run() {
     stage.run(&["--quick", "--only", "wait", "--only", "trace"]);
     let ran = stage.ran();
     assert_eq!(ran.len(), 2);
-    assert!(ran[0].starts_with("bench-trace ") && ran[1].starts_with("bench-wait "), "{ran:?}");
+    assert!(ran[0].starts_with("trace ") && ran[1].starts_with("wait "), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! What is published of the benches is what their raw records say, and `bench-summary` sees to it.
+//! What is published of the benches is what their raw records say, and `bench summary` sees to it.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -34,8 +34,8 @@ impl Project {
     }
 
     fn summary(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bench-summary"));
-        command.args(["--root", "."]).args(arguments).current_dir(self.0.path());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+        command.args(["summary", "--root", "."]).args(arguments).current_dir(self.0.path());
         command.output().unwrap()
     }
 
@@ -193,12 +193,17 @@ impl Project {
 }
 
 #[test]
-fn every_bench_has_a_make_target_and_a_program() {
-    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
-    let package = fs::read_to_string(root().join("benches/Cargo.toml")).unwrap();
-    for bench in &BENCHES {
-        let program = bench.program();
-        assert!(makefile.contains(&format!("\n{program}:")), "{program}");
-        assert!(package.contains(&format!("name = \"{program}\"")), "{program}");
+fn every_bench_can_be_called_by_its_name() {
+    for bench in BENCHES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+        let ended = command.args([bench.name, "--help"]).output().unwrap();
+        assert!(text(&ended).contains("--quick"), "{}: {ended:?}", bench.name);
+    }
+}
+
+#[test]
+fn what_builds_a_benchs_peers_is_there() {
+    for script in BENCHES.iter().flat_map(|bench| bench.peers) {
+        assert!(root().join("scripts").join(script).is_file(), "{script}");
     }
 }

@@ -2,6 +2,8 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    // `make build` links with it.
+    println!("cargo:rerun-if-changed=start.ld");
     // Loaded at its own addresses: no pointer of its tables has to be corrected, and no page of them
     // copied for that. Stack and heap keep addresses of chance.
     println!("cargo:rustc-link-arg-bins=-no-pie");

@@ -1,15 +1,19 @@
-//! What is watched: a process that does the same over and over on one CPU, for as long as it is left.
+//! What is watched: a process that does the same over and over on one CPU, for as long as it is left, or
+//! so often as it is told.
 
 use std::fs::File;
-use std::io::Read;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
 
-use iotomy_benches::child::die_with_parent;
+use crate::child::{die_with_parent, part};
+use crate::cpus;
 
 /// Bytes of the file that is read, all of it in memory.
 const FILE_BYTES: usize = 4 << 20;
@@ -17,14 +21,20 @@ const FILE_BYTES: usize = 4 << 20;
 const SMALL: usize = 4096;
 /// What dd and cat ask for on large files, half or twice.
 const LARGE: usize = 64 << 10;
+/// Steps in user space that take about as long as a large read.
+const STEPS: u32 = 4_000;
 
 /// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Work {
     /// Reads of 64 KiB from the zero device: copying, with a stack like that of most reads.
     Zero,
     /// Reads of 4 KiB from a regular file in memory: what anatomy follows one by one.
     File,
+    /// The shortest call there is: entry and exit.
+    Getppid,
+    /// No call at all.
+    Spin,
 }
 
 impl Work {
@@ -32,72 +42,148 @@ impl Work {
         match self {
             Self::Zero => "read 64 KiB of /dev/zero",
             Self::File => "pread64 4 KiB of a cached file",
+            Self::Getppid => "getppid",
+            Self::Spin => "no call",
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Zero => "zero",
             Self::File => "file",
+            Self::Getppid => "getppid",
+            Self::Spin => "spin",
         }
     }
 
     /// Starts it on the last CPU this process may use, since the first takes most interrupts.
     pub(crate) fn start(self, folder: &Path) -> Result<Worker> {
+        self.spawn(folder, "work")
+    }
+
+    /// The same, which rests between turns that it is told to make.
+    pub(crate) fn start_in_turns(self, folder: &Path) -> Result<Worker> {
+        self.spawn(folder, "turns")
+    }
+
+    fn spawn(self, folder: &Path, how: &str) -> Result<Worker> {
         let file = folder.join("cached");
         std::fs::write(&file, vec![7; FILE_BYTES]).context("cannot write the file to read")?;
-        let own = std::env::current_exe().context("cannot tell this program's path")?;
-        let mut work = Command::new(own);
-        work.args(["work", self.word()]).arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut work = part("anatomy", how)?;
+        work.arg(self.word()).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = work.spawn().context("cannot start the work")?;
-        let mut ready = [0];
-        let said = child.stdout.take().context("the work has no output")?.read_exact(&mut ready);
-        let worker = Worker(child);
-        said.context("the work did not begin")?;
+        let orders = child.stdin.take().context("the work has no input")?;
+        let answers = BufReader::new(child.stdout.take().context("the work has no output")?);
+        let mut worker = Worker { child, orders, answers };
+        worker.answers.read_exact(&mut [0]).context("the work did not begin")?;
         Ok(worker)
     }
 }
 
 /// The process at work, ended with this.
-pub(crate) struct Worker(Child);
+pub(crate) struct Worker {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
 
 impl Worker {
     pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
+    }
+
+    /// Has it done so often; returns how many ns that took on a CPU, by the clock less the time it
+    /// waited for a CPU.
+    pub(crate) fn turn(&mut self, times: u64) -> Result<f64> {
+        writeln!(self.orders, "{times}").context("the work has ended")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).context("the work has ended")?;
+        line.trim().parse().with_context(|| format!("the work took {line:?}"))
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-/// What the process at work does: `word` says which, `file` is read.
-pub(crate) fn run(word: &str, file: &Path) -> Result<()> {
-    die_with_parent()?;
-    stay_on_one_cpu()?;
-    println!();
-    if word == Work::Zero.word() {
-        let mut zero = File::open("/dev/zero").context("cannot open /dev/zero")?;
-        let mut block = vec![0; LARGE];
-        loop {
-            zero.read_exact(&mut block).context("cannot read /dev/zero")?;
+/// The work at hand.
+struct Doing {
+    work: Work,
+    file: File,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl Doing {
+    fn begin(work: Work, path: &Path) -> Result<Self> {
+        die_with_parent()?;
+        cpus::stay_on(cpus::last()?)?;
+        println!();
+        let (path, size) = match work {
+            Work::Zero => (Path::new("/dev/zero"), LARGE),
+            _ => (path, SMALL),
+        };
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(Self { work, file, block: vec![0; size], at: 0 })
+    }
+
+    fn once(&mut self) -> Result<()> {
+        match self.work {
+            Work::Zero => {
+                self.file.read_exact(&mut self.block).context("cannot read /dev/zero")?;
+            }
+            Work::File => {
+                let read = self.file.read_exact_at(&mut self.block, self.at as u64);
+                read.context("cannot read the file")?;
+                self.at = (self.at + SMALL) % FILE_BYTES;
+            }
+            Work::Getppid => {
+                black_box(rustix::process::getppid());
+            }
+            Work::Spin => {
+                for step in 0..STEPS {
+                    black_box(step);
+                }
+            }
         }
+        Ok(())
     }
-    let file = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
-    let mut page = vec![0; SMALL];
-    for at in (0..FILE_BYTES).step_by(SMALL).cycle() {
-        file.read_exact_at(&mut page, at as u64).context("cannot read the file")?;
-    }
-    bail!("there is nothing to read")
 }
 
-fn stay_on_one_cpu() -> Result<()> {
-    let allowed = sched_getaffinity(None).context("cannot tell the CPUs of this process")?;
-    let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
-    let mut one = CpuSet::new();
-    one.set(last.context("no CPU to run on")?);
-    sched_setaffinity(None, &one).context("cannot stay on one CPU")
+/// What the process at work does; `file` is read.
+pub(crate) fn run(work: Work, file: &Path) -> Result<()> {
+    let mut doing = Doing::begin(work, file)?;
+    loop {
+        doing.once()?;
+    }
+}
+
+/// The same in turns: a line in says how often, a line out how many ns that took.
+pub(crate) fn run_in_turns(work: Work, file: &Path) -> Result<()> {
+    let mut doing = Doing::begin(work, file)?;
+    let waits = File::open("/proc/self/schedstat").ok();
+    for line in stdin().lines() {
+        let line = line.context("cannot read what to do")?;
+        let times: u64 = line.parse().with_context(|| format!("cannot do it {line:?} times"))?;
+        let waited = waited_ns(waits.as_ref());
+        let began = Instant::now();
+        for _ in 0..times {
+            doing.once()?;
+        }
+        let took = began.elapsed().as_nanos() as u64;
+        let waited = waited_ns(waits.as_ref()).saturating_sub(waited);
+        println!("{}", took.saturating_sub(waited));
+    }
+    Ok(())
+}
+
+/// Time in which this process was ready and another ran; 0 where the kernel does not tell.
+fn waited_ns(waits: Option<&File>) -> u64 {
+    let mut text = [0; 128];
+    let Some(Ok(bytes)) = waits.map(|file| file.read_at(&mut text, 0)) else { return 0 };
+    let text = String::from_utf8_lossy(&text[..bytes]);
+    text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::route::{Route, Sharing, Source, Target};
+use crate::copy::route::{Route, Sharing, Source, Target};
 
 /// A program that copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -246,7 +246,7 @@ impl Contender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volumes::FileSystem;
+    use crate::copy::volumes::FileSystem;
 
     fn line(contender: &Contender, source: Source, target: Target) -> (String, bool) {
         let tools = Tools { iotomy: "iotomy".into(), uutils: "coreutils".into() };

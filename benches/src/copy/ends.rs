@@ -18,7 +18,7 @@ use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
-use crate::route::{Source, Target};
+use crate::copy::route::{Source, Target};
 
 /// Bytes a reader asks for at once.
 const BUFFER: usize = 256 * 1024;

@@ -5,9 +5,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use iotomy_benches::child::Interrupted;
-use iotomy_benches::order::Order;
-use iotomy_benches::stats::{Estimate, FEWEST, estimate, median};
+
+use crate::child::Interrupted;
+use crate::order::Order;
+use crate::stats::{Estimate, FEWEST, estimate, median};
 
 /// Failures after which a contender is given up.
 const PATIENCE: usize = 2;

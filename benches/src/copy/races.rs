@@ -5,16 +5,16 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use iotomy_benches::child::Signals;
-use iotomy_benches::order::Order;
-use iotomy_benches::run::progress;
 
-use crate::contender::{Contender, Tool, Tools, Variant};
-use crate::lanes::{Lane, Role, race};
-use crate::route::{Route, Sharing};
-use crate::runner::Runner;
-use crate::variants::variants;
-use crate::volumes::{FileSystem, Volume, Workshop};
+use crate::child::Signals;
+use crate::copy::contender::{Contender, Tool, Tools, Variant};
+use crate::copy::lanes::{Lane, Role, race};
+use crate::copy::route::{Route, Sharing};
+use crate::copy::runner::Runner;
+use crate::copy::variants::variants;
+use crate::copy::volumes::{FileSystem, Volume, Workshop};
+use crate::order::Order;
+use crate::run::progress;
 
 /// Bytes of a small file.
 const SMALL: usize = 4096;

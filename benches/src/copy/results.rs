@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::record::{Case, Sweep};
-use iotomy_benches::results::Results;
-use iotomy_benches::stats::median;
-use iotomy_benches::tables::{digits, interval, table};
-use iotomy_benches::targets::{Target, target_table};
-
-use crate::lanes::{Lane, Role, best_peer};
-use crate::races::{Kind, Race};
+use crate::conditions::Conditions;
+use crate::copy::lanes::{Lane, Role, best_peer};
+use crate::copy::races::{Kind, Race};
+use crate::record::{Case, Sweep};
+use crate::results::Results;
+use crate::stats::median;
+use crate::tables::{digits, interval, table};
+use crate::targets::{Target, target_table};
 
 /// Everything a bench found out.
 pub(crate) struct Found {

@@ -1,6 +1,6 @@
 //! The routes: what bytes come from, what they go to, and on which file system files are.
 
-use crate::volumes::FileSystem;
+use crate::copy::volumes::FileSystem;
 
 /// What the bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,17 +14,18 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use iotomy_benches::child::Signals;
 use iotomy_movers::{End, Job, Reflink, chooser};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use rustix::pipe::fcntl_setpipe_size;
 
-use crate::contender::{Contender, Line, Tool, Tools, Work};
-use crate::ends::{Channel, Content, compare, feed, read_all};
-use crate::lanes::Run;
-use crate::route::{Route, Sharing, Source, Target};
-use crate::volumes::Volume;
+use crate::child::Signals;
+use crate::copy::contender::{Contender, Line, Tool, Tools, Work};
+use crate::copy::ends::{Channel, Content, compare, feed, read_all};
+use crate::copy::lanes::Run;
+use crate::copy::route::{Route, Sharing, Source, Target};
+use crate::copy::volumes::Volume;
+use crate::run::load_program;
 
 /// The widest pipe that is not refused to ordinary users, in bytes.
 const WIDE: usize = 1 << 20;
@@ -90,8 +91,8 @@ impl Runner<'_> {
     /// A run of a program that does nothing, while the far ends are joined directly: what is in
     /// every contender's time and is none of its own.
     pub(crate) fn floor(&self, route: Route, bytes: u64) -> Result<Run> {
-        let own = std::env::current_exe().context("cannot tell this program's path")?;
-        let line = Line { program: own, arguments: vec!["nothing".into()], ..Line::default() };
+        let nothing = vec!["0".into()];
+        let line = Line { program: load_program()?, arguments: nothing, ..Line::default() };
         let channel = match Channel::of_target(route.target)? {
             None => Channel::of_source(route.source)?,
             some => some,

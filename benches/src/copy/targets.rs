@@ -1,11 +1,10 @@
 //! The figures iotomy's copy sets out to reach, and whether it did on this machine.
 
-use iotomy_benches::stats::Estimate;
-use iotomy_benches::summary::copy::{FAR, FAR_ROUTES};
-use iotomy_benches::targets::{Bound, Target, Verdict};
-
-use crate::lanes::{Role, best_peer};
-use crate::races::{Kind, Race};
+use crate::copy::lanes::{Role, best_peer};
+use crate::copy::races::{Kind, Race};
+use crate::copy::rows::{FAR, FAR_ROUTES};
+use crate::stats::Estimate;
+use crate::targets::{Bound, Target, Verdict};
 
 /// At most this share of the best peer's time on every route.
 const EVERY: Bound = Bound::at_most(1.0, "×");
@@ -68,7 +67,7 @@ pub(crate) fn against_best(race: &Race) -> Result<(String, Estimate), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{Lane, Run};
+    use crate::copy::lanes::{Lane, Run};
 
     fn race(name: &str, kind: Kind, lanes: &[(&str, &[f64])]) -> Race {
         let lane = |(name, walls): &(&str, &[f64])| Lane {

@@ -2,8 +2,8 @@
 
 use iotomy_movers::{Declaration, MOVERS};
 
-use crate::contender::Variant;
-use crate::route::{Route, Sharing, Source, Target};
+use crate::copy::contender::Variant;
+use crate::copy::route::{Route, Sharing, Source, Target};
 
 /// Every mover with every choice worth trying on a route. Those that turn out not to serve it are
 /// skipped with their reason.

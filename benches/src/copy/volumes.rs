@@ -3,7 +3,7 @@
 //! The invariant: whatever ends this program, SIGKILL included, nothing is left. Root works in a
 //! private mount namespace, in a memory file system mounted over `/dev/shm`: images, their loop
 //! devices and mounts all go with the last process that is in it. Others get a temporary folder
-//! in `/dev/shm`, which only SIGKILL leaves behind, and no images.
+//! in `/dev/shm`, which only SIGKILL leaves behind and the next run removes, and no images.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use tempfile::TempDir;
+
+use crate::scratch::Scratch;
 
 /// Where memory file systems are expected.
 const MEMORY: &str = "/dev/shm";
@@ -47,7 +48,7 @@ impl FileSystem {
 pub(crate) struct Workshop {
     root: PathBuf,
     private: bool,
-    _holder: Option<TempDir>,
+    _holder: Option<Scratch>,
 }
 
 impl Workshop {
@@ -57,8 +58,7 @@ impl Workshop {
             let root = PathBuf::from(MEMORY);
             return Ok(Self { root, private: true, _holder: None });
         }
-        let holder = tempfile::Builder::new().prefix("iotomy-bench.").tempdir_in(MEMORY);
-        let holder = holder.context("cannot make a folder in /dev/shm")?;
+        let holder = Scratch::below(Path::new(MEMORY))?;
         Ok(Self { root: holder.path().to_owned(), private: false, _holder: Some(holder) })
     }
 

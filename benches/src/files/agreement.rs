@@ -1,28 +1,40 @@
-//! What fio, sysbench and the experiment `device` can all be asked: the time of a read of 4 KiB, one at a
-//! time, of one and the same file, written beforehand.
+//! What fio, sysbench and the experiment `device` can all be asked: the time of a read, one at a time, of one
+//! and the same file, written beforehand.
 //!
-//! Each turn asks each for a few hundred reads, in random order, so that what the disk did at that time
+//! Each turn asks each for some hundred reads, in random order, so that what the disk did at that time
 //! it did to all. A figure is the mean time of a read as the program itself tells it, without its start,
-//! its laying out of files and its warming up: there are none.
+//! its laying out of files and its warming up: there are none. Of short reads, which the page cache
+//! answers, what a program does between two looks at the clock is a good part, so that all are asked the same
+//! a second time by `iotomy trace`: how long they were in the call.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
-use iotomy_benches::child::Signals;
-use iotomy_benches::order::Order;
-use iotomy_benches::run::progress;
 use iotomy_lab::experiments::mean_of_reads;
+use iotomy_record::{Call, store};
 use serde_json::Value;
 
-/// Turns of each.
-const TURNS: u32 = 60;
+use crate::child::{Signals, guard_of};
+use crate::order::Order;
+use crate::run::progress;
+use crate::scratch::Scratch;
 
-/// Reads of a turn: some ten ms of a disk, and of memory each block once.
-const OF_DISK: usize = 256;
-const OF_MEMORY: usize = BYTES / 4096;
+/// Turns of each.
+const TURNS: u32 = 40;
+
+/// Reads of a turn: some fifty ms of a disk, beside which what a program does at its first reads
+/// does not count, and of memory each block once.
+const OF_DISK: usize = 512;
+const OF_MEMORY: usize = BYTES / SMALL;
+const OF_MEMORY_LARGE: usize = BYTES / LARGE;
+
+/// Bytes a read.
+const SMALL: usize = 4 << 10;
+const LARGE: usize = 64 << 10;
 
 /// The file, and what the experiment and sysbench each call it.
 const BYTES: usize = 32 << 20;
@@ -40,79 +52,124 @@ pub(crate) struct Agreement {
 /// What is asked.
 struct Question {
     name: &'static str,
+    /// As `iotomy trace` is asked, where a call is so short that it is.
+    in_call: Option<&'static str>,
     way: &'static str,
     pattern: &'static str,
     reads: usize,
+    block: usize,
 }
 
-const QUESTIONS: [Question; 3] = [
+const QUESTIONS: [Question; 4] = [
     Question {
         name: "direct random reads of 4 KiB",
+        in_call: None,
         way: "direct",
         pattern: "random",
         reads: OF_DISK,
+        block: SMALL,
     },
     Question {
         name: "direct sequential reads of 4 KiB",
+        in_call: None,
         way: "direct",
         pattern: "sequential",
         reads: OF_DISK,
+        block: SMALL,
     },
     Question {
         name: "cached random reads of 4 KiB",
+        in_call: Some("cached random reads of 4 KiB, in the call"),
         way: "buffered",
         pattern: "random",
         reads: OF_MEMORY,
+        block: SMALL,
+    },
+    Question {
+        name: "cached random reads of 64 KiB",
+        in_call: Some("cached random reads of 64 KiB, in the call"),
+        way: "buffered",
+        pattern: "random",
+        reads: OF_MEMORY_LARGE,
+        block: LARGE,
     },
 ];
 
-type Ask = fn(&Path, &Question) -> Result<f64>;
+/// A program that reads, and what it says of that itself.
+struct Peer {
+    name: &'static str,
+    command: fn(&Path, &Question) -> Command,
+    told: fn(&str, &Question) -> Result<f64>,
+}
 
-const PEERS: [(&str, Ask); 2] = [("fio", by_fio), ("sysbench", by_sysbench)];
+const PEERS: [Peer; 2] = [
+    Peer { name: "fio", command: fio, told: told_by_fio },
+    Peer { name: "sysbench", command: sysbench, told: told_by_sysbench },
+];
 
-/// Asks all in turns.
+/// Asks all in turns; `iotomy` is the command that watches.
 pub(crate) fn agreement(
-    path: &Path,
+    (path, iotomy): (&Path, &Path),
     is_quick: bool,
     order: &mut Order,
     signals: &Signals,
 ) -> Result<Vec<Agreement>> {
-    let folder = tempfile::Builder::new().prefix("iotomy-bench.").tempdir_in(path);
-    let folder = folder.with_context(|| format!("cannot make a folder in {}", path.display()))?;
+    let folder = Scratch::below(path)?;
     lay_out(folder.path())?;
+    let folder = folder.path();
     let turns = if is_quick { 6 } else { TURNS };
     let mut found = Vec::new();
     for question in &QUESTIONS {
-        let mut one = Agreement {
-            name: question.name,
-            iotomy_ns: Vec::new(),
-            peers: PEERS.iter().map(|(name, _)| (*name, Ok(Vec::new()))).collect(),
-        };
-        for turn in 0..turns {
-            progress(&format!("{}, turn {} of {turns}", question.name, turn + 1));
-            let mut asked: Vec<usize> = (0..=PEERS.len()).collect();
-            order.shuffle(&mut asked);
-            for who in asked {
-                signals.check()?;
-                match who.checked_sub(1) {
-                    None => one.iotomy_ns.push(by_iotomy(folder.path(), question, turn)?),
-                    Some(at) => ask(&mut one.peers[at].1, PEERS[at].1, folder.path(), question),
-                }
-            }
-        }
-        found.push(one);
+        let asked = (question.name, turns);
+        found.push(in_turns(asked, order, signals, |who, turn| match who {
+            None => by_iotomy(folder, question, turn),
+            Some(peer) => (peer.told)(&said(&mut (peer.command)(folder, question))?, question),
+        })?);
+    }
+    for question in &QUESTIONS {
+        let Some(name) = question.in_call else { continue };
+        let asked = (name, turns);
+        found.push(in_turns(asked, order, signals, |who, turn| {
+            let command = match who {
+                None => reads(folder, question, turn)?,
+                Some(peer) => (peer.command)(folder, question),
+            };
+            time_in_call(iotomy, folder, &command, question)
+        })?);
     }
     Ok(found)
 }
 
-/// One that fails once is not asked again.
-fn ask(figures: &mut Result<Vec<f64>, String>, who: Ask, folder: &Path, question: &Question) {
-    if let Ok(so_far) = figures {
-        match who(folder, question) {
-            Ok(ns) => so_far.push(ns),
-            Err(error) => *figures = Err(format!("{error:#}")),
+/// Asks iotomy (`None`) and each peer once a turn, in random order.
+fn in_turns(
+    (name, turns): (&'static str, u32),
+    order: &mut Order,
+    signals: &Signals,
+    mut ask: impl FnMut(Option<&Peer>, u32) -> Result<f64>,
+) -> Result<Agreement> {
+    let peers = PEERS.iter().map(|peer| (peer.name, Ok(Vec::new()))).collect();
+    let mut found = Agreement { name, iotomy_ns: Vec::new(), peers };
+    for turn in 0..turns {
+        progress(&format!("{}, turn {} of {turns}", found.name, turn + 1));
+        let mut asked: Vec<usize> = (0..=PEERS.len()).collect();
+        order.shuffle(&mut asked);
+        for who in asked {
+            signals.check()?;
+            let Some(at) = who.checked_sub(1) else {
+                found.iotomy_ns.push(ask(None, turn)?);
+                continue;
+            };
+            // One that fails once is not asked again.
+            let figures = &mut found.peers[at].1;
+            if let Ok(so_far) = figures {
+                match ask(Some(&PEERS[at]), turn) {
+                    Ok(ns) => so_far.push(ns),
+                    Err(error) => *figures = Err(format!("{error:#}")),
+                }
+            }
         }
     }
+    Ok(found)
 }
 
 /// Bytes that nothing could compress or take for a hole, on the disk and in the page cache.
@@ -127,12 +184,14 @@ fn lay_out(folder: &Path) -> Result<()> {
 
 fn by_iotomy(folder: &Path, question: &Question, turn: u32) -> Result<f64> {
     let what = (question.way, question.pattern);
-    mean_of_reads(folder, what, question.reads, u64::from(turn)).map_err(|reason| anyhow!(reason))
+    let each = (question.reads, question.block as u64);
+    mean_of_reads(folder, what, each, u64::from(turn)).map_err(|reason| anyhow!(reason))
 }
 
-fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
+fn fio(folder: &Path, question: &Question) -> Command {
     let mut command = Command::new("fio");
-    command.args(["--name=read", "--ioengine=psync", "--bs=4k", "--output-format=json"]);
+    command.args(["--name=read", "--ioengine=psync", "--output-format=json"]);
+    command.arg(format!("--bs={}", question.block));
     // Neither dropped from the page cache nor announced to it: it is as the others find it.
     command.args([
         "--thread",
@@ -145,8 +204,11 @@ fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
     command.arg(if question.way == "direct" { "--direct=1" } else { "--direct=0" });
     command.arg(if question.pattern == "random" { "--rw=randread" } else { "--rw=read" });
     command.arg(format!("--filename={}", folder.join(CALLED).display()));
-    let told = said(&mut command)?;
-    let told: Value = serde_json::from_str(&told).context("fio told no JSON")?;
+    command
+}
+
+fn told_by_fio(told: &str, question: &Question) -> Result<f64> {
+    let told: Value = serde_json::from_str(told).context("fio told no JSON")?;
     let read = &told["jobs"][0]["read"];
     match (read["total_ios"].as_u64(), read["lat_ns"]["mean"].as_f64()) {
         (Some(ios), Some(mean)) if ios == question.reads as u64 => Ok(mean),
@@ -154,18 +216,23 @@ fn by_fio(folder: &Path, question: &Question) -> Result<f64> {
     }
 }
 
-fn by_sysbench(folder: &Path, question: &Question) -> Result<f64> {
+fn sysbench(folder: &Path, question: &Question) -> Command {
     let mode = if question.pattern == "random" { "rndrd" } else { "seqrd" };
     let mut command = Command::new("sysbench");
     command.current_dir(folder).args(["fileio", "--file-num=1", "--threads=1", "--time=0"]);
     command
-        .args(["--file-block-size=4096", "--file-io-mode=sync"])
+        .arg(format!("--file-block-size={}", question.block))
+        .arg("--file-io-mode=sync")
         .arg(format!("--events={}", question.reads));
     command.arg(format!("--file-total-size={BYTES}")).arg(format!("--file-test-mode={mode}"));
     if question.way == "direct" {
         command.arg("--file-extra-flags=direct");
     }
-    let told = said(command.arg("run"))?;
+    command.arg("run");
+    command
+}
+
+fn told_by_sysbench(told: &str, _: &Question) -> Result<f64> {
     // The sum of the times of all events, in ms.
     let field = |name: &str| {
         let line = told.lines().find_map(|line| line.trim().strip_prefix(name))?;
@@ -177,10 +244,66 @@ fn by_sysbench(folder: &Path, question: &Question) -> Result<f64> {
     }
 }
 
+/// The word by which this program makes reads and ends: to be watched as the peers are.
+pub const READS: &str = "reads-of-device";
+
+/// This program, as it makes the reads of a question.
+fn reads(folder: &Path, question: &Question, turn: u32) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("cannot tell its own path")?);
+    command.args([READS, question.way, question.pattern]);
+    command.args([question.reads, question.block, turn as usize].map(|number| number.to_string()));
+    command.arg(folder);
+    Ok(command)
+}
+
+/// Makes reads as told on the command line.
+///
+/// # Errors
+/// What was refused.
+pub fn make_reads(argv: &[OsString]) -> Result<()> {
+    let [way, pattern, reads, block, seed, folder] = argv else { bail!("six words make reads") };
+    let word = |of: &OsString| of.to_str().map(str::to_owned).context("no UTF-8");
+    let number = |of: &OsString| Ok::<u64, anyhow::Error>(word(of)?.parse()?);
+    let each = (usize::try_from(number(reads)?)?, number(block)?);
+    mean_of_reads(Path::new(folder), (&word(way)?, &word(pattern)?), each, number(seed)?)
+        .map(drop)
+        .map_err(|reason| anyhow!(reason))
+}
+
+/// How long a program was in a read on a CPU, on average, as `iotomy trace` has it; what it does outside is
+/// not in it, and what watching costs is, in each alike.
+fn time_in_call(
+    iotomy: &Path,
+    folder: &Path,
+    command: &Command,
+    question: &Question,
+) -> Result<f64> {
+    let record = folder.join("trace.json");
+    // Sysbench looks for its file in the folder it is started in.
+    let iotomy =
+        iotomy.canonicalize().with_context(|| format!("cannot find {}", iotomy.display()))?;
+    let mut trace = Command::new(iotomy);
+    trace.args(["trace", "--json"]).arg(&record).arg("--");
+    trace.arg(command.get_program()).args(command.get_args());
+    trace.current_dir(command.get_current_dir().unwrap_or(folder));
+    said(&mut trace)?;
+    let trace = store::load_trace(&record).context("cannot load the trace")?;
+    // `device` ends with its time, which on a busy machine is before the last read.
+    let is_asked = |row: &&Call| row.syscall == "pread64" && row.calls > question.reads as u64 / 2;
+    let of_each = |row: &Call| Some(row.on_cpu_ns? as f64 / row.calls as f64);
+    match trace.calls.iter().filter(is_asked).map(of_each).collect::<Vec<_>>()[..] {
+        [Some(ns)] => Ok(ns),
+        _ => bail!("the trace has not one row of these reads with its time"),
+    }
+}
+
 /// What a program said, which must have gone well.
 fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let output = guard_of(command)?
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
         bail!("{name} failed: {}", error.lines().next().unwrap_or_default());

@@ -1,19 +1,17 @@
 //! Those who make the rounds: the worker of the experiment, compiled for each way, and the bare loop.
-//!
-//! They end when their standard input does, so none outlives this program, whatever ends it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use iotomy_lab::experiments::{program_of_way, ways_of_files};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::middle;
+use crate::files::middle;
+use crate::talker::Talker;
 
 /// Batches of a turn, before which one more warms up: other processes had the caches.
 const BATCHES: usize = 7;
@@ -41,7 +39,7 @@ pub(crate) type Lineup = Vec<Contender>;
 pub(crate) fn contenders(peers: &Path, folder: &Path) -> Result<(Lineup, Vec<(String, String)>)> {
     let bare = peers.join("files-bare");
     let bare = fs::canonicalize(&bare).with_context(|| {
-        format!("there is no {}; build it by scripts/build-files-peers", bare.display())
+        format!("there is no {}; `bench prepare files` builds it", bare.display())
     })?;
     let mut lineup =
         vec![Contender { name: "bare".to_owned(), program: bare, arguments: Vec::new() }];
@@ -75,16 +73,8 @@ impl Contender {
         fs::create_dir_all(folder).context("cannot make a folder")?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).current_dir(folder);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", self.name))?;
-        let (into, out) = (child.stdin.take(), child.stdout.take());
-        let (into, out) = into.zip(out).context("no pipes to the contender")?;
-        let out = BufReader::new(out);
-        let mut running = Running { name: self.name.clone(), child, into: Some(into), out };
-        match running.line()?.as_str() {
+        let mut running = Running(Talker::start(&self.name, &mut command)?);
+        match running.0.line()?.as_str() {
             "ready" => Ok(running),
             other => bail!("{} was not ready: {other}", self.name),
         }
@@ -92,12 +82,7 @@ impl Contender {
 }
 
 /// One that is ready for rounds.
-pub(crate) struct Running {
-    name: String,
-    child: Child,
-    into: Option<ChildStdin>,
-    out: BufReader<ChildStdout>,
-}
+pub(crate) struct Running(Talker);
 
 impl Running {
     /// The middle of a turn's batches: on the CPU and by the clock, in ns a round.
@@ -112,12 +97,10 @@ impl Running {
 
     /// One batch: on the CPU and by the clock, in ns a round.
     pub(crate) fn batch(&mut self, rounds: u32) -> Result<(f64, f64)> {
-        let into = self.into.as_mut().context("it has ended")?;
-        into.write_all(format!("round {rounds}\n").as_bytes())?;
-        let line = self.line()?;
+        let line = self.0.ask(&format!("round {rounds}"))?;
         let mut numbers = line.split_whitespace().map(str::parse::<f64>);
         let (Some(Ok(wall)), Some(Ok(cpu))) = (numbers.next(), numbers.next()) else {
-            bail!("{} answered {line:?}", self.name);
+            bail!("{} answered {line:?}", self.0.name());
         };
         Ok((cpu / f64::from(rounds), wall / f64::from(rounds)))
     }
@@ -126,21 +109,8 @@ impl Running {
     pub(crate) fn pin(&self, cpu: usize) -> Result<()> {
         let mut one = CpuSet::new();
         one.set(cpu);
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        sched_setaffinity(pid, &one).with_context(|| format!("cannot keep {} on a CPU", self.name))
-    }
-
-    fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.out.read_line(&mut line).with_context(|| format!("{} has gone", self.name))?;
-        Ok(line.trim_end().to_owned())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // No more rounds: it ends by itself.
-        self.into = None;
-        let _ = self.child.wait();
+        let pid = i32::try_from(self.0.pid()).ok().and_then(Pid::from_raw);
+        sched_setaffinity(pid, &one)
+            .with_context(|| format!("cannot keep {} on a CPU", self.0.name()))
     }
 }

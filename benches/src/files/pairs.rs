@@ -9,12 +9,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use iotomy_benches::child::Signals;
-use iotomy_benches::order::Order;
-use iotomy_benches::run::progress;
 
-use crate::contender::{Contender, Lineup, Running};
-use crate::middle;
+use crate::child::Signals;
+use crate::files::contender::{Contender, Lineup, Running};
+use crate::files::middle;
+use crate::order::Order;
+use crate::run::progress;
 
 /// Lives of the two processes.
 const LIVES: usize = 80;

@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::lanes::Lane;
-use iotomy_benches::record::{Case, Sweep};
-use iotomy_benches::results::Results;
-use iotomy_benches::stats::{Estimate, estimate, median, ratio};
-use iotomy_benches::tables::{digits, interval, table};
-use iotomy_benches::targets::{Bound, Target, target_table};
-
-use crate::agreement::Agreement;
+use crate::conditions::Conditions;
+use crate::files::agreement::Agreement;
+use crate::lanes::Lane;
+use crate::record::{Case, Sweep};
+use crate::results::Results;
+use crate::stats::{Estimate, estimate, median, ratio};
+use crate::tables::{digits, interval, table};
+use crate::targets::{Bound, Target, target_table};
 
 /// Targets: of the bare loop's CPU time; of raw's time by the clock; how far from fio and sysbench.
 const OF_BARE: f64 = 1.03;
@@ -185,10 +184,12 @@ Requests that create or unlink are never made by the thread that hands them over
 to io-wq, and the rest of the chain stays there. One half of the files is described while io-wq works on the \
 other, and completions are looked for, not slept for; so a ring uses two CPUs where raw uses one.
 
-The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 256 a turn (cached \
-ones 8,192), one at a time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \
+The reads are of one file of 32 MiB of random bytes, written and synced beforehand, 512 a turn (cached \
+ones each block of it once), one at a time. A turn asks the requests of the experiment `device`, fio (psync) and sysbench (sync) in random order; \
 each tells its mean time of a read, without its start. Direct reads ask the disk; cached ones find the whole \
-file in memory.
+file in memory. All read by the C library, and look at the clock once a read or more: of a cached read of 4 KiB \
+what a program does between two looks is a good part. So the same is asked of all three under `iotomy trace`, too: \
+\"in the call\" is the time on a CPU from the call's entry to its return, watching included, which is alike for all.
 
 `raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
 ";

@@ -6,12 +6,13 @@
 use std::fs::File;
 use std::io::{PipeWriter, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
-use iotomy_benches::child::die_with_parent;
 use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::child::{die_with_parent, part};
 
 /// A race under watch.
 pub(crate) struct Watch {
@@ -71,9 +72,8 @@ fn count(
 }
 
 fn arrive() -> Result<Child> {
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
-    let mut command = Command::new(own);
-    command.arg("burn").stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = part("race", "burn")?;
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().context("cannot start the neighbour")
 }
 

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::results::Results;
-use iotomy_benches::stats::{median, wilson};
-use iotomy_benches::tables::{digits, table};
 use serde_json::json;
 
-use crate::rounds::{Field, Lane};
-use crate::tool::{Raced, Tool, Verdict, median_pairs};
+use crate::conditions::Conditions;
+use crate::race::rounds::{Field, Lane};
+use crate::race::tool::{Raced, Tool, Verdict, median_pairs};
+use crate::record::{Case, Claim, Sweep};
+use crate::results::Results;
+use crate::stats::{median, wilson};
+use crate::tables::{digits, table};
 
 /// Everything a bench found out.
 pub(crate) struct Found {

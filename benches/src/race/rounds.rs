@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use iotomy_benches::child::Signals;
-use iotomy_benches::order::Order;
-use iotomy_benches::run::progress;
-use iotomy_benches::stats::median;
 
-use crate::neighbour::Watch;
-use crate::tool::{Raced, Tool, race};
+use crate::child::Signals;
+use crate::order::Order;
+use crate::race::neighbour::Watch;
+use crate::race::tool::{Raced, Tool, race};
+use crate::run::progress;
+use crate::stats::median;
 
 /// What is raced, and beside what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use iotomy_benches::child::Signals;
 use iotomy_record::{Metric, RaceVerdict, store};
 use iotomy_stats::{Summary, median};
+
+use crate::child::{Signals, guard_of};
 
 /// Runs of each command where their number is fixed.
 pub(crate) const RUNS: usize = 15;
@@ -126,6 +127,7 @@ pub(crate) fn race(
     let said = File::create(&errors).context("cannot make a file for errors")?;
     let mut command = Command::new(program);
     command.args(tool.arguments(&json)).args(commands);
+    let mut command = guard_of(&command)?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     let began = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;

@@ -4,22 +4,10 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use iotomy_benches::child::{Signals, guarded};
 
-use crate::said;
-
-/// In a space of processes of its own, the first of which ends with what started it: whatever ends that,
-/// the kernel ends every process of the browser.
-const ALONE: [&str; 8] = [
-    "unshare",
-    "--user",
-    "--map-root-user",
-    "--pid",
-    "--fork",
-    "--kill-child=KILL",
-    "--mount-proc",
-    "chromium",
-];
+use crate::child::{Signals, guarded};
+use crate::report::chromium::{ALONE, OPTIONS, missing};
+use crate::report::said;
 
 /// What the page writes onto its root when its script has run to the end, in ms.
 const READY: &str = " data-ready=\"";
@@ -27,25 +15,17 @@ const READY: &str = " data-ready=\"";
 /// Seconds from when the page began to be opened until it could be used; the reason when there is no
 /// browser.
 pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Result<f64, String>> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &&str| std::env::split_paths(&path).any(|one| one.join(name).is_file());
-    if let Some(missing) = ["unshare", "chromium"].iter().find(|name| !is_there(name)) {
+    if let Some(missing) = missing(&[ALONE[0], "chromium"]).first() {
         return Ok(Err(format!("there is no {missing}; see `scripts/setup bench`")));
     }
     let profile = tempfile::tempdir_in(folder).context("cannot make a folder for the browser")?;
     let options = [
-        "--headless=new".to_owned(),
-        "--no-sandbox".to_owned(),
-        "--disable-gpu".to_owned(),
-        "--disable-dev-shm-usage".to_owned(),
-        "--no-first-run".to_owned(),
-        "--disable-background-networking".to_owned(),
-        "--disable-component-update".to_owned(),
         format!("--user-data-dir={}", profile.path().join("profile").display()),
         "--dump-dom".to_owned(),
         format!("file://{}", page.display()),
     ];
-    let words: Vec<String> = ALONE.map(str::to_owned).into_iter().chain(options).collect();
+    let words = ALONE.into_iter().chain(["chromium"]).chain(OPTIONS).map(str::to_owned);
+    let words: Vec<String> = words.chain(options).collect();
     let dump = profile.path().join("dump");
     let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
     let mut command = guarded(&words, errors.try_clone().context("cannot share a file")?)?;

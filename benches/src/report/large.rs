@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use iotomy_benches::child::Signals;
 use iotomy_record::Trace;
 use iotomy_record::store::{load_trace, save_trace};
 
-use crate::run;
+use crate::child::Signals;
+use crate::report::run_to_end;
 
 /// Some dozens of short processes of three programs.
 const SCRIPT: &str = "for n in 1 2 3 4 5 6 7 8; do ls -l /etc; cat /etc/passwd; done > /dev/null";
@@ -17,7 +17,7 @@ const SCRIPT: &str = "for n in 1 2 3 4 5 6 7 8; do ls -l /etc; cat /etc/passwd; 
 /// over and over.
 pub(crate) fn record(signals: &Signals, iotomy: &str, path: &Path, bytes: u64) -> Result<usize> {
     let place = path.to_str().context("the path of the record is not UTF-8")?;
-    run(signals, &[iotomy, "trace", "-q", "--json", place, "--", "sh", "-c", SCRIPT])?;
+    run_to_end(signals, &[iotomy, "trace", "-q", "--json", place, "--", "sh", "-c", SCRIPT])?;
     let small = load_trace(path)?;
     let size = fs::metadata(path).context("cannot look at the record")?.len();
     ensure!(!small.processes.is_empty(), "the trace of the script has no process");

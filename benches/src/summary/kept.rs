@@ -61,7 +61,7 @@ impl Run {
     pub fn lacks(&self) -> Vec<&'static str> {
         let is_here =
             |bench: &&Bench| self.benches.iter().any(|kept| kept.bench.name == bench.name);
-        BENCHES.iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
+        BENCHES.into_iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
     }
 
     /// When the last of its records was begun.
@@ -80,7 +80,7 @@ pub fn runs(results: &Path) -> Result<Vec<Run>> {
     for name in names_in(results)? {
         let path = results.join(&name);
         let mut benches = Vec::new();
-        for bench in &BENCHES {
+        for bench in BENCHES {
             let raws = raws(&path, bench.name)?;
             if !raws.is_empty() {
                 benches.push(Kept { bench, raws });

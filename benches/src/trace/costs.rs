@@ -1,10 +1,10 @@
 //! From runs to costs and ratios: differences and quotients are taken within a block, and only
 //! then is their median taken.
 
-use crate::observer::{Length, Observer};
-use crate::rounds::{Item, Measured, Sample};
-use crate::subject::Subject;
-use iotomy_benches::stats::{Estimate, estimate, median};
+use crate::stats::{Estimate, estimate, median};
+use crate::trace::observer::{Length, Observer};
+use crate::trace::rounds::{Item, Measured, Sample};
+use crate::trace::subject::Subject;
 
 /// What observing a subject cost.
 #[derive(Debug, Clone)]

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use iotomy_record::store;
-use tempfile::TempDir;
 
-use iotomy_benches::child::{Signals, guarded};
-use iotomy_benches::stats;
+use crate::child::{Signals, guarded, own_path};
+use crate::scratch::Scratch;
+use crate::stats;
 
 /// How many processes live at the same time.
 pub(crate) const PROCESSES: usize = 1_000;
@@ -52,15 +52,24 @@ impl Memory {
 }
 
 /// Has a crowd watched.
-pub(crate) fn measure(signals: &Signals, iotomy: &str, folder: &TempDir) -> Result<Memory> {
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
-    let own = own.to_string_lossy().into_owned();
+pub(crate) fn measure(signals: &Signals, iotomy: &str, folder: &Scratch) -> Result<Memory> {
+    let own = own_path()?.to_string_lossy().into_owned();
     let record = folder.path().join("crowd.json");
     let json = record.to_string_lossy().into_owned();
     let processes = format!("--processes={PROCESSES}");
-    let argv =
-        [iotomy, "trace", "--observer=bpf", "--json", &json, "--", &own, "crowd", &processes]
-            .map(str::to_owned);
+    let argv = [
+        iotomy,
+        "trace",
+        "--observer=bpf",
+        "--json",
+        &json,
+        "--",
+        &own,
+        "trace",
+        "crowd",
+        &processes,
+    ]
+    .map(str::to_owned);
     let errors = folder.path().join("errors");
     let mut command =
         guarded(&argv, File::create(&errors).context("cannot create a temporary file")?)?;

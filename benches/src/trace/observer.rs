@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use iotomy_record::store;
 
-use crate::subject::Subject;
+use crate::trace::subject::Subject;
 
 /// Who watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,19 +5,19 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use iotomy_benches::child::{Signals, guarded};
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::results::Results;
-use iotomy_benches::stats::{estimate, median};
-use iotomy_benches::tables::{digits, interval, table};
-use iotomy_benches::targets::{Target, target_table};
 
-use crate::costs::Cost;
-use crate::memory::Memory;
-use crate::observer::{BPFTRACE_SCRIPT, Observer};
-use crate::rounds::{Measured, Rounds};
-use crate::startup::Startup;
-use crate::sweep::sweep;
+use crate::child::{Signals, guarded};
+use crate::conditions::Conditions;
+use crate::results::Results;
+use crate::stats::{estimate, median};
+use crate::tables::{digits, interval, table};
+use crate::targets::{Target, target_table};
+use crate::trace::costs::Cost;
+use crate::trace::memory::Memory;
+use crate::trace::observer::{BPFTRACE_SCRIPT, Observer};
+use crate::trace::rounds::{Measured, Rounds};
+use crate::trace::startup::Startup;
+use crate::trace::sweep::sweep;
 
 /// Everything a bench found out.
 pub(crate) struct Found {

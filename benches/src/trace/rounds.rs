@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use libbpf_rs::query::ProgInfoIter;
 use rustix::fs::MemfdFlags;
-use tempfile::TempDir;
 
-use crate::floor::Floor;
-use crate::observer::{Length, Observer, Seen};
-use crate::subject::{DD_BLOCK, Subject};
-use iotomy_benches::child::{Signals, guarded};
-use iotomy_benches::order::Order;
+use crate::child::{Signals, guarded};
+use crate::order::Order;
+use crate::scratch::Scratch;
+use crate::trace::floor::Floor;
+use crate::trace::observer::{Length, Observer, Seen};
+use crate::trace::subject::{DD_BLOCK, Subject};
 
 /// Reads and writes of the whole memory file.
 const DD_CALLS: u64 = 2 * 65_536;
@@ -78,7 +78,7 @@ pub(crate) struct Measured {
 pub(crate) struct Rounds<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) iotomy: String,
-    pub(crate) folder: &'a TempDir,
+    pub(crate) folder: &'a Scratch,
     empty: Option<Floor>,
     clock: Option<Floor>,
     memory: File,
@@ -93,9 +93,9 @@ impl<'a> Rounds<'a> {
     pub(crate) fn prepare(
         signals: &'a Signals,
         iotomy: String,
-        folder: &'a TempDir,
+        folder: &'a Scratch,
     ) -> Result<Self> {
-        std::fs::write(folder.path().join("script.bt"), crate::observer::BPFTRACE_SCRIPT)
+        std::fs::write(folder.path().join("script.bt"), crate::trace::observer::BPFTRACE_SCRIPT)
             .context("cannot write the script of bpftrace")?;
         let mut measured = Measured::default();
         let empty = Floor::empty();
@@ -123,7 +123,7 @@ impl<'a> Rounds<'a> {
             empty: empty.ok(),
             clock: clock.ok(),
             memory: memory_file()?,
-            cpu: crate::subject::cpu()?,
+            cpu: crate::cpus::last()?,
             failures: BTreeMap::new(),
             patience: BENCH_PATIENCE,
             measured,
@@ -165,7 +165,7 @@ impl<'a> Rounds<'a> {
                     self.failures.remove(&watched);
                     Some(sample)
                 }
-                Err(error) if error.is::<iotomy_benches::child::Interrupted>() => {
+                Err(error) if error.is::<crate::child::Interrupted>() => {
                     return Err(error);
                 }
                 Err(error) if item.observer == Observer::Bare => return Err(error),

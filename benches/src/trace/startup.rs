@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use iotomy_record::store;
-use tempfile::TempDir;
 
-use iotomy_benches::child::{Signals, guarded};
-use iotomy_benches::order::Order;
+use crate::child::{Signals, guarded};
+use crate::order::Order;
+use crate::scratch::Scratch;
 
 /// The pairs measured, in ns.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Startup {
 pub(crate) fn measure(
     signals: &Signals,
     iotomy: &str,
-    folder: &TempDir,
+    folder: &Scratch,
     order: &mut Order,
     pairs: u32,
 ) -> Result<Startup> {

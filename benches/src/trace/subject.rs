@@ -15,10 +15,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use iotomy_benches::child::die_with_parent;
-use iotomy_benches::stats;
+use crate::child::{die_with_parent, own_path, part};
+use crate::cpus;
+use crate::stats;
 
 /// Batches a loop is timed in.
 const BATCHES: u64 = 256;
@@ -57,10 +57,10 @@ impl Subject {
 
     /// The command that makes `calls` calls on `cpu` and writes its time to `result`.
     pub(crate) fn argv(self, calls: u64, cpu: usize, result: &Path) -> Result<Vec<String>> {
-        let own = std::env::current_exe().context("cannot tell this program's path")?;
         let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
         Ok(vec![
-            text(&own)?,
+            text(&own_path()?)?,
+            "trace".to_owned(),
             format!("subject-{}", self.name()),
             format!("--calls={calls}"),
             format!("--cpu={cpu}"),
@@ -116,9 +116,7 @@ pub(crate) struct SubjectArgs {
 /// Makes the calls of `subject`.
 pub(crate) fn run(subject: Subject, args: &SubjectArgs) -> Result<()> {
     die_with_parent()?;
-    let mut set = CpuSet::new();
-    set.set(args.cpu);
-    sched_setaffinity(None, &set).context("cannot pin the subject to a CPU")?;
+    cpus::stay_on(args.cpu)?;
     let mut result = File::create(&args.result).context("cannot create the subject's result")?;
     match subject {
         Subject::Getppid => {
@@ -142,13 +140,6 @@ pub(crate) fn run(subject: Subject, args: &SubjectArgs) -> Result<()> {
     }
 }
 
-/// The CPU subjects are pinned to: the last this process may use, since the first takes most
-/// interrupts.
-pub(crate) fn cpu() -> Result<usize> {
-    let set = sched_getaffinity(None).context("cannot tell the CPUs of this process")?;
-    (0..CpuSet::MAX_CPU).rev().find(|cpu| set.is_set(*cpu)).context("no CPU to run on")
-}
-
 /// Options of a crowd.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CrowdArgs {
@@ -160,13 +151,12 @@ pub(crate) struct CrowdArgs {
 /// them do, and lets them go when standard input ends.
 pub(crate) fn crowd(args: &CrowdArgs) -> Result<()> {
     die_with_parent()?;
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
     let (stay, go) = io::pipe().context("cannot make a pipe")?;
     let (mut arrivals, arrive) = io::pipe().context("cannot make a pipe")?;
     let mut members: Vec<Child> = Vec::with_capacity(args.processes);
     for _ in 0..args.processes {
-        let mut member = Command::new(&own);
-        member.arg("member").stdin(stay.try_clone()?).stdout(arrive.try_clone()?);
+        let mut member = part("trace", "member")?;
+        member.stdin(stay.try_clone()?).stdout(arrive.try_clone()?);
         members.push(member.stderr(Stdio::null()).spawn().context("cannot start a member")?);
     }
     drop(arrive);

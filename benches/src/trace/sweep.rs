@@ -1,16 +1,15 @@
 //! The raw record, `iotomy.sweep/1`: every sample of every run.
 
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::record::{Case, Sweep};
-use iotomy_benches::stats::estimate;
-use iotomy_benches::targets::Target;
-
-use crate::costs::Cost;
-use crate::memory::Memory;
-use crate::observer::Observer;
-use crate::results::Found;
-use crate::startup::Startup;
-use crate::subject::Subject;
+use crate::conditions::Conditions;
+use crate::record::{Case, Sweep};
+use crate::stats::estimate;
+use crate::targets::Target;
+use crate::trace::costs::Cost;
+use crate::trace::memory::Memory;
+use crate::trace::observer::Observer;
+use crate::trace::results::Found;
+use crate::trace::startup::Startup;
+use crate::trace::subject::Subject;
 
 /// The record of a bench.
 pub(crate) fn sweep(results: &Found, conditions: &Conditions) -> Sweep {

@@ -1,12 +1,12 @@
 //! The figures iotomy sets out to reach, and whether it did on this machine.
 
-use crate::costs::Cost;
-use crate::memory::Memory;
-use crate::observer::Observer;
-use crate::startup::Startup;
-use crate::subject::Subject;
-use iotomy_benches::stats::{Estimate, estimate};
-use iotomy_benches::targets::{Bound, Target};
+use crate::stats::{Estimate, estimate};
+use crate::targets::{Bound, Target};
+use crate::trace::costs::Cost;
+use crate::trace::memory::Memory;
+use crate::trace::observer::Observer;
+use crate::trace::startup::Startup;
+use crate::trace::subject::Subject;
 
 /// Judges everything measured.
 pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<Target> {
@@ -71,7 +71,7 @@ fn of_subject(costs: &[Cost], subject: Subject) -> Vec<Target> {
 
 #[cfg(test)]
 mod tests {
-    use iotomy_benches::targets::Verdict;
+    use crate::targets::Verdict;
 
     use super::*;
 

@@ -1,16 +1,15 @@
 //! Those who make the rounds: processes that make one for each line they are told.
-//!
-//! They end when their standard input does, so none outlives this program, whatever ends it.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::middle;
-use crate::serve::MIO;
+use crate::child::own_path;
+use crate::talker::Talker;
+use crate::wait::middle;
+use crate::wait::serve::MIO;
 
 /// The waiter that is held against the others, and those that show what else there is.
 pub(crate) const OURS: &str = "iotomy epoll";
@@ -35,15 +34,15 @@ pub(crate) type Lineup = (Vec<Contender>, Vec<String>, Vec<(String, String)>);
 /// # Errors
 /// When the peers were not built.
 pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
-    let own = std::env::current_exe().context("cannot tell this program's path")?;
+    let own = own_path()?;
     let served = |name: &str, by: &str| Contender {
         name: name.to_owned(),
         program: own.clone().into(),
-        arguments: ["serve", by].map(OsString::from).into(),
+        arguments: ["wait", "serve", by].map(OsString::from).into(),
     };
     let ours = [served(OURS, "epoll"), served(MIO, MIO)];
     let output = Command::new(peers).arg("list").output().with_context(|| {
-        format!("cannot run {}; build it by scripts/build-wait-peers", peers.display())
+        format!("cannot run {}; `bench prepare wait` builds it", peers.display())
     })?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let built: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
@@ -64,7 +63,7 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
 }
 
 /// The version of a crate that this program was built with.
-fn locked(name: &str) -> Option<String> {
+pub(crate) fn locked(name: &str) -> Option<String> {
     const LOCK: &str = include_str!("../../../Cargo.lock");
     let of = LOCK.split(&format!("name = \"{name}\"\nversion = \"")).nth(1)?;
     Some(format!("{name} {}", of.split('"').next()?))
@@ -75,24 +74,12 @@ impl Contender {
     pub(crate) fn start(&self, pairs: usize) -> Result<Running> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(pairs.to_string());
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", self.name))?;
-        let (into, out) = (child.stdin.take(), child.stdout.take());
-        let (into, out) = into.zip(out).context("no pipes to the contender")?;
-        Ok(Running { name: self.name.clone(), child, into: Some(into), out: BufReader::new(out) })
+        Talker::start(&self.name, &mut command).map(Running)
     }
 }
 
 /// One that is ready for rounds.
-pub(crate) struct Running {
-    name: String,
-    child: Child,
-    into: Option<ChildStdin>,
-    out: BufReader<ChildStdout>,
-}
+pub(crate) struct Running(Talker);
 
 impl Running {
     /// The middle of a turn's rounds: on the CPU and by the clock, in ns.
@@ -101,7 +88,7 @@ impl Running {
         for round in 0..=rounds_a_turn(active + writes) {
             let answer = self.round(active, writes);
             let [cpu, wall] = answer
-                .with_context(|| format!("{} made no round of {active} {writes}", self.name))?;
+                .with_context(|| format!("{} made no round of {active} {writes}", self.0.name()))?;
             if round > 0 {
                 times[0].push(cpu);
                 times[1].push(wall);
@@ -111,22 +98,11 @@ impl Running {
     }
 
     fn round(&mut self, active: usize, writes: usize) -> Result<[f64; 2]> {
-        let into = self.into.as_mut().context("it has ended")?;
-        into.write_all(format!("{active} {writes}\n").as_bytes())?;
-        let mut line = String::new();
-        self.out.read_line(&mut line)?;
+        let line = self.0.ask(&format!("{active} {writes}"))?;
         let mut numbers = line.split_whitespace().map(str::parse::<f64>);
         match (numbers.next(), numbers.next()) {
             (Some(Ok(cpu)), Some(Ok(wall))) => Ok([cpu, wall]),
             _ => anyhow::bail!("it answered {line:?}"),
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // No more rounds: it ends by itself.
-        self.into = None;
-        let _ = self.child.wait();
     }
 }

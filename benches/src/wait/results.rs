@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use iotomy_benches::conditions::Conditions;
-use iotomy_benches::lanes::Lane;
-use iotomy_benches::record::{Case, Claim, Sweep};
-use iotomy_benches::results::Results;
-use iotomy_benches::stats::{Estimate, estimate, median, ratio};
-use iotomy_benches::tables::{digits, interval, table};
-use iotomy_benches::targets::{Bound, Target, target_table};
 use serde_json::json;
 
-use crate::contender::OURS;
+use crate::conditions::Conditions;
+use crate::lanes::Lane;
+use crate::record::{Case, Claim, Sweep};
+use crate::results::Results;
+use crate::stats::{Estimate, estimate, median, ratio};
+use crate::tables::{digits, interval, table};
+use crate::targets::{Bound, Target, target_table};
+use crate::wait::contender::OURS;
 
 /// Targets: of libevent's time, of the bare loop's, and what the trait may cost an event.
 const OF_LIBEVENT: f64 = 0.95;

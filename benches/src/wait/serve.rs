@@ -11,7 +11,9 @@ use iotomy_waiters::{Events, Settings, Waiter, waiter};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Token};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::run::thread_ns;
+use crate::wait::contender::locked;
 
 /// The contender that is no waiter of this project.
 pub(crate) const MIO: &str = "mio";
@@ -21,6 +23,23 @@ pub(crate) const BATCH: usize = 4096;
 
 /// Looks in a row that may find nothing. Only to stop what would hang.
 const EMPTY_LOOKS: u32 = 1_000_000;
+
+/// The program `wait-peers-mio`: the rounds of mio for `iotomy lab run wait`, asked as `wait-peers` is.
+///
+/// # Errors
+/// When a round cannot be made, or the words are not those.
+pub fn wait_peers_mio(words: &[String]) -> Result<()> {
+    match words {
+        [word] if word == "list" => {
+            let version = locked(MIO).unwrap_or_else(|| MIO.to_owned());
+            writeln!(std::io::stdout(), "{version}").context("cannot answer")
+        }
+        [name, pairs] if name == MIO => {
+            serve(name, pairs.parse().with_context(|| format!("{pairs:?} is no number of pairs"))?)
+        }
+        _ => bail!("it takes: list, or mio and a number of pairs"),
+    }
+}
 
 /// A way to make rounds.
 trait Loop {
@@ -66,12 +85,6 @@ fn answer(mut by: impl Loop, pairs: usize) -> Result<()> {
         writeln!(out, "{cpu} {wall}").and_then(|()| out.flush()).context("cannot answer")?;
     }
     Ok(())
-}
-
-/// What this thread has used of CPUs, in ns.
-pub(crate) fn thread_ns() -> i64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 struct ByWaiter {

@@ -5,6 +5,8 @@
 //! taken from others that did the same, where they are kept, and widens the interval. Where they are
 //! not, only a large difference is called one.
 
+use std::collections::BTreeSet;
+
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Change, Difference, Kept, Measure, Race, RaceVerdict, Verdict};
 use iotomy_stats::{Interval, shift_between, widened};
@@ -64,6 +66,27 @@ impl Earlier {
     /// The commands of a race, or what else was measured.
     pub fn subjects(&self) -> Vec<String> {
         subjects(&measures(self.record.as_ref()))
+    }
+
+    /// Whether there is something to compare with these, as [`against()`] matches them.
+    ///
+    /// # Errors
+    /// When there is nothing, which names both.
+    pub fn matches(&self, subjects: &[String]) -> Result<(), HistoryError> {
+        let before = self.subjects();
+        let after: BTreeSet<&String> = subjects.iter().collect();
+        if (before.len() == 1 && after.len() == 1) || before.iter().any(|one| after.contains(one)) {
+            return Ok(());
+        }
+        Err(HistoryError::Unlike {
+            first: self.called(),
+            second: subjects.join(" | "),
+            why: format!(
+                "they have no command in common; {} is of {}",
+                self.called(),
+                before.join(" | ")
+            ),
+        })
     }
 
     fn sessions_of(&self, measure: &Measure) -> &[f64] {

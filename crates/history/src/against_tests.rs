@@ -61,6 +61,7 @@ fn race(times: &[u64]) -> Race {
             failures: 0,
             left_behind: 0,
             untraced: None,
+            sampled: None,
             wall,
             cpu: Spread { median_ns: wall.median_ns / 2.0, ..wall },
         }],

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use iotomy_record::store::RecordError;
 use rusqlite::ErrorCode;
 
+use crate::aside::newest;
+
 /// Why something could not be kept or found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +38,23 @@ pub enum HistoryError {
         found: i64,
         /// The version this iotomy writes.
         known: i64,
+    },
+    /// There is nothing in it, and nothing to be saved.
+    #[error("there is no history {path} yet; --save keeps a run")]
+    Nothing {
+        /// The store.
+        path: PathBuf,
+    },
+    /// One that was damaged has been set aside, and there is no new one.
+    #[error(
+        "there is no history {path}, but a damaged one that was set aside, {aside}; `iotomy history \
+         salvage` makes a new one of all that can be read"
+    )]
+    Aside {
+        /// The store.
+        path: PathBuf,
+        /// Where the damaged one is.
+        aside: PathBuf,
     },
     /// It is a database of something else.
     #[error("{path} is no history of iotomy; move it away")]
@@ -124,6 +143,15 @@ impl HistoryError {
             _ => "",
         };
         Self::Refused { attempt, path, said, hint }
+    }
+
+    /// That there is no history in `path`, and what there is of one.
+    pub fn none(path: &Path) -> Self {
+        let path = path.to_owned();
+        match newest(&path).filter(|_| !path.exists()) {
+            Some(aside) => Self::Aside { path, aside },
+            None => Self::Nothing { path },
+        }
     }
 
     /// What the system said while `attempt` was made.

@@ -9,6 +9,7 @@
 //! keeps another: a run is a transaction, written ahead and synced.
 
 mod against;
+mod aside;
 mod config;
 mod error;
 mod measures;

@@ -70,6 +70,9 @@ fn single(subject: &str, name: &str, unit: &str, value: f64) -> Measure {
 }
 
 fn of_trace(trace: &Trace) -> String {
+    if trace.view.machine {
+        return "(watched) the machine".to_owned();
+    }
     if trace.command.is_empty() {
         let first = trace.processes.first().map_or("", |process| process.exec.as_str());
         return format!("(watched) {first}").trim_end().to_owned();

@@ -11,7 +11,7 @@ use crate::{HistoryError, Store};
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// The word for the newest run.
+/// The word for the run that was kept last.
 const LAST: &str = "last";
 
 /// How a run is asked for.
@@ -19,9 +19,9 @@ const LAST: &str = "last";
 pub enum Pick {
     /// By its number.
     Number(u64),
-    /// The newest of a name.
+    /// The one kept last of a name.
     Name(String),
-    /// The newest of all.
+    /// The one kept last of all.
     Last,
 }
 
@@ -55,7 +55,7 @@ pub struct Filter {
     pub name: Option<String>,
     /// Only of what has this text in it.
     pub subject: Option<String>,
-    /// At most so many, the newest.
+    /// At most so many, those kept last.
     pub last: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Store {
     pub fn check_name(name: &str) -> Result<(), HistoryError> {
         let why = match name {
             "" => "it is empty",
-            LAST => "it is the word for the newest run",
+            LAST => "it is the word for the run kept last",
             name if name.bytes().all(|byte| byte.is_ascii_digit()) => "numbers are runs' own",
             name if name.starts_with('-') => "it would be taken for an option",
             name if name.len() > LONGEST_NAME => "it is above 200 bytes",
@@ -108,7 +108,7 @@ impl Store {
         Err(HistoryError::Name { name: name.to_owned(), why })
     }
 
-    /// The runs, the oldest first.
+    /// The runs, in the order they were kept.
     ///
     /// # Errors
     /// When the history cannot be read.
@@ -149,7 +149,7 @@ impl Store {
             .ok_or_else(|| HistoryError::NoRun { asked: pick.to_string(), path: self.path.clone() })
     }
 
-    /// The newest run after `like` that did what `like` did.
+    /// The run kept last, after `like`, that did what `like` did.
     ///
     /// # Errors
     /// When there is none, or the history cannot be read.

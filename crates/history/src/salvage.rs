@@ -1,7 +1,8 @@
 //! A new history of what can be read of a damaged one.
 //!
-//! The damaged one is set aside first and never changed after that: whatever goes wrong, all there was is
-//! still there.
+//! The damaged one is never changed: it is read from a copy, and gets a second name before its own one
+//! leads to the new history. Whatever goes wrong, all there was is still there, and under the name of the
+//! history there is the one or the other at every moment.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use iotomy_record::store::parse_record;
 use rusqlite::OptionalExtension;
+use rusqlite::config::DbConfig;
 
+use crate::aside::{self, beside, forget};
 use crate::runs::unpacked;
 use crate::store::Row;
 use crate::{HistoryError, Store};
@@ -29,21 +32,80 @@ pub struct Salvaged {
     pub unclear: Vec<u64>,
     /// Where the damaged one is now.
     pub aside: PathBuf,
+    /// Whether it was there before, and no history.
+    pub was_aside: bool,
 }
 
-/// Sets the history in `path` aside and makes a new one of the runs in it whose records are whole.
+/// Makes a new history of the runs in `path` whose records are whole, and sets the damaged one aside;
+/// `None` when it is sound. Where there is none, one that has been set aside is taken.
 ///
 /// # Errors
-/// When it cannot be set aside, or the new one not be written.
-pub fn salvage(path: &Path) -> Result<Salvaged, HistoryError> {
-    let aside = set_aside(path)?;
-    let failed = |error: rusqlite::Error| HistoryError::of("write to", path, &error);
-    let fresh = beside(path, ".salvaged");
+/// When it is not iotomy's, or of a later version, or cannot be read, or the new one not be written; the
+/// history is then as it was.
+pub fn salvage(path: &Path) -> Result<Option<Salvaged>, HistoryError> {
+    // SQLite's files are beside what a link leads to.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = real.as_path();
+    let _alone = aside::alone(path)?;
+    let (copy, fresh) = (beside(path, ".salvaging"), beside(path, ".salvaged"));
+    forget(&copy);
     forget(&fresh);
-    let mut store = Store::make(&fresh)?;
-    let (lost, unclear) = (Vec::new(), Vec::new());
-    let mut found = Salvaged { saved: 0, lost, unclear, aside: aside.clone() };
-    if let Ok(old) = rusqlite::Connection::open(&aside) {
+    let was_aside = aside::newest(path).filter(|_| !path.exists());
+    if was_aside.is_none() && !path.exists() {
+        return Err(HistoryError::none(path));
+    }
+    if was_aside.is_none() {
+        aside::take_back(path)?;
+        if is_sound(path)? {
+            return Ok(None);
+        }
+    }
+    let made = made(was_aside.as_deref().unwrap_or(path), &copy, &fresh).and_then(|mut found| {
+        found.was_aside = was_aside.is_some();
+        found.aside = was_aside.map_or_else(|| aside::set_aside(path), Ok)?;
+        fs::rename(&fresh, path).map_err(|error| HistoryError::io("make", path, &error))?;
+        aside::sync_folder(path);
+        Ok(found)
+    });
+    forget(&copy);
+    forget(&fresh);
+    made.map(Some)
+}
+
+/// Whether all of it can be read; where not all can, its files are as they were.
+fn is_sound(path: &Path) -> Result<bool, HistoryError> {
+    let store = match Store::open_unwritten(path) {
+        Ok(store) => store.ok_or_else(|| HistoryError::Nothing { path: path.to_owned() })?,
+        Err(HistoryError::Damaged { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let is_sound = store.is_sound()?;
+    if is_sound {
+        store.may_write_back();
+    }
+    Ok(is_sound)
+}
+
+/// A new history in `fresh` of what `copy`, to be made of `source`, has.
+fn made(source: &Path, copy: &Path, fresh: &Path) -> Result<Salvaged, HistoryError> {
+    for end in ["", "-wal", "-journal"] {
+        aside::copy(&beside(source, end), &beside(copy, end), end.is_empty())?;
+    }
+    if let Err(HistoryError::Newer { found, known, .. }) = Store::open(copy) {
+        return Err(HistoryError::Newer { path: source.to_owned(), found, known });
+    }
+    let failed = |error: rusqlite::Error| HistoryError::of("write to", fresh, &error);
+    let mut store = Store::make(fresh)?;
+    let mut found = Salvaged {
+        saved: 0,
+        lost: Vec::new(),
+        unclear: Vec::new(),
+        aside: PathBuf::new(),
+        was_aside: false,
+    };
+    if let Ok(old) = rusqlite::Connection::open(copy) {
+        // Else a file that was cut short is not read at all.
+        let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true);
         let told = told(&old);
         for id in 1..=last(&old) {
             match read(&old, id) {
@@ -68,39 +130,7 @@ pub fn salvage(path: &Path) -> Result<Salvaged, HistoryError> {
     }
     // Closed, it is one file: what was written ahead is in it.
     drop(store);
-    fs::rename(&fresh, path).map_err(|error| HistoryError::io("make", path, &error))?;
     Ok(found)
-}
-
-/// Gives the file, and what SQLite has beside it, names that were free.
-fn set_aside(path: &Path) -> Result<PathBuf, HistoryError> {
-    let names = (1..).map(|number: u64| beside(path, &format!(".damaged-{number}")));
-    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-    let aside = free.next().unwrap_or_else(|| beside(path, ".damaged"));
-    fs::rename(path, &aside).map_err(|error| HistoryError::io("set aside", path, &error))?;
-    // What was written ahead belongs to the file by its name.
-    let ahead = fs::rename(beside(path, "-wal"), beside(&aside, "-wal"));
-    if let Err(error) = ahead
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(HistoryError::io("set aside", path, &error));
-    }
-    // Made anew by who opens it.
-    let _ = fs::remove_file(beside(path, "-shm"));
-    Ok(aside)
-}
-
-/// Removes what a salvage that was killed has left.
-fn forget(fresh: &Path) {
-    for end in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(beside(fresh, end));
-    }
-}
-
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 struct Run {

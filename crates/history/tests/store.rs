@@ -129,7 +129,7 @@ fn what_is_no_database_is_damaged_and_salvage_sets_it_aside() {
     fs::write(&path, vec![b'x'; 5_000]).unwrap();
     let refused = Store::open(&path).map(drop).unwrap_err();
     assert!(refused.to_string().contains("damaged: file is not a database; `iotomy"), "{refused}");
-    let found = salvage(&path).unwrap();
+    let found = salvage(&path).unwrap().unwrap();
     assert_eq!((found.saved, found.lost.len()), (0, 0));
     assert_eq!(fs::read(&found.aside).unwrap(), vec![b'x'; 5_000]);
     assert_eq!(all(&Store::open(&path).unwrap().unwrap()), Vec::<u64>::new());
@@ -146,7 +146,7 @@ fn salvage_saves_what_is_whole_with_its_number_and_name() {
         let mut bytes = whole.clone();
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(&path, bytes).unwrap();
-        let found = salvage(&path).unwrap();
+        let found = salvage(&path).unwrap().unwrap();
         let store = Store::open(&path).unwrap().unwrap();
         assert_eq!(all(&store).len() as u64, found.saved);
         for run in store.list(&Filter::default()).unwrap() {
@@ -155,7 +155,7 @@ fn salvage_saves_what_is_whole_with_its_number_and_name() {
             assert_eq!(store.record(run.id).unwrap(), wanted);
             assert_eq!(run.name.is_some(), day % 2 == 0);
         }
-        assert!(store.is_sound());
+        assert!(store.is_sound().unwrap());
         saved = saved.max(found.saved);
         drop(store);
         fs::remove_file(&path).unwrap();
@@ -177,7 +177,7 @@ fn a_run_that_was_removed_is_not_lost() {
         let mut bytes = whole.clone();
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(&path, bytes).unwrap();
-        let found = salvage(&path).unwrap();
+        let found = salvage(&path).unwrap().unwrap();
         assert!(!found.lost.contains(&7) && !found.lost.contains(&30), "{page}: {found:?}");
         // Nothing goes without a word.
         let told = found.lost.iter().chain(&found.unclear);
@@ -200,10 +200,121 @@ fn a_damaged_record_is_named_and_the_others_are_read() {
     let store = Store::open(&path).unwrap().unwrap();
     let refused = store.record(2).unwrap_err().to_string();
     assert!(refused.starts_with("the record of run 2 in the history /"), "{refused}");
-    assert!(store.record(3).is_ok() && !store.is_sound());
+    assert!(store.record(3).is_ok() && !store.is_sound().unwrap());
     drop(store);
-    let found = salvage(&path).unwrap();
+    let found = salvage(&path).unwrap().unwrap();
     assert_eq!((found.saved, found.lost), (2, vec![2]));
+}
+
+/// A history of which two runs are only in what was written ahead, and a page of whose file is damaged: what is
+/// in its two files.
+fn written_ahead(path: &Path) -> [(PathBuf, Vec<u8>); 2] {
+    drop(filled(path, 40));
+    let mut store = Store::make(path).unwrap();
+    for day in 40..42 {
+        store.keep(RecordRef::Limits(&limits(day, 80.0)), None, "0.1").unwrap();
+    }
+    let ahead = path.with_file_name("history.db-wal");
+    let (mut bytes, written) = (fs::read(path).unwrap(), fs::read(&ahead).unwrap());
+    drop(store);
+    // Pages of records: no page written ahead stands for them.
+    bytes[8 * 4096..9 * 4096].fill(0xa5);
+    let files = [(path.to_owned(), bytes), (ahead, written)];
+    files.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
+    files
+}
+
+/// That the history set aside has these files, byte by byte.
+fn has_as_they_were(aside: &Path, files: &[(PathBuf, Vec<u8>)]) {
+    let ahead = aside.with_file_name("history.db.damaged-1-wal");
+    assert_eq!(aside, aside.with_file_name("history.db.damaged-1"));
+    for (file, (_, bytes)) in [aside, &ahead].iter().zip(files) {
+        assert!(fs::read(file).unwrap() == *bytes, "{} was changed", file.display());
+    }
+    assert_eq!(fs::read_dir(aside.parent().unwrap()).unwrap().count(), 3);
+}
+
+#[test]
+fn what_is_set_aside_is_not_changed_nor_what_was_written_ahead() {
+    let (_folder, path) = place();
+    let files = written_ahead(&path);
+    let found = salvage(&path).unwrap().unwrap();
+    assert!(found.saved > 2 && !(found.lost.is_empty() && found.unclear.is_empty()), "{found:?}");
+    has_as_they_were(&found.aside, &files);
+    let store = Store::open(&path).unwrap().unwrap();
+    assert!(all(&store).ends_with(&[41, 42]), "{found:?}");
+}
+
+#[test]
+fn a_salvage_that_was_killed_between_the_names_is_undone_by_the_next() {
+    let (_folder, path) = place();
+    let files = written_ahead(&path);
+    let aside = path.with_file_name("history.db.damaged-1");
+    fs::hard_link(&path, &aside).unwrap();
+    fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
+    let found = salvage(&path).unwrap().unwrap();
+    has_as_they_were(&found.aside, &files);
+    assert!(all(&Store::open(&path).unwrap().unwrap()).ends_with(&[41, 42]), "{found:?}");
+}
+
+#[test]
+fn where_there_is_only_what_was_set_aside_that_is_salvaged() {
+    let (_folder, path) = place();
+    let files = written_ahead(&path);
+    let aside = path.with_file_name("history.db.damaged-1");
+    fs::rename(&path, &aside).unwrap();
+    fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
+    let told = HistoryError::none(&path).to_string();
+    assert!(told.contains("but a damaged one that was set aside, /"), "{told}");
+    let found = salvage(&path).unwrap().unwrap();
+    assert!(found.was_aside && found.aside == aside, "{found:?}");
+    has_as_they_were(&aside, &files);
+    assert!(all(&Store::open(&path).unwrap().unwrap()).ends_with(&[41, 42]), "{found:?}");
+}
+
+#[test]
+fn only_a_damaged_one_is_salvaged() {
+    let (_folder, path) = place();
+    let refused = salvage(&path).unwrap_err().to_string();
+    assert!(refused.contains("there is no history /"), "{refused}");
+    drop(filled(&path, 2));
+    assert_eq!(salvage(&path).unwrap(), None);
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 7).unwrap();
+    drop(other);
+    let before = fs::read(&path).unwrap();
+    let refused = salvage(&path).unwrap_err();
+    assert!(matches!(refused, HistoryError::Newer { found: 7, .. }), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let refused = salvage(&path).unwrap_err();
+    assert!(matches!(refused, HistoryError::Refused { .. }), "{refused}");
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_salvages_do_not_meet() {
+    let (_folder, path) = place();
+    let files = written_ahead(&path);
+    let folder = fs::File::open(path.parent().unwrap()).unwrap();
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let refused = salvage(&path).unwrap_err().to_string();
+    assert!(refused.contains("another salvage is at work"), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), files[0].1);
+    drop(folder);
+    assert!(salvage(&path).unwrap().is_some());
+}
+
+#[test]
+fn of_one_that_was_cut_short_what_is_left_is_saved() {
+    let (_folder, path) = place();
+    drop(filled(&path, 40));
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3 * 4096]).unwrap();
+    let found = salvage(&path).unwrap().unwrap();
+    assert!(found.saved > 0, "{found:?}");
+    assert_eq!(found.saved + (found.lost.len() + found.unclear.len()) as u64, 40, "{found:?}");
 }
 
 #[test]
@@ -248,7 +359,7 @@ fn several_write_at_once_and_all_is_kept() {
     });
     let store = Store::open(&path).unwrap().unwrap();
     assert_eq!(all(&store), (1..=20).collect::<Vec<u64>>());
-    assert!(store.is_sound());
+    assert!(store.is_sound().unwrap());
 }
 
 /// A record of any kind.

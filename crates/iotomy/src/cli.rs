@@ -56,8 +56,10 @@ impl Cli {
     /// # Errors
     /// What clap says of it, or help and version, which it has as errors too.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        if std::env::args_os().nth(1).is_some_and(|verb| verb == "copy") {
-            if let Some(args) = verbs::copy::CopyArgs::of_names(std::env::args_os().skip(2)) {
+        let mut words = std::env::args_os();
+        words.next();
+        if words.next().is_some_and(|verb| verb == "copy") {
+            if let Some(args) = verbs::copy::CopyArgs::of_names(words) {
                 return Ok(Self { verb: Verb::Copy(args) });
             }
             let OnlyCopy { verb: CopyVerb::Copy(args) } = OnlyCopy::try_parse()?;

@@ -6,10 +6,13 @@ mod cli;
 mod screen;
 mod verbs;
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use iotomy_record::printable;
+use iotomy_sys::startup::was_closed;
+use rustix::io::Errno;
 
 use crate::cli::{Cli, Verb};
 
@@ -47,14 +50,26 @@ fn run() -> ExitCode {
 /// Help and version are answers; anything else is an error like every other.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // With standard output gone there is nobody left to tell.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        return match print(error) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                complain(&anyhow::Error::new(error).context("cannot write to standard output"));
+                ExitCode::from(COULD_NOT_RUN)
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
     let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(COULD_NOT_RUN)
+}
+
+fn print(answer: &clap::Error) -> io::Result<()> {
+    match was_closed(io::stdout().as_fd()) {
+        // The standard library would take it for written.
+        true => Err(Errno::BADF.into()),
+        false => answer.print(),
+    }
 }
 
 /// What the standard library says of a text that is no number, and what that means.
@@ -69,7 +84,7 @@ const PARSERS: [(&str, &str); 5] = [
 /// An error as the user sees it: one line, whatever names are in it. With standard error gone there
 /// is nobody left to tell.
 fn complain(error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "iotomy: {}", printable(&in_a_line(error), true));
+    let _ = writeln!(io::stderr(), "iotomy: {}", printable(&in_a_line(error), true));
 }
 
 /// What was attempted, then each cause that has not been said yet: errors of libraries tell their

@@ -35,11 +35,11 @@ fn dissected(folder: &TempDir, options: &[&str], words: &[&str]) -> (Anatomy, Ou
 
 /// What holds for any record: the parts of a call are the call's times in the trace.
 fn adds_up(record: &Anatomy) {
-    let mut exact: BTreeMap<(u32, &str, Option<&str>), [u64; 2]> = BTreeMap::new();
+    let mut exact: BTreeMap<(u32, &str, u32, Option<&str>), [u64; 2]> = BTreeMap::new();
     for call in &record.trace.calls {
-        let times = exact.entry((call.pid, &call.exec, Some(&call.syscall))).or_default();
-        times[0] += call.on_cpu_ns.unwrap();
-        times[1] += call.blocked_ns.unwrap();
+        let key = (call.pid, call.exec.as_str(), call.image, Some(call.syscall.as_str()));
+        let times = [call.on_cpu_ns.unwrap(), call.blocked_ns.unwrap()];
+        assert_eq!(exact.insert(key, times), None, "{key:?} is there twice");
     }
     for row in &record.calls {
         let sum = |part: fn(&iotomy_record::Layer) -> u64| row.layers.iter().map(part).sum::<u64>();
@@ -47,11 +47,13 @@ fn adds_up(record: &Anatomy) {
         assert_eq!(sum(|layer| layer.blocked_ns), row.blocked_ns, "{row:?}");
         assert_eq!(sum(|layer| layer.samples), row.samples, "{row:?}");
         let of_row = record.stacks.iter().filter(|stack| {
-            (stack.pid, &stack.exec, &stack.syscall) == (row.pid, &row.exec, &row.syscall)
+            (stack.pid, &stack.exec, stack.image, &stack.syscall)
+                == (row.pid, &row.exec, row.image, &row.syscall)
         });
         let found: u64 = of_row.map(|stack| stack.ns).sum();
         assert!(found <= row.on_cpu_ns + row.blocked_ns, "{row:?}");
-        if let Some(times) = exact.remove(&(row.pid, &row.exec, row.syscall.as_deref())) {
+        if let Some(times) = exact.remove(&(row.pid, &row.exec, row.image, row.syscall.as_deref()))
+        {
             assert_eq!(times, [row.on_cpu_ns, row.blocked_ns], "{row:?}");
         } else {
             assert!(row.syscall.is_none() || row.on_cpu_ns + row.blocked_ns == 0, "{row:?}");
@@ -164,6 +166,23 @@ fn fsync_waits_for_the_journal_and_the_device() {
 }
 
 #[test]
+fn two_images_of_one_name_in_a_process_are_told_apart() {
+    if !anatomy() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (record, _) = dissected(&folder, &[], &["sh", "-c", "exec sh -c 'exit 0'"]);
+    let images: Vec<u32> = record.trace.processes.iter().map(|one| one.image).collect();
+    assert_eq!(images, [1, 2]);
+    let ledger: Vec<u32> = record.trace.ledger.iter().map(|row| row.image).collect();
+    assert_eq!(ledger, [1, 2]);
+    let outside = |image: u32| {
+        record.calls.iter().filter(|row| row.syscall.is_none() && row.image == image).count()
+    };
+    assert_eq!((outside(1), outside(2)), (1, 1));
+}
+
+#[test]
 fn a_sleep_is_known_to_the_nanosecond_without_a_sample() {
     if !anatomy() {
         return;
@@ -218,10 +237,11 @@ fn the_status_is_the_commands_and_every_output_is_written() {
     let shown = iotomy(&["show", "record.json"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(read("report"), String::from_utf8(shown.stdout).unwrap());
     let mut again =
-        iotomy(&["anatomy", "-q", "--against", "record.json", "--svg", "difference.svg"]);
+        iotomy(&["anatomy", "-qo", "again", "--against", "record.json", "--svg", "difference.svg"]);
     let again = again.args(["--", "sh", "-c", script]).current_dir(folder.path()).output().unwrap();
     assert_eq!((again.status.code(), again.stderr.len()), (Some(7), 0), "{again:?}");
     assert!(read("difference.svg").contains("against"));
+    assert!(read("again").starts_with("sh ("), "a file is no noise");
 }
 
 #[test]
@@ -231,9 +251,15 @@ fn a_race_draws_what_the_second_does_more() {
     }
     let folder = tempfile::tempdir().unwrap();
     let commands = ["dd if=/dev/zero of=/dev/null bs=4k count=20000 status=none", "sleep 0.02"];
-    let mut race = iotomy(&["race", "-r", "2", "--flame", "flames.svg"]);
+    let mut race = iotomy(&["race", "-r", "2", "--json", "race.json", "--flame", "flames.svg"]);
     let output = race.args(commands).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    let race = store::load_race(folder.path().join("race.json")).unwrap();
+    for contender in &race.contenders {
+        let sampled = contender.sampled.as_ref().unwrap();
+        assert_eq!(sampled.sampling.user_stacks, None);
+        assert!(sampled.stacks.iter().all(|stack| stack.user.is_empty()), "{sampled:?}");
+    }
     let picture = fs::read_to_string(folder.path().join("flames.svg")).unwrap();
     assert!(picture.contains("sleep 0.02, against dd") && picture.contains("asleep: timer"));
 }
@@ -287,6 +313,7 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
         assert!(!folder.path().join("ran").exists(), "{options:?}");
     };
     refused(&["--rate", "0"], "0");
+    refused(&["--rate", "10001"], "10001 is not in 1..=10000");
     refused(&["--json", "x", "--svg", "./x"], "both lead to");
     refused(&["--against", "/nope", "--svg", "x"], "cannot read the record /nope");
     refused(&["--against", "/nope"], "--against is for the flame graph");
@@ -300,5 +327,26 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("anatomy needs") && said.contains("iotomy doctor"), "{said}");
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_told_as_such() {
+    if !support::bpf() {
+        return;
+    }
+    // From the first that is opened to the last that is attached.
+    for limit in [16, 32, 48, 64] {
+        let words = ["-c", "ulimit -n $0 && exec \"$@\""];
+        let mut command = support::bare("sh", &words);
+        command.arg(limit.to_string()).args([support::IOTOMY, "anatomy", "--", "true"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
+        assert!(
+            said.contains(": too many open files (EMFILE); raise the limit"),
+            "{limit}: {said}"
+        );
+        assert!(!said.contains("CAP_BPF") && !said.contains("()"), "{limit}: {said}");
     }
 }

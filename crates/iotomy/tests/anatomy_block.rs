@@ -101,6 +101,32 @@ fn what_fsync_writes_is_the_calls_and_its_journals() {
 }
 
 #[test]
+fn what_two_images_of_one_name_ask_of_a_device_is_told_apart() {
+    let Some(volume) = volume() else { return };
+    if !support::has("perl") {
+        return;
+    }
+    let (one, two) = (volume.file("one"), volume.file("two"));
+    let sync = |file: &str, bytes: u32| {
+        format!(
+            "use IO::Handle; open(F, '>', '{file}'); syswrite(F, 'x' x {bytes}); F->sync; close F;"
+        )
+    };
+    let line = format!("{} exec 'perl', '-e', \"{}\"", sync(&one, 65_536), sync(&two, 262_144));
+    let record = seen(&["--story=16"], &["perl", "-e", &line]);
+    let written = |image: u32| {
+        let device = volume.device();
+        bytes(block(&record), &device, |row| row.via == Via::Call && row.image == image)
+    };
+    assert_eq!([0, 1, 2].map(written), [0, 65_536, 262_144]);
+    let stories = stories(&record).calls.iter().filter(|story| story.syscall == "fsync");
+    let mut told: Vec<(u32, Option<&str>)> =
+        stories.map(|story| (story.image, story.path.as_deref())).collect();
+    told.sort_unstable();
+    assert_eq!(told, [(1, Some(one.as_str())), (2, Some(two.as_str()))]);
+}
+
+#[test]
 fn what_somebody_else_syncs_is_told_apart() {
     let Some(volume) = volume() else { return };
     let (first, second) = (volume.file("first"), volume.file("second"));
@@ -125,6 +151,17 @@ fn what_somebody_else_syncs_is_told_apart() {
     assert!(by(Via::OtherProcess) >= MIB, "{:#?}", block(&record).requests);
     assert!(by(Via::WriteBack) >= MIB, "{:#?}", block(&record).requests);
     assert_eq!(by(Via::Call), 0);
+}
+
+#[test]
+fn what_iotomy_reads_to_measure_its_price_is_in_no_count() {
+    if !support::bpf() {
+        return;
+    }
+    let record = seen(&["--story"], &["true"]);
+    // The price is that of 30,000 reads of /dev/null, which has no story.
+    assert!(stories(&record).not_followed < 1_000, "{:?}", record.stories);
+    assert!(record.trace.observer.cost_ns_per_call > 0.0);
 }
 
 #[test]

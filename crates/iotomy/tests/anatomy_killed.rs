@@ -63,7 +63,7 @@ fn a_command_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     if !bpf() || !has("perl") {
         return;
     }
-    for options in [&[][..], &["--story=2"]] {
+    for options in [&[][..], &["--story=2"], &["--user-stacks"]] {
         let mut watch = Watch::of(options, &["--", "perl", "-e", WORKS]);
         let pid: u32 = watch.line().parse().unwrap();
         // What iotomy holds is its own: the command was given none of it.
@@ -96,10 +96,10 @@ fn a_process_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     assert_eq!(subject.end(), 9);
 }
 
-/// Whether a process sleeps in poll or ppoll, by their numbers: iotomy in a watch.
+/// Whether a process sleeps in poll or ppoll: iotomy in a watch.
 fn is_waiting(pid: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    call.starts_with("7 ") || call.starts_with("271 ")
+    support::polls(&call)
 }
 
 #[test]

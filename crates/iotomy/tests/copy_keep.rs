@@ -149,11 +149,24 @@ fn an_attribute_that_the_target_cannot_have_is_an_error() {
 
 /// A copy of which strace changes what calls return; `None` where strace does not work.
 fn injected(folder: &Folder, injection: &str, words: &[&str]) -> Option<Output> {
+    injected_at(folder, None, injection, words)
+}
+
+/// The same, only of calls on this file.
+fn injected_at(
+    folder: &Folder,
+    file: Option<&str>,
+    injection: &str,
+    words: &[&str],
+) -> Option<Output> {
     let inject = format!("inject={injection}");
     let call = injection.split(':').next().unwrap();
     let trace = format!("trace={call}");
     let options = ["-f", "-qqq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
     let mut command = support::bare("strace", &options);
+    if let Some(name) = file {
+        command.arg("-P").arg(folder.path(name));
+    }
     command.arg(support::IOTOMY).arg("copy").args(words).current_dir(folder.path(""));
     let output = command.output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("strace") {
@@ -213,6 +226,43 @@ fn a_target_that_is_not_its_source_is_status_1() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(folder.read("old"), b"old");
     assert_eq!(folder.names(), ["a", "b", "old"]);
+}
+
+#[test]
+fn a_copy_that_ends_too_soon_is_found_whatever_its_mover_says() {
+    let folder = Folder::new();
+    folder.write("a", content(LARGE));
+    let verify = ["--verify", "--json", "record", "--mover"];
+    let found = |output: &Output, at: &str| {
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let why = format!("b differs from a at byte {at} (of the target; ");
+        assert!(said.contains(&why) && said.contains(", where it ends; copy it again"), "{said}");
+        let record = iotomy_record::store::parse_copy(&folder.read("record")).unwrap();
+        assert_eq!((record.verified, record.errors), (Some(false), 1));
+    };
+    let nothing = [&verify[..], &["null", "--count", "1000", "a", "b"]].concat();
+    found(&folder.run(&nothing), "0");
+    if !support::has("strace") {
+        return;
+    }
+    // The source says that it ends, long before it does.
+    for (mover, inject, at) in [
+        ("splice", "splice:retval=0:when=2", "1,048,576"),
+        ("read-write", "read:retval=0:when=3", "131,072"),
+    ] {
+        let _ = fs::remove_file(folder.path("b"));
+        let words = [&verify[..], &[mover, "--block-size", "64K", "a", "a", "b"]].concat();
+        let Some(output) = injected_at(&folder, Some("a"), inject, &words) else { return };
+        found(&output, at);
+    }
+    // A target that was not emptied, although that was no error, is longer than it should be.
+    folder.write("old", vec![0xEE; LARGE + 5]);
+    let words = ["--verify", "a", "old"];
+    let output = injected_at(&folder, Some("old"), "ftruncate:retval=0", &words).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("old has 3,000,006 bytes and should have 3,000,001;"), "{said}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use support::copying::{Folder, content, refused};
 
@@ -51,6 +52,43 @@ fn targets_that_cannot_be_written_say_why() {
     }
     let said = folder.refuse(2, &["--atomic", "a", "nope/b"]);
     assert!(said.contains("make its folder first"), "{said}");
+}
+
+#[test]
+fn what_is_said_of_a_name_is_true_of_what_it_leads_to() {
+    let folder = Folder::new();
+    folder.write("a", "new text");
+    // Files of the kernel hold what they held, and are not empty because something went wrong.
+    for (words, file) in [
+        (&["a", "/proc/version"][..], "/proc/version"),
+        (&["a", "/sys/kernel/mm/transparent_hugepage/enabled"], "/sys/kernel/mm"),
+        (&["--count", "1", "a", "/sys/kernel/mm/transparent_hugepage/enabled"], "/sys/kernel/mm"),
+    ] {
+        if !support::root() || !Path::new(words[words.len() - 1]).exists() {
+            continue;
+        }
+        let said = folder.refuse(2, words);
+        assert!(said.contains(&format!("cannot write {file}")), "{said}");
+        assert!(!said.contains("empty") && !said.contains("partial"), "{words:?}: {said}");
+    }
+    // Without a terminal there is none, and no socket either.
+    let _socket = UnixListener::bind(folder.path("s")).unwrap();
+    for (words, attempt) in [
+        (["/dev/tty", "b"], "cannot read /dev/tty: "),
+        (["a", "/dev/tty"], "cannot write /dev/tty: "),
+        (["s", "b"], "cannot read s: "),
+        (["a", "s"], "cannot write s: "),
+    ] {
+        if !support::has("setsid") {
+            return;
+        }
+        let mut command = support::bare("setsid", &["--wait", support::IOTOMY, "copy"]);
+        let output = command.args(words).current_dir(folder.path("")).output().unwrap();
+        let said = refused(2, &output);
+        assert!(said.contains(&format!("{attempt}No such device or address; ")), "{said}");
+        assert_eq!(said.contains("a socket cannot be opened"), words.contains(&"s"), "{said}");
+        assert_eq!(said.contains("the device of this name"), !words.contains(&"s"), "{said}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::{Output, Stdio};
 use std::thread;
 
@@ -117,6 +117,38 @@ fn a_fifo_is_read_and_written_through() {
 }
 
 #[test]
+fn a_fifo_is_not_copied_to_itself_and_nobody_waits_for_it() {
+    let folder = Folder::new();
+    if !support::has("timeout") {
+        return;
+    }
+    let mkfifo = support::bare("mkfifo", &[folder.path("f").to_str().unwrap()]).status();
+    assert!(mkfifo.unwrap().success());
+    symlink("f", folder.path("link")).unwrap();
+    fs::hard_link(folder.path("f"), folder.path("hard")).unwrap();
+    folder.write("a", "x");
+    let all = folder.path("").to_str().unwrap().to_owned();
+    let absolute = folder.path("f").to_str().unwrap().to_owned();
+    for words in [
+        &["f", "f"][..],
+        &["f", "link"],
+        &["link", "hard"],
+        &["f", &absolute],
+        &["a", "f", "a", "f"],
+        &["--append", "f", "f"],
+        &["--atomic", "f", "f"],
+        &["f", "."],
+        &["./f", "./"],
+        &[&absolute, &all],
+    ] {
+        let mut command = support::bare("timeout", &["100", support::IOTOMY, "copy"]);
+        let output = command.args(words).current_dir(folder.path("")).output().unwrap();
+        let said = refused(2, &output);
+        assert!(said.contains("they are the same pipe, which would"), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn a_device_is_written_through_and_never_replaced() {
     let folder = Folder::new();
     folder.write("a", content(LARGE));
@@ -126,6 +158,9 @@ fn a_device_is_written_through_and_never_replaced() {
         full.contains("cannot write /dev/full: No space left on device after 0 bytes"),
         "{full}"
     );
+    // Of zeros there are more.
+    let said = folder.refuse(2, &["/dev/zero", "/dev/full"]);
+    assert!(said.contains("No space left on device after 0 bytes; free room"), "{said}");
     for device in ["/dev/null", "/dev/full"] {
         let said = folder.refuse(2, &["--atomic", "a", device]);
         assert!(said.contains("--atomic"), "{said}");

@@ -84,7 +84,7 @@ fn what_could_be_done_better_is_advised_with_the_line_that_does() {
         let line = format!("iotomy copy {}/f -", folder.path().display());
         assert_eq!(relay.advice.as_deref(), Some(line.as_str()));
 
-        let found = findings(observer, &folder, "dd if=f of=g bs=512 status=none");
+        let found = findings(observer, &folder, "dd if=f of=g bs=64 count=131072 status=none");
         assert_eq!(raised(&found), ["small-requests", "relay"], "{found:#?}");
 
         let many = "i=0; while [ $i -lt 2000 ]; do [ -e /nosuch ]; i=$((i+1)); done";

@@ -113,10 +113,36 @@ fn names_numbers_and_the_last_lead_to_runs_and_rm_forgets_them() {
     let list = history.says(&["history", "list"]);
     assert_eq!(list.lines().count(), 1 + 3, "{list}");
     let last = history.says(&["history", "list", "--last", "1"]);
-    assert!(last.contains("2 older runs not shown; --last 0 shows all"), "{last}");
+    assert!(last.contains("2 runs kept before these not shown; --last 0 shows all"), "{last}");
     assert_eq!(history.says(&["history", "list", "--last", "0", "lim"]), list);
-    assert!(history.says(&["history", "list", "--kind", "race"]).starts_with("nothing is kept"));
+    let none = "3 runs are kept, and none of them is asked for\n";
+    assert_eq!(history.says(&["history", "list", "--kind", "race"]), none);
+    assert_eq!(history.says(&["history", "list", "zzz"]), none);
     assert_eq!(history.says(&["history", "list", "--name", "old"]).lines().count(), 1 + 1);
+}
+
+#[test]
+fn the_list_last_and_names_go_by_the_order_in_which_runs_were_kept() {
+    let history = History::new();
+    for (day, ns) in [(9, 80.0), (3, 81.0)] {
+        history.keep(day, ns, Some("main"));
+    }
+    let shown = |run: &str| history.says(&["history", "show", run]);
+    assert!(shown("last") == shown("2") && shown("main") == shown("2") && shown("1") != shown("2"));
+    let list = history.says(&["history", "list"]);
+    let dates: Vec<&str> =
+        list.lines().skip(1).map(|line| line.split("2026-01-").nth(1).unwrap()).collect();
+    assert!(dates[0].starts_with("10 ") && dates[1].starts_with("04 "), "{list}");
+    // Nowhere is that called the newest.
+    for words in [
+        &["history", "--help"][..],
+        &["history", "list", "--help"],
+        &["history", "rm", "--help"],
+        &["history", "compare", "--help"],
+    ] {
+        let help = history.says(words);
+        assert!(help.contains("kept") && !help.contains("newest"), "{help}");
+    }
 }
 
 #[test]
@@ -158,6 +184,19 @@ fn names_that_no_run_may_have_are_refused_before_anything_is_run() {
     history.keep(1, 80.0, Some("limits"));
     let other = history.refuses(&["race", "--against", "limits", "true"]);
     assert!(other.contains("it is a limits; name a race"), "{other}");
+    let base = ["race", "--no-trace", "-q", "-r", "1", "--save=base", "true", "true 2"];
+    assert!(history.run(&base).status.success());
+    let strange = history.refuses(&["race", "--against", "base", "--", "echo ran > ran"]);
+    assert!(
+        strange.contains("cannot compare base and echo ran > ran: they have no command in common"),
+        "{strange}"
+    );
+    assert!(strange.contains("base is of true | true 2"), "{strange}");
+    assert!(!history.path("ran").exists());
+    // One that is there is enough, however the command is given.
+    let axis =
+        ["race", "--no-trace", "-q", "-r", "1", "--against", "base", "true {n}", "-L", "n=2,3"];
+    assert!(history.run(&axis).status.success());
 }
 
 #[test]

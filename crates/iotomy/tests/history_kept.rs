@@ -1,4 +1,4 @@
-//! What was kept stays kept: kills in the middle, several at once, full and read-only disks, damage.
+//! What was kept stays kept: kills in the middle, several at once, full and read-only disks.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -7,23 +7,11 @@ mod support;
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
-use support::histories::{History, limits, names};
+use support::histories::{History, limits, names, noise};
 use support::{IOTOMY, root, skip, until};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Text of some length that cannot be packed well.
-fn noise(length: usize) -> String {
-    let mut state = 7u64;
-    let mut noise = String::new();
-    while noise.len() < length {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        noise += &format!("{state:016x}");
-    }
-    noise
 }
 
 /// A record of some MiB that cannot be packed well, so that it takes many pages.
@@ -178,107 +166,4 @@ fn a_limit_of_file_sizes_is_told_and_ends_nothing() {
     let run = shell.output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("the run is not kept: cannot "), "{run:?}");
-}
-
-#[test]
-fn a_newer_history_is_refused_and_a_damaged_one_salvaged() {
-    let history = History::new();
-    for day in 0..6 {
-        history.keep(day, 80.0 + f64::from(day), Some("main"));
-    }
-    let whole = fs::read(history.file()).unwrap();
-    // The version stands at byte 60 of the file.
-    let mut newer = whole.clone();
-    newer[63] = 2;
-    fs::write(history.file(), &newer).unwrap();
-    for words in
-        [&["history", "list"][..], &["history", "rm", "1"], &["race", "--against", "main", "true"]]
-    {
-        assert!(
-            history
-                .refuses(words)
-                .contains("is of version 2, and this iotomy knows 1; use a newer")
-        );
-    }
-    let run = history.run(&["trace", "-q", "--save", "false"]);
-    assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(stderr(&run).contains("use a newer iotomy"), "{run:?}");
-    assert_eq!(fs::read(history.file()).unwrap(), newer);
-    // Its head is gone.
-    fs::write(history.file(), damaged(&whole, 0)).unwrap();
-    let refused = history.refuses(&["history", "list"]);
-    assert!(refused.contains("is damaged: file is not a database; `iotomy history salvage`"));
-    let text = history.says(&["history", "salvage"]);
-    assert!(text.starts_with("0 runs are saved; the damaged history is /"), "{text}");
-    assert!(names(&history.path("data/iotomy")).contains(&"history.db.damaged-1".to_owned()));
-}
-
-/// A history of which a page is overwritten.
-fn damaged(whole: &[u8], page: usize) -> Vec<u8> {
-    let mut bytes = whole.to_vec();
-    bytes[page * PAGE..(page + 1) * PAGE].fill(0xa5);
-    bytes
-}
-
-/// SQLite's usual.
-const PAGE: usize = 4096;
-
-#[test]
-fn salvage_tells_what_became_of_every_run_whatever_page_is_damaged() {
-    let history = History::new();
-    for day in 0..8 {
-        // Two of them fill a page.
-        let json = limits(day, 80.0, "6.1").replace("getppid", &noise(3_000));
-        fs::write(history.path("record.json"), json).unwrap();
-        history.says(&["history", "import", "record.json"]);
-    }
-    history.says(&["history", "rm", "3", "6"]);
-    let records: Vec<String> = (1..=8)
-        .map(|run: u32| {
-            String::from_utf8(history.run(&["history", "export", &run.to_string()]).stdout).unwrap()
-        })
-        .collect();
-    let whole = fs::read(history.file()).unwrap();
-    let (mut all_saved, mut some_lost, mut none_saved) = (0, 0, 0);
-    for page in 1..whole.len() / PAGE {
-        fs::write(history.file(), damaged(&whole, page)).unwrap();
-        let output = history.run(&["history", "salvage"]);
-        let (text, said) = (String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output));
-        assert!(output.status.success(), "{page}: {output:?}");
-        let saved: usize =
-            text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{page}: {text}"));
-        let told: Vec<usize> = said
-            .lines()
-            .filter_map(|line| line.split_once("run "))
-            .flat_map(|(_, runs)| {
-                runs.split(", ").filter_map(|run| run.parse().ok()).collect::<Vec<usize>>()
-            })
-            .collect();
-        let lost = said.lines().find(|line| line.starts_with("iotomy: lost: ")).unwrap_or_default();
-        assert!(!lost.split([' ', ',']).any(|run| run == "3" || run == "6"), "{page}: {said}");
-        let listed = history.says(&["history", "list", "--last", "0"]);
-        assert_eq!(
-            listed.lines().count(),
-            if saved == 0 { 1 } else { saved + 1 },
-            "{page}: {listed}"
-        );
-        for (run, record) in (1..).zip(&records).filter(|(run, _)| ![3, 6].contains(run)) {
-            let exported = history.run(&["history", "export", &run.to_string()]);
-            match exported.status.success() {
-                true => assert_eq!(exported.stdout, record.as_bytes(), "{page}: {run}"),
-                false => {
-                    assert!(told.contains(&run) || said.contains('…'), "{page}: {run}: {said}")
-                }
-            }
-        }
-        all_saved += u32::from(saved == 6);
-        some_lost += u32::from((1..6).contains(&saved));
-        none_saved += u32::from(saved == 0);
-        fs::remove_file(history.file()).unwrap();
-    }
-    // A page of an index, one of the records, and the one that leads to them.
-    assert!(
-        all_saved > 0 && some_lost > 0 && none_saved > 0,
-        "{all_saved} {some_lost} {none_saved}"
-    );
 }

@@ -1,56 +1,17 @@
-//! `iotomy lab` as a user has it: lists, small runs, what is refused, and runs that are interrupted.
+//! `iotomy lab` as a user has it: lists, small runs, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use iotomy_lab::experiments::{EXPERIMENTS, Takes};
-use iotomy_record::{AxisValue, Sweep, store};
-use nix::sys::signal::Signal;
-use support::{iotomy, send, until};
-use tempfile::TempDir;
-
-/// A user with folders of its own.
-struct User {
-    state: TempDir,
-    work: TempDir,
-}
-
-impl User {
-    fn new() -> Self {
-        Self {
-            state: tempfile::tempdir().unwrap(),
-            work: tempfile::tempdir_in("/var/tmp").unwrap(),
-        }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = iotomy(&["lab", "run", "--path"]);
-        command.arg(self.work.path()).args(arguments).env("XDG_STATE_HOME", self.state.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn record(&self, arguments: &[&str]) -> Sweep {
-        let output = self.run(&[arguments, &["-q", "--json", "-"]].concat());
-        assert!(output.status.success(), "{output:?}");
-        store::parse_sweep(&output.stdout).unwrap()
-    }
-
-    fn kept(&self, experiment: &str) -> PathBuf {
-        self.state.path().join(format!("iotomy/lab-{experiment}.json"))
-    }
-}
-
-/// Small enough for a test.
-const SMALL: [&str; 6] = ["copy", "-L", "size=1M", "-L", "block=8K,8M", "--max-time=1"];
+use iotomy_record::{AxisValue, store};
+use support::iotomy;
+use support::labs::{SMALL, User};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_owned()).unwrap()
@@ -90,7 +51,7 @@ fn the_guide_has_every_experiment_with_its_axes_and_claims() {
         let declared = one.declaration();
         let axes = declared.axes.iter().map(|axis| match axis.takes {
             Takes::Names(names) => format!("`{}`: {}", axis.name, names.join(", ")),
-            Takes::Numbers(..) => format!("`{}`", axis.name),
+            Takes::Numbers(..) | Takes::Multiples(..) => format!("`{}`", axis.name),
         });
         let axes = axes.collect::<Vec<_>>().join("; ");
         rows.push(format!("| `{}` | {} | {axes} |", declared.name, declared.summary));
@@ -200,12 +161,17 @@ fn more_descriptors_than_a_process_may_have_are_shared_out_among_several() {
 #[test]
 fn a_comparator_that_is_not_there_is_a_reason_and_no_row() {
     let user = User::new();
-    let axes = ["wait", "-L", "waiter=epoll,libevent", "-L", "descriptors=20", "-L", "active=1"];
+    let axes =
+        ["wait", "-L", "waiter=epoll,libevent,mio", "-L", "descriptors=20", "-L", "active=1"];
     let mut command = user.command(&[&axes[..], &["-q", "--json", "-", "--max-time=30"]].concat());
     let output = command.env("PATH", user.work.path()).output().unwrap();
     let sweep = store::parse_sweep(&output.stdout).unwrap();
     let skipped: Vec<_> = sweep.cases.iter().filter_map(|case| case.skipped.as_deref()).collect();
-    assert!(skipped.len() == 1 && skipped[0].contains("make bench-wait builds it"), "{skipped:?}");
+    assert_eq!(skipped.len(), 2, "{skipped:?}");
+    for (reason, program) in skipped.iter().zip(["wait-peers,", "wait-peers-mio,"]) {
+        let said = reason.contains(program) && reason.contains("make bench-wait builds it");
+        assert!(said, "{reason}");
+    }
     let tax = sweep.claims.iter().find(|claim| claim.id == "reactor-tax").unwrap();
     assert_eq!(tax.verdict.name(), "inconclusive");
     assert!(tax.because.contains("waiter=epoll,libevent,libuv"), "{tax:?}");
@@ -262,15 +228,33 @@ fn what_is_no_experiment_axis_or_value_is_refused_before_anything_runs() {
         ),
         (&["copy", "-L", "mover=magic"], "\"magic\" is no mover; it is one of read-write"),
         (&["copy", "-L", "block=1"], "block 1 is not from 512 to"),
+        (&["device", "-L", "block=5000"], "block 5000 is not a multiple of 4 KiB"),
+        (&["device", "-L", "window=7"], "window 7 is not a multiple of 4"),
         (&["copy", "-L", "block=x"], "block: a size is a number of bytes"),
         (&["copy", "-L", "block"], "name=value"),
         (&["copy", "-L", "block=8K", "-L", "block=8M"], "-L block is given twice"),
-        (&["copy", "-L", "mover=splice", "-L", "block=8K"], "these values make no case"),
+        (
+            &["copy", "-L", "mover=splice", "-L", "block=8K"],
+            "these values make no case: movers but read-write and io-uring have one block, 8 MiB",
+        ),
+        (
+            &["files", "-L", "op=names", "-L", "fs=tmpfs"],
+            "make no case: the operation names is not for tmpfs, nor for names below 14\n",
+        ),
+        (
+            &["wait", "-L", "descriptors=10", "-L", "active=100"],
+            "these values make no case: no more descriptors can be active than there are",
+        ),
         (&["copy", "null-sink", "--json", "/dev/null"], "name a folder that exists"),
         (&["copy", "--path", "/nowhere"], "No such file"),
         (&["copy", "--quick", "--full"], "cannot be used with"),
         (&["copy", "--max-time", "0"], "more than 0 seconds"),
-        (&["--resume"], "no interrupted run to go on with"),
+        (&["--resume"], "no interrupted run to go on with; start one with iotomy lab run NAME"),
+        (
+            &["copy", "--resume"],
+            "no interrupted run of copy to go on with; start one with iotomy lab run copy",
+        ),
+        (&["--all", "--resume"], "no interrupted run to go on with"),
         (&[], "required"),
     ] {
         let mut command = iotomy(&["lab", "run"]);
@@ -305,74 +289,4 @@ fn several_experiments_write_a_record_each() {
         let sweep = store::load_sweep(user.work.path().join(format!("{name}.json"))).unwrap();
         assert_eq!(sweep.experiment, name);
     }
-}
-
-/// Starts a run that takes long, and waits until it has measured something.
-fn started(user: &User) -> std::process::Child {
-    let mut command = user.command(&["copy", "-L", "size=64M", "--max-time=600", "--seed=5"]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    until("something has been measured", || user.kept("copy").exists().then_some(()));
-    child
-}
-
-#[test]
-fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
-    let user = User::new();
-    let child = started(&user);
-    send(child.id(), Signal::SIGINT);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let said = text(&output.stderr);
-    assert!(said.contains("iotomy lab run copy --resume goes on with it"), "{said}");
-    let mut kept = store::load_sweep(user.kept("copy")).unwrap();
-    assert!(kept.run.is_partial);
-    // So little time is left that it has only to come to its end.
-    kept.run.max_time_ns = Some(kept.run.wall_ns);
-    store::save_sweep(&kept, &user.kept("copy"), Path::new("/")).unwrap();
-    let sweep = user.record(&["--resume"]);
-    assert_eq!((sweep.run.seed, sweep.run.is_partial), (5, false));
-    assert_eq!(sweep.started, kept.started);
-    for (after, before) in sweep.cases.iter().zip(&kept.cases) {
-        assert_eq!(after.samples, before.samples);
-    }
-    assert!(!user.kept("copy").exists());
-}
-
-#[test]
-fn of_several_experiments_those_that_came_to_their_end_are_not_run_again() {
-    let user = User::new();
-    let whole = user.record(&SMALL);
-    let mut part = user.record(&["null-sink", "-L", "size=1M", "--max-time=1"]);
-    (part.run.is_partial, part.run.max_time_ns) = (true, Some(part.run.wall_ns));
-    for kept in [&whole, &part] {
-        store::save_sweep(kept, &user.kept(&kept.experiment), Path::new("/")).unwrap();
-    }
-    let folder = user.work.path().to_str().unwrap();
-    let output = user.run(&["copy", "null-sink", "--resume", "-q", "--json", folder]);
-    assert!(output.status.success(), "{output:?}");
-    let again = store::load_sweep(user.work.path().join("copy.json")).unwrap();
-    assert_eq!(again, whole);
-    let on = store::load_sweep(user.work.path().join("null-sink.json")).unwrap();
-    assert_eq!((on.started, on.run.is_partial), (part.started, false));
-    assert!(!user.kept("copy").exists() && !user.kept("null-sink").exists());
-}
-
-#[test]
-fn a_killed_run_leaves_no_file_but_what_it_goes_on_from() {
-    let user = User::new();
-    let mut child = started(&user);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(fs::read_dir(user.work.path()).unwrap().count(), 0);
-    assert!(store::load_sweep(user.kept("copy")).unwrap().run.is_partial);
-}
-
-#[test]
-fn a_record_that_finds_no_room_fails_after_the_report() {
-    let user = User::new();
-    let output = user.run(&[&SMALL[..], &["--json", "/dev/full"]].concat());
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stdout).contains("mmap-beats-read"), "{output:?}");
-    assert!(text(&output.stderr).contains("/dev/full"), "{output:?}");
-    assert!(user.kept("copy").exists(), "it can be had again");
 }

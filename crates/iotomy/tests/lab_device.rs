@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 
 use iotomy_record::{Case, Sweep, store};
 use nix::sys::signal::Signal;
-use support::{iotomy, root, send, skip, until};
+use support::labs::until_measured;
+use support::{iotomy, root, send, skip};
 
 fn record(work: &tempfile::TempDir, arguments: &[&str]) -> Sweep {
     let state = tempfile::tempdir().unwrap();
@@ -132,7 +133,7 @@ fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let folder = state.path().join("iotomy");
     let kept = folder.join("lab-device.json");
-    until("something has been measured", || kept.exists().then_some(()));
+    until_measured(&kept);
     let notes = || {
         let all = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("zram-"))

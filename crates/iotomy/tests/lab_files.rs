@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use iotomy_record::{Case, Sweep, store};
 use nix::sys::signal::Signal;
+use support::labs::until_measured;
 use support::{iotomy, root, send, skip, text, until, until_ended};
 use tempfile::TempDir;
 
@@ -46,7 +47,7 @@ impl User {
         let mut command = self.command(&[arguments, &["--max-time=600"]].concat());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let kept = self.state.path().join("iotomy/lab-files.json");
-        until("something has been measured", || kept.exists().then_some(()));
+        until_measured(&kept);
         child
     }
 

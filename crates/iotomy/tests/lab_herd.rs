@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use iotomy_lab::experiments::{Needs, Room};
-use iotomy_record::{Case, Sweep, store};
+use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::{iotomy, send, skip, until, until_ended};
 
@@ -55,6 +55,11 @@ fn one_connection_wakes_all_or_one_as_they_wait() {
         assert!(one.samples.len() >= 16 || sweep.run.loose > 0, "{one:?}");
         assert!(extra("empty") <= extra("woken"), "{one:?}");
         assert!(extra("quiet_ns") >= one.min.unwrap(), "{one:?}");
+        // A stack in the kernel and a page table of each process at least.
+        if let Some(memory) = one.extra.get("memory_bytes") {
+            let AxisValue::Number(processes) = one.params["processes"] else { panic!("{one:?}") };
+            assert!(*memory >= processes as f64 * 20_480.0, "{one:?}");
+        }
     }
 }
 
@@ -165,5 +170,23 @@ fn an_interrupt_ends_a_herd_and_its_processes() {
         send(child.id(), signal);
         assert_eq!(child.wait().unwrap().code(), Some(128 + signal as i32));
         members.into_iter().for_each(until_ended);
+    }
+}
+
+#[test]
+fn a_loopback_that_is_down_is_an_error_with_what_brings_it_up() {
+    let alone = || support::bare("unshare", &["--net"]);
+    if !alone().arg("true").status().is_ok_and(|status| status.success()) {
+        return skip("unshare --net is not allowed here");
+    }
+    for experiment in ["herd", "accept"] {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = alone();
+        command.arg(support::IOTOMY).args(["lab", "run", experiment, "--quick"]);
+        let output = command.env("XDG_STATE_HOME", state.path()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
+        assert!(error.contains("ENETUNREACH"), "{error}");
+        assert!(error.ends_with("; bring the loopback up: ip link set lo up\n"), "{error}");
     }
 }

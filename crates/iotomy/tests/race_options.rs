@@ -63,11 +63,17 @@ fn what_cannot_be_meant_is_refused_with_what_can() {
         (&["--deny", "C:splice", "true", "true"], "there is no contender C; they are A to B"),
         (&["-L", "n=1,2", "echo {m}"], "no command has the placeholder {n}"),
         (&["-L", "n", "echo {n}"], "a sweep has the form name=value,value"),
+        (&["--user-stacks", "true", "true"], "cannot be used with '--user-stacks'"),
     ] {
         let raced = quick(options);
         assert_eq!(raced.code(), 2);
         assert!(raced.stderr().contains(says), "{}", raced.stderr());
     }
+    let raced = raced(&["--user-stacks", "touch ran", "touch ran"]);
+    assert_eq!(raced.code(), 2);
+    let said = raced.stderr();
+    assert!(said.contains("were not provided:\n  --flame <FILE>"), "{said}");
+    assert!(!raced.folder.path().join("ran").exists());
 }
 
 #[test]
@@ -202,4 +208,22 @@ fn a_race_ends_in_time_with_what_it_has() {
     let runs = race.contenders[0].runs.len();
     assert!((2..64).contains(&runs), "{runs}");
     assert_eq!(race.plan.max_time_ns, Some(2_000_000_000));
+}
+
+#[test]
+fn a_flame_graph_that_cannot_be_sampled_is_refused_before_anything_is_run() {
+    if !support::root() || !support::has("setpriv") {
+        return;
+    }
+    let folder = support::for_everyone();
+    let words = ["race", "--flame", "x.svg", "-r", "1", "echo A > ran", "echo B > ran"];
+    let output = support::as_nobody(folder.path()).args(words).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("iotomy: cannot draw --flame: "), "{said}");
+    assert!(
+        said.contains("; anatomy needs the bpf observer") && said.lines().count() == 1,
+        "{said}"
+    );
+    assert!(!folder.path().join("ran").exists() && !folder.path().join("x.svg").exists());
 }

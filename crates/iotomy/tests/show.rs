@@ -163,6 +163,23 @@ fn what_is_no_record_of_this_kind_and_version_is_refused_in_a_line() {
 }
 
 #[test]
+fn the_raw_record_of_a_bench_is_called_that() {
+    let mut met = 0;
+    for run in fs::read_dir("../../results").unwrap() {
+        let record = run.unwrap().path().join("trace/raw.json");
+        if record.is_file() {
+            let shown = show(&[record.to_str().unwrap()]);
+            let error = String::from_utf8(shown.stderr).unwrap();
+            assert_eq!(shown.status.code(), Some(2));
+            assert!(error.contains("the raw record of a bench (trace-cost)"), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            met += 1;
+        }
+    }
+    assert!(met > 0);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     for (path, said) in [("/nonexistent", "No such file"), ("/", "directory")] {
         let shown = show(&[path]);

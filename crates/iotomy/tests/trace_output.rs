@@ -268,6 +268,11 @@ fn quiet_prints_nothing_and_a_report_without_a_reader_is_no_failure() {
     each_observer(|observer| {
         let traced = traced(observer, &["-q"], &["true"]);
         assert!(traced.code() == 0 && traced.stderr().is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report");
+        let traced = self::traced(observer, &["-q", "-o", report.to_str().unwrap()], &["true"]);
+        assert!(traced.code() == 0 && traced.stderr().is_empty());
+        assert!(fs::read_to_string(report).unwrap().starts_with("true ("), "a file is no noise");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = iotomy(&["trace", "--observer", observer, "sh", "-c", "exit 3"]);

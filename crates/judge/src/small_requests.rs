@@ -14,7 +14,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "A program read or wrote a file, pipe or device in 1,000 or more requests of less \
                   than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
                   them beyond what requests of 1 MiB would need is at least a hundredth of the \
-                  run's time, or 5 ms where the observer inflated that.",
+                  run's time, less the share of it that the program waited for a CPU, or 5 ms where \
+                  the observer inflated that.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -49,7 +50,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     // Times an observer inflated are no measure; then it takes more to be worth a word.
     let least = match run.trace.observer.times_inflated && run.label.is_none() {
         true => WORTH_OF_INFLATED_NS,
-        false => run.wall_ns * WORTH,
+        false => run.wall_ns * (1.0 - waiting_share(run, worst.file)) * WORTH,
     };
     if saved < least {
         return None;
@@ -82,6 +83,15 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         Found::new(text, evidence)
             .advise("a larger block: dd bs=1M, a larger buffer, or iotomy copy"),
     )
+}
+
+/// The share of an image's time that others had the CPU, which is no measure of what it asked for.
+fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
+    let rows = run.trace.ledger.iter().filter(|row| row.pid == file.pid && row.exec == file.exec);
+    let (waiting, all) = rows.fold((0.0, 0.0), |(waiting, all), row| {
+        (waiting + row.runnable_ns as f64, all + row.thread_ns as f64)
+    });
+    if all > 0.0 { (waiting / all).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 fn is_stream(file: &FileUse) -> bool {

@@ -296,6 +296,12 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     assert_eq!(ids(&found(vec![], reads(8_192))), ["page-cache"]);
     // Whoever seeks between reads does not read in sequence.
     assert_eq!(ids(&found(vec![call("lseek", 100_000)], reads(512))), ["page-cache"]);
+    // On a busy machine they are worth as much: of 2 s the program had a CPU for 100 ms.
+    let mut busy = Trace { files: reads(512), wall_ns: 2_000 * MS, ..trace() };
+    assert_eq!(ids(&judged(busy.clone())), ["page-cache"]);
+    busy.ledger[0].thread_ns = 2_000 * MS;
+    busy.ledger[0].runnable_ns = 1_900 * MS;
+    assert_eq!(ids(&judged(busy)), ["small-requests", "page-cache"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 
 mod accept;
 mod accept_claims;
+mod alignment;
 mod beginning;
 mod bounds;
 mod cases;
@@ -27,12 +28,17 @@ mod files;
 mod gate;
 mod herd;
 mod herd_claims;
+mod herd_memory;
+mod herd_sleepers;
+mod judgement;
+mod lock;
 mod made;
 mod models;
 mod models_claims;
 mod notes;
 mod null_sink;
 mod pairs;
+mod patience;
 mod runner;
 mod scratch;
 mod size;
@@ -48,15 +54,19 @@ mod wait_rounds;
 mod wait_threads;
 mod zram;
 
-use iotomy_record::{AxisValue, SweepAxis, Trace};
+use iotomy_record::{AxisValue, SweepAxis, Trace, numbers};
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
+pub use beginning::planned;
 pub use bounds::{Needs, Room};
 pub use cases::{Params, points};
-pub use claims::{Cases, Judgement};
+pub use claims::Cases;
 pub use device::mean_of_reads;
 pub use files::{program_of_way, ways as ways_of_files};
+pub use judgement::Judgement;
+pub use lock::{Lock, Locked};
 pub use notes::{LeftBehind, remove_left_behind};
 pub use runner::{Around, Plan, Progress, RunError, Start, run};
 pub use size::Size;
@@ -76,6 +86,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &accept::Accept,
     &files::Files,
     &device::Device,
+    &alignment::Alignment,
 ];
 
 /// The experiment called `name`.
@@ -142,6 +153,8 @@ pub enum Takes {
     Names(&'static [&'static str]),
     /// From the first to the second.
     Numbers(u64, u64),
+    /// Multiples of the first from the second to the third.
+    Multiples(u64, u64, u64),
 }
 
 /// A value of an axis, as a declaration has it.
@@ -191,6 +204,21 @@ impl Axis {
                 Ok(_) => Err(format!("{} {text} is not from {least} to {most}", self.name)),
                 Err(error) => Err(format!("{}: {error}", self.name)),
             },
+            Takes::Multiples(of, least, most) => {
+                let number =
+                    Self { takes: Takes::Numbers(least, most), ..*self }.value(text, number)?;
+                match number {
+                    AxisValue::Number(n) if !n.is_multiple_of(of) => {
+                        let of = if self.unit == "bytes" {
+                            numbers::bytes(of.into())
+                        } else {
+                            of.to_string()
+                        };
+                        Err(format!("{} {text} is not a multiple of {of}", self.name))
+                    }
+                    number => Ok(number),
+                }
+            }
         }
     }
 }
@@ -268,15 +296,20 @@ pub trait Experiment: Sync {
     /// What it is.
     fn declaration(&self) -> &'static Declaration;
 
-    /// The cases these values make: all their combinations that make sense, where nothing else is
-    /// said.
-    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
-        points(axes).into_iter().filter(|one| self.is_case(one)).collect()
+    /// The combinations of these values that are looked at: all, where nothing else is said.
+    fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        points(axes)
     }
 
-    /// Whether a combination of values makes sense at all; those that do not are no cases.
-    fn is_case(&self, _case: &Params) -> bool {
-        true
+    /// Why a combination makes no sense at all, and is no case; nothing where it is one.
+    fn no_case(&self, _case: &Params) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// The cases these values make: their combinations that make sense.
+    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        let all = self.combinations(axes).into_iter();
+        all.filter(|one| self.no_case(one).is_empty()).collect()
     }
 
     /// Whether a case works here, found by trying, without side effects that last.
@@ -297,6 +330,10 @@ pub trait Experiment: Sync {
 
 /// An experiment ready to be run. Dropping it takes down what was set up.
 pub trait Bench {
+    /// Hears how long what is asked for next may wait for others: processes, answers, silence. What takes
+    /// longer is given up, and says [`iotomy_record::Case::NO_TIME`].
+    fn wait_at_most(&mut self, _left: Option<Duration>) {}
+
     /// Sets up a case, measures it and hands each sample to `keep` until that has enough; takes the
     /// case down again.
     ///

@@ -113,12 +113,12 @@ pub struct Raced {
     pub cleaned: Result<(), RaceError>,
 }
 
-/// How many contenders there are: the commands, each with every combination of its placeholders' values.
+/// The contenders' commands: those given, each with every combination of its placeholders' values.
 ///
 /// # Errors
 /// What is wrong with the sweep, or that there are too many.
-pub fn contenders(options: &Options) -> Result<usize, RaceError> {
-    Ok(filled(options)?.len())
+pub fn contenders(options: &Options) -> Result<Vec<String>, RaceError> {
+    Ok(filled(options)?.into_iter().map(|filled| filled.text).collect())
 }
 
 fn filled(options: &Options) -> Result<Vec<Filled>, RaceError> {

@@ -50,7 +50,7 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
     let mover = iotomy_movers::mover(&name).ok_or("no such mover")?;
     let (from, to) = (End::of(&source)?, End::of(&target)?);
     let progress = AtomicU64::new(0);
-    let mut job = Job { count, block_size: 64 * 1024, ..Job::new(&progress) };
+    let mut job = Job { count, block_size: Some(64 * 1024), ..Job::new(&progress) };
     let outcome = if let Some(sparse) = sparse {
         job.sparse = sparse;
         let plan = chooser::only(mover, &from, &to, &job)?;

@@ -14,7 +14,8 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use crate::copy_file_range::may_share;
 use crate::splice::PIPE_SIZE;
 use crate::{
-    Declaration, End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink, Sparse, holes,
+    BLOCK_SIZE, Declaration, End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink,
+    Sparse, holes, memory,
 };
 
 /// A mover to be tried.
@@ -48,6 +49,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// All others.
     pub unsuited: Vec<Unsuited>,
+    /// Bytes a request on this route, where the job leaves it to the plan.
+    pub block_size: usize,
 }
 
 /// A mover that the kernel refused before anything had moved.
@@ -85,6 +88,7 @@ pub struct Failed {
 /// Chooses among all movers for this pair of descriptors, and says of each other why it is not tried.
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let mut plan = choose_only(source, target, job);
+    let job = &memory::fitted(source, job);
     let order = order(source, target, job);
     let in_order = order.iter().filter_map(|(name, _)| crate::mover(name));
     let is_in_order = |name| order.iter().any(|(known, _)| *known == name);
@@ -105,11 +109,18 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
 /// As [`choose`], without a word about the others: to find their reasons takes longer than all else
 /// between the calls of a small copy.
 pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
-    let suited = order(source, target, job).iter().filter_map(|&(name, reason)| {
-        let mover = crate::mover(name)?;
-        suits(mover, source, target, job).ok().map(|()| Step { mover, reason })
-    });
-    Plan { steps: suited.collect(), unsuited: Vec::new() }
+    let job = &memory::fitted(source, job);
+    let order = order(source, target, job);
+    let mut steps = Vec::with_capacity(order.len());
+    for &(name, reason) in order {
+        match crate::mover(name) {
+            Some(mover) if suits(mover, source, target, job).is_ok() => {
+                steps.push(Step { mover, reason });
+            }
+            _ => {}
+        }
+    }
+    Plan { steps, unsuited: Vec::new(), block_size: block_of(source, target) }
 }
 
 /// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
@@ -130,7 +141,8 @@ fn suits(
 ) -> Result<(), String> {
     holes::possible(target, job)?;
     mover.serves(source, target, job)?;
-    holes::suits(mover, job)
+    holes::suits(mover, job)?;
+    memory::suits(mover, source, target, job)
 }
 
 /// The plan of one mover that was asked for by name.
@@ -143,9 +155,37 @@ pub fn only(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<Plan, String> {
-    suits(mover, source, target, job)?;
+    suits(mover, source, target, &memory::fitted(source, job))?;
     let step = Step { mover, reason: "asked for by name" };
-    Ok(Plan { steps: vec![step], unsuited: Vec::new() })
+    let block_size = block_of(source, target);
+    Ok(Plan { steps: vec![step], unsuited: Vec::new(), block_size })
+}
+
+/// The job with a size of blocks.
+fn with_block<'a>(plan: &Plan, source: &End<'_>, job: &Job<'a>) -> Job<'a> {
+    let block_size = job.block_size.or(Some(plan.block_size));
+    memory::fitted(source, &Job { block_size, ..*job })
+}
+
+/// Whether a mover of the plan can have its buffers now: to be asked before the target is emptied for a
+/// run.
+///
+/// # Errors
+/// None can: those of so many bytes that the first of them wants are refused.
+pub fn has_memory(
+    plan: &Plan,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+) -> Result<(), u64> {
+    let job = &with_block(plan, source, job);
+    let is_there = |step: &Step| memory::is_there(step.mover, source, target, job);
+    match plan.steps.first() {
+        Some(first) if !plan.steps.iter().any(is_there) => {
+            Err(first.mover.buffers(source, target, job))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Carries a plan out: tries its movers in order until one is not refused.
@@ -166,6 +206,7 @@ pub fn run(
     job: &Job<'_>,
 ) -> Result<Report, Failed> {
     let mut refused = Vec::new();
+    let job = &with_block(plan, source, job);
     if !(source.has_true_size() && source.size() <= NARROW) {
         widen(source);
         widen(target);
@@ -192,6 +233,16 @@ fn widen(end: &End<'_>) {
     if end.kind() == Kind::Pipe && fcntl_getpipe_size(end.fd()) == Ok(unsized_size) {
         let _ = fcntl_setpipe_size(end.fd(), PIPE_SIZE);
     }
+}
+
+/// Bytes a request from a file through the loopback: within the noise of the best that dd(1) was tried
+/// with there (`bench copy`).
+const LOOPBACK_BLOCK: usize = 512 * 1024;
+
+/// Bytes a request on a route.
+fn block_of(source: &End<'_>, target: &End<'_>) -> usize {
+    let is_loopback = target.kind() == Kind::Socket && target.is_loopback();
+    if source.kind() == Kind::Regular && is_loopback { LOOPBACK_BLOCK } else { BLOCK_SIZE }
 }
 
 type Order = &'static [(&'static str, &'static str)];
@@ -285,12 +336,11 @@ static FILE_TO_SOCKET: Order = &[
 ];
 
 // No wire: the reader copies in any case, and faster out of large fresh buffers than out of pages of a
-// file handed over in rounds of 64 KiB. Sending references costs less CPU here, and takes longer.
-static FILE_TO_LOOPBACK: Order = &[
-    ("mmap-write", "one copy into large buffers, which a reader on this machine takes up fastest"),
-    ("sendfile", "no copy: the socket is given references to the page cache"),
-    BY_COPY,
-];
+// file handed over in rounds of 64 KiB. Sending references costs less CPU here, and takes longer. A
+// mapping saves the copy into a buffer that stays in the CPU's cache, for a page fault every 64 KiB: a
+// little ahead or far behind, by what faults and copies cost on the machine at the time.
+static FILE_TO_LOOPBACK: Order =
+    &[("read-write", "large buffers, which a reader on this machine takes up fastest")];
 
 // The null device looks at nothing. Of a mapping it is not given a page; splicing finds each.
 static FILE_TO_NULL: Order = &[

@@ -84,6 +84,13 @@ impl Mover for CopyFileRange {
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
         only(source, "source", &[Kind::Regular])?;
         only(target, "target", &[Kind::Regular])?;
+        for (end, role) in [(source, "source"), (target, "target")] {
+            if !end.has_true_size() {
+                return Err(format!(
+                    "the {role} is made up, and no file system copies to or from it"
+                ));
+            }
+        }
         plain(source, target)?;
         match job.reflink {
             Reflink::Auto => {}

@@ -25,6 +25,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use iotomy_sys::buffer::Aligned;
 
+use crate::memory::buffer;
 use crate::position::{Positions, apart, remaining};
 use crate::read_write::pump;
 use crate::refusal::{only, plain, refused_or_failed};
@@ -75,6 +76,10 @@ impl Mover for Direct {
         }
         plain(source, target)?;
         apart(source, target, job)
+    }
+
+    fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
+        2 * job.block().max(LEAST) as u64
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
@@ -151,7 +156,7 @@ impl Whole {
             target: again(target, OFlags::WRONLY)?,
             start,
             length: left - left % align,
-            block: job.block_size.max(LEAST).next_multiple_of(unit),
+            block: job.block().max(LEAST).next_multiple_of(unit),
             align: unit,
         })
     }
@@ -164,8 +169,10 @@ impl Whole {
         let (to_write, filled) = sync_channel::<Filled>(2);
         let (to_read, emptied) = sync_channel::<Aligned>(2);
         for _ in 0..2 {
+            let buffer =
+                buffer(self.block).map_err(|e| Failure::new("mmap", Side::Either, 0, e))?;
             // Room for both, so it neither waits nor fails.
-            let _ = to_read.send(Aligned::new(self.block));
+            let _ = to_read.send(buffer);
         }
         thread::scope(|scope| {
             let whole = &self;

@@ -177,4 +177,13 @@ impl<'fd> End<'fd> {
     pub fn is_zero_device(&self) -> bool {
         self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 5)
     }
+
+    /// Whether it is a device that gives bytes for ever, of which none is any other's: zeros, or random
+    /// ones. What is taken from it and goes nowhere is not missed.
+    pub fn gives_for_ever(&self) -> bool {
+        // /dev/zero, full, random and urandom, as Linux numbers them (Documentation/admin-guide/devices.txt).
+        let minors = [5, 7, 8, 9];
+        self.kind == Kind::Char
+            && minors.iter().any(|minor| self.device_number == rustix::fs::makedev(1, *minor))
+    }
 }

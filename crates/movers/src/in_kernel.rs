@@ -11,9 +11,10 @@ use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side,
 /// that a short answer means something, and progress is seen now and then.
 pub(crate) const MOST: usize = 1 << 30;
 
-/// Whether `end` has pages of its own in the page cache, which later writes change.
-fn is_cached(end: &End<'_>) -> bool {
-    matches!(end.kind(), Kind::Regular | Kind::Block)
+/// Whether what `end` hands over can be pages of a page cache, which later writes change: its own, or
+/// those it was given itself. Who filled a pipe or a socket, and by what, cannot be known.
+fn hands_on_pages(end: &End<'_>) -> bool {
+    matches!(end.kind(), Kind::Regular | Kind::Block | Kind::Pipe | Kind::Socket)
 }
 
 /// Whether a target keeps the pages it is given, and does not copy from them at once.
@@ -21,14 +22,14 @@ fn keeps_pages(target: &End<'_>) -> bool {
     matches!(target.kind(), Kind::Pipe | Kind::Socket)
 }
 
-/// Says why not when pages of the source's cache would be handed on although later writes to it
+/// Says why not when pages that somebody can still write to would be handed on although later writes
 /// must not show through.
 pub(crate) fn by_value_kept(
     source: &End<'_>,
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<(), String> {
-    if job.by_value && is_cached(source) && keeps_pages(target) {
+    if job.by_value && hands_on_pages(source) && keeps_pages(target) {
         return Err("later writes to the source could show through".to_owned());
     }
     Ok(())

@@ -85,6 +85,11 @@ impl Mover for IoUring {
         apart(source, target, job)
     }
 
+    fn buffers(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> u64 {
+        let (slots, block) = slots(source, target, job);
+        u64::from(slots) * block as u64
+    }
+
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         self.session(source, target).run(job)
     }
@@ -105,8 +110,8 @@ struct Ring<'a> {
 impl Session for Ring<'_> {
     fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let (source, target) = (self.source, self.target);
-        let files = source.has_true_size() && target.kind() == Kind::Regular;
-        let mut ring = match self.ring.take().map_or_else(|| self.make(files, job), Ok) {
+        let files = are_files(source, target);
+        let mut ring = match self.ring.take().map_or_else(|| self.make(job), Ok) {
             Ok(ring) => ring,
             Err((call, e)) => return Ok(Outcome::Refused { call, errno: Some(errno(e)) }),
         };
@@ -125,11 +130,26 @@ impl Session for Ring<'_> {
 }
 
 impl Ring<'_> {
-    fn make(&self, files: bool, job: &Job<'_>) -> Result<CopyRing, (&'static str, io::Error)> {
-        let slots = if files { job.depth.clamp(1, MOST_SLOTS) } else { 2 };
-        let block = job.block_size.clamp(1, MOST);
+    fn make(&self, job: &Job<'_>) -> Result<CopyRing, (&'static str, io::Error)> {
+        let (slots, block) = slots(self.source, self.target, job);
         CopyRing::new(self.source.fd(), self.target.fd(), slots, block, job.patience)
     }
+}
+
+/// Whether there are offsets at both ends, and no order to keep.
+fn are_files(source: &End<'_>, target: &End<'_>) -> bool {
+    source.has_true_size() && target.kind() == Kind::Regular
+}
+
+/// How many slots a ring has, and how large: no more than there is to put into them, by the size of
+/// the whole file, as a ring may serve all its extents.
+fn slots(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> (u32, usize) {
+    let block = job.block().clamp(1, MOST);
+    if !are_files(source, target) {
+        return (2, block);
+    }
+    let blocks = u32::try_from(source.size().div_ceil(block as u64)).unwrap_or(u32::MAX);
+    (job.depth.min(blocks).clamp(1, MOST_SLOTS), block)
 }
 
 /// What happens to `bytes` on their way through the ring's buffers.

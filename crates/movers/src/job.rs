@@ -49,8 +49,9 @@ pub enum Sparse {
 pub struct Job<'a> {
     /// How many bytes at most; `None` until the source ends.
     pub count: Option<u64>,
-    /// Bytes a request, for movers that have a choice.
-    pub block_size: usize,
+    /// Bytes a request, for movers that have a choice; `None` leaves it to the plan, and to movers
+    /// that are run without one.
+    pub block_size: Option<usize>,
     /// Requests under way at once, for movers that can have several.
     pub depth: u32,
     /// Threads, for movers that can use several.
@@ -77,7 +78,7 @@ impl<'a> Job<'a> {
     pub fn new(progress: &'a AtomicU64) -> Self {
         Self {
             count: None,
-            block_size: BLOCK_SIZE,
+            block_size: None,
             depth: 8,
             threads: 2,
             by_value: false,
@@ -88,6 +89,11 @@ impl<'a> Job<'a> {
             patience: PATIENCE,
             progress,
         }
+    }
+
+    /// Bytes a request.
+    pub fn block(&self) -> usize {
+        self.block_size.unwrap_or(BLOCK_SIZE)
     }
 
     /// How many more bytes are wanted after `moved`, at most `most`.

@@ -18,6 +18,7 @@ mod holes;
 mod in_kernel;
 mod io_uring;
 mod job;
+mod memory;
 mod mmap_write;
 mod null;
 mod parallel;
@@ -106,6 +107,11 @@ pub trait Mover: Sync {
     /// # Errors
     /// Why it cannot, in a few words.
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String>;
+
+    /// Bytes that the buffers of a run hold together, as far as the job has a say in them.
+    fn buffers(&self, _source: &End<'_>, _target: &End<'_>, _job: &Job<'_>) -> u64 {
+        0
+    }
 
     /// Moves bytes until the source ends or the job's count is reached, from and to the
     /// descriptors' positions, which are behind the moved bytes afterwards.

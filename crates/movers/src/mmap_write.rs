@@ -114,10 +114,16 @@ fn windows(
         }
         let base = at - at % PAGE;
         let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
-        let window = Window::of(source.fd(), base, length, job.populate)
+        // Pages that are mapped at once are so before anything could be said of them.
+        let populate = job.populate && !job.huge_pages;
+        let window = Window::of(source.fd(), base, length, populate)
             .map_err(|e| ("mmap", Side::Source, errno(&e)))?;
         if job.huge_pages {
             window.advise_huge_pages();
+        }
+        if job.populate && job.huge_pages {
+            // What cannot be mapped now is when it is written from, which tells why.
+            let _ = window.fault_in(0..length);
         }
         let skip = usize::try_from(at - base).expect("less than a page");
         if !empty(source, target, job, &window, (base, skip..length), bytes)? {

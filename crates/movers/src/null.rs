@@ -44,7 +44,7 @@ impl Mover for Null {
         let end = job.count.unwrap_or(source.size());
         let mut at = 0;
         while at < end {
-            let block = job.want(at, job.block_size.max(1)) as u64;
+            let block = job.want(at, job.block().max(1)) as u64;
             at = std::hint::black_box(at + block.min(end - at));
         }
         Ok(Outcome::Done(Moved::default()))

@@ -32,7 +32,7 @@ use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side,
-    Sparse,
+    Sparse, memory,
 };
 
 pub(crate) struct Parallel;
@@ -85,6 +85,10 @@ impl Mover for Parallel {
             return Err("extents might not be shared".to_owned());
         }
         apart(source, target, job)
+    }
+
+    fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
+        u64::from(job.threads.max(1)) * job.block() as u64
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
@@ -180,7 +184,7 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             job,
             start,
             length,
-            range: (job.block_size as u64).saturating_mul(BLOCKS).max(LEAST),
+            range: (job.block() as u64).saturating_mul(BLOCKS).max(LEAST),
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             offload: AtomicBool::new(offloads(target, job)),
@@ -252,7 +256,10 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
                     }
                 }
             } else {
-                let buffer = buffer.get_or_insert_with(|| Aligned::new(self.job.block_size));
+                let buffer = memory::kept(buffer, self.job.block()).map_err(|e| {
+                    let failure = Some(("mmap", Side::Either, e));
+                    Short { at, failure }
+                })?;
                 let most = want.min(buffer.len());
                 self.read_and_write(at, &mut buffer[..most], moved)?;
             }

@@ -76,12 +76,17 @@ pub(crate) fn start(end: &End<'_>) -> Result<Option<u64>, Errno> {
 pub(crate) fn give_back(source: &End<'_>, bytes: u64) -> u64 {
     let Ok(back) = i64::try_from(bytes) else { return bytes };
     if bytes == 0 || !matches!(source.kind(), Kind::Regular | Kind::Block) {
-        return bytes;
+        return missed(source, bytes);
     }
     match seek(source.fd(), SeekFrom::Current(-back)) {
         Ok(_) => 0,
         Err(_) => bytes,
     }
+}
+
+/// How many of `bytes` that were taken from a source without a position, and went nowhere, are lost.
+pub(crate) fn missed(source: &End<'_>, bytes: u64) -> u64 {
+    if source.gives_for_ever() { 0 } else { bytes }
 }
 
 /// How many bytes a regular source has behind position `from`, as its size is now, at most as many

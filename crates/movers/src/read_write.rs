@@ -13,10 +13,16 @@ use rustix::event::PollFlags;
 use rustix::fs::{OFlags, SeekFrom, seek, tell};
 use rustix::io::{Errno, read, write};
 
+use iotomy_sys::buffer::Aligned;
+
+use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::reopen::reopen;
-use crate::{Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic};
+use crate::{
+    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Probe, Side,
+    Traffic,
+};
 
 pub(crate) struct ReadWrite;
 
@@ -45,8 +51,18 @@ impl Mover for ReadWrite {
         apart(source, target, job)
     }
 
+    fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
+        job.want(0, job.block()) as u64
+    }
+
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        pump(&DECLARATION, source, target, job, Moved::default()).map(Outcome::Done)
+        match buffer(job.want(0, job.block())) {
+            Ok(buffer) => {
+                let nothing = Moved::default();
+                pump_by(buffer, &DECLARATION, source, target, job, nothing).map(Outcome::Done)
+            }
+            Err(errno) => Ok(Outcome::Refused { call: "mmap", errno: Some(errno) }),
+        }
     }
 }
 
@@ -65,7 +81,23 @@ pub(crate) fn pump(
     job: &Job<'_>,
     moved: Moved,
 ) -> Result<Moved, MoveError> {
-    let mut buffer = iotomy_sys::buffer::Aligned::new(job.want(moved.bytes, job.block_size));
+    let wanted = job.want(moved.bytes, job.block());
+    // What larger blocks gain is not worth an error in the middle.
+    let buffer = buffer(wanted)
+        .or_else(|_| buffer(wanted.min(BLOCK_SIZE)))
+        .map_err(|e| MoveError::new(of, "mmap", Side::Either, moved, e))?;
+    pump_by(buffer, of, source, target, job, moved)
+}
+
+/// The same by a buffer that is there.
+fn pump_by(
+    mut buffer: Aligned,
+    of: &Declaration,
+    source: &End<'_>,
+    target: &End<'_>,
+    job: &Job<'_>,
+    moved: Moved,
+) -> Result<Moved, MoveError> {
     let mut all = moved;
     loop {
         let want = job.want(all.bytes, buffer.len());

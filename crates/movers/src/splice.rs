@@ -27,6 +27,7 @@ use rustix::pipe::splice;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
 use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
+use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::read_write::{pump, put_all};
@@ -192,7 +193,10 @@ impl Through<'_, '_> {
     /// Copies to the target what the pipe still holds after splice(2) failed with `errno`. A refusal
     /// is overcome by that; of another error the bytes in the pipe are saved, and it is reported.
     fn drain(&self, left: usize, errno: Errno, all: &mut Moved) -> Result<Round, MoveError> {
-        let mut buffer = iotomy_sys::buffer::Aligned::new(left);
+        let mut buffer = buffer(left).map_err(|e| {
+            let error = MoveError::new(&DECLARATION, "mmap", Side::Either, *all, e);
+            error.losing(give_back(self.source, left as u64))
+        })?;
         let mut in_pipe = left;
         while in_pipe > 0 {
             let into = &mut buffer[..in_pipe];

@@ -24,7 +24,7 @@ use iotomy_sys::mapping::Pages;
 use crate::in_kernel::probed;
 use crate::patience::patiently;
 use crate::position::give_back;
-use crate::refusal::{is_refusal, only};
+use crate::refusal::{is_refusal, only, refused_or_failed};
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
 };
@@ -66,16 +66,23 @@ impl Mover for Vmsplice {
         only(target, "target", &[Kind::Pipe])
     }
 
+    fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
+        job.want(0, job.block().max(1)) as u64
+    }
+
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let mut bytes = 0;
         loop {
-            let want = job.want(bytes, job.block_size.max(1));
+            let want = job.want(bytes, job.block().max(1));
             if want == 0 {
                 break;
             }
             let mut pages = match Pages::new(want) {
                 Ok(pages) => pages,
-                Err(e) => return Err(failed("mmap", Side::Either, bytes, errno(e))),
+                Err(e) => {
+                    let moved = moved(bytes);
+                    return refused_or_failed(&DECLARATION, "mmap", Side::Either, moved, errno(e));
+                }
             };
             let got = patiently(source.fd(), PollFlags::IN, || read(source.fd(), &mut *pages))
                 .map_err(|e| failed("read", Side::Source, bytes, e))?;

@@ -208,6 +208,32 @@ fn a_peer_that_leaves_is_an_error_of_the_target_that_says_what_was_moved() {
 }
 
 #[test]
+fn of_a_device_that_gives_for_ever_nothing_is_lost() {
+    let folder = match folders::small(1 << 20) {
+        Ok(folder) => folder,
+        Err(reason) => return println!("skipped 1: {reason}"),
+    };
+    let mut met = 0;
+    for device in ["/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
+        for sparse in [Sparse::Auto, Sparse::Always] {
+            for mover in movers() {
+                let label = format!("{} from {device}, {sparse:?}", name(mover));
+                let source = File::open(device).unwrap();
+                let target = ends::target(To::File, folder.path());
+                let progress = AtomicU64::new(0);
+                let job = Job { count: Some(3 << 20), sparse, ..job(&progress) };
+                let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
+                let Err(failed) = chooser::run(&plan, &from, &to, &job) else { continue };
+                assert_eq!(failed.error.lost, 0, "{label}: {failed}");
+                met += 1;
+            }
+        }
+    }
+    assert!(met >= 8, "{met} runs found the disk full");
+}
+
+#[test]
 fn a_disk_that_fills_up_is_an_error_that_says_what_was_moved() {
     let folder = match folders::small(1 << 20) {
         Ok(folder) => folder,

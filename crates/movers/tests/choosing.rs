@@ -8,7 +8,7 @@ mod support;
 use std::fs::{File, OpenOptions};
 use std::sync::atomic::AtomicU64;
 
-use iotomy_movers::{End, Job, MOVERS, Reflink, Sparse, chooser};
+use iotomy_movers::{BLOCK_SIZE, End, Job, MOVERS, Reflink, Sparse, chooser};
 
 use support::ends::{self, From, To};
 use support::{content, difference, folders, job, name, position};
@@ -86,9 +86,13 @@ fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
         (From::File(0), To::Pipe, plain, "splice"),
         (From::File(0), To::Pipe, by_value, "read-write"),
         (From::File(0), To::Unix, plain, "sendfile"),
-        (From::File(0), To::Tcp, plain, "mmap-write"),
+        (From::File(0), To::Tcp, plain, "read-write"),
         (From::File(0), To::Unix, by_value, "read-write"),
         (From::Pipe, To::Pipe, plain, "splice"),
+        (From::Pipe, To::Pipe, by_value, "read-write"),
+        (From::Pipe, To::Unix, by_value, "read-write"),
+        (From::Unix, To::Pipe, by_value, "read-write"),
+        (From::Pipe, To::File, by_value, "splice"),
         (From::Pipe, To::File, plain, "splice"),
         (From::Pipe, To::Append, plain, "read-write"),
         (From::File(0), To::Direct, plain, "read-write"),
@@ -108,6 +112,35 @@ fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
         assert_eq!(report.moved.bytes, 10, "{report:?}");
         assert_eq!(target.content(), ends::expected(to, b"some bytes"), "{from:?} to {to:?}");
     }
+}
+
+#[test]
+fn a_route_has_its_block_size_unless_the_job_has_one() {
+    let folder = folders::here();
+    let progress = AtomicU64::new(0);
+    let whole = content(2 << 20);
+    for (to, block_size, expected) in [
+        (To::Tcp, None, 512 * 1024),
+        (To::Tcp, Some(64 * 1024), 64 * 1024),
+        (To::Append, None, BLOCK_SIZE),
+    ] {
+        let source = ends::source(From::File(0), &whole, folder.path());
+        let target = ends::target(to, folder.path());
+        let (from, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let job = Job { block_size, ..Job::new(&progress) };
+        let plan = chooser::only(iotomy_movers::mover("read-write").unwrap(), &from, &to_end, &job);
+        let before = writes_of_this_thread();
+        chooser::run(&plan.unwrap(), &from, &to_end, &job).unwrap();
+        let (Some(before), Some(after)) = (before, writes_of_this_thread()) else {
+            return println!("skipped 1: the kernel does not count the writes of a thread");
+        };
+        assert_eq!(after - before, whole.len() / expected, "{to:?} {block_size:?}");
+    }
+}
+
+fn writes_of_this_thread() -> Option<usize> {
+    let io = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    io.lines().find_map(|line| line.strip_prefix("syscw: "))?.parse().ok()
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
     }
     let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
     let progress = AtomicU64::new(0);
-    let (block_size, depth) = (case.block_size, case.depth);
+    let (block_size, depth) = (Some(case.block_size), case.depth);
     let mut job = Job { count: case.count, block_size, depth, ..job(&progress) };
     if case.hasty {
         job.patience = Duration::from_micros(1);

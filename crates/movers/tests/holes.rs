@@ -74,7 +74,7 @@ fn check(mover: &'static dyn Mover, case: Case, all: &[u8], folder: &Folder) -> 
     let (from, to) = (End::of(&source).unwrap(), End::of(&target).unwrap());
     let progress = AtomicU64::new(0);
     let Case { sparse, count, block_size, .. } = case;
-    let job = Job { sparse, count, block_size, ..job(&progress) };
+    let job = Job { sparse, count, block_size: Some(block_size), ..job(&progress) };
     let report = match chooser::only(mover, &from, &to, &job) {
         Ok(plan) => {
             chooser::run(&plan, &from, &to, &job).unwrap_or_else(|e| panic!("{label}: {e}"))

@@ -6,7 +6,9 @@ mod support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
@@ -206,6 +208,39 @@ fn by_value_means_that_later_writes_do_not_show_through() {
         let mut got = Vec::new();
         out.read_to_end(&mut got).unwrap();
         assert_eq!(difference(&got, &before), None, "{}", name(mover));
+    }
+}
+
+#[test]
+fn by_value_holds_for_pages_that_a_pipe_or_socket_was_given() {
+    let folder = folders::here();
+    let before = content(10_000);
+    let path = folder.path().join("shared");
+    for (mover, by_socket) in movers().flat_map(|mover| [(mover, false), (mover, true)]) {
+        std::fs::write(&path, &before).unwrap();
+        let file = File::open(&path).unwrap();
+        // What is between the file and the mover holds references to the file's pages.
+        let (given, giving): (OwnedFd, OwnedFd) = if by_socket {
+            UnixStream::pair().map(|(a, b)| (a.into(), b.into())).unwrap()
+        } else {
+            std::io::pipe().map(|(a, b)| (a.into(), b.into())).unwrap()
+        };
+        assert_eq!(rustix::fs::sendfile(&giving, &file, None, 10_000).unwrap(), 10_000);
+        drop(giving);
+        let (mut out, into) = std::io::pipe().unwrap();
+        let progress = AtomicU64::new(0);
+        let job = Job { by_value: true, ..job(&progress) };
+        let (from, to) = (End::of(&given).unwrap(), End::of(&into).unwrap());
+        if mover.serves(&from, &to, &job).is_err() {
+            continue;
+        }
+        let Outcome::Done(_) = mover.run(&from, &to, &job).unwrap() else { continue };
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        writer.write_all_at(&[0; 10_000], 0).unwrap();
+        drop(into);
+        let mut got = Vec::new();
+        out.read_to_end(&mut got).unwrap();
+        assert_eq!(difference(&got, &before), None, "{}, socket: {by_socket}", name(mover));
     }
 }
 

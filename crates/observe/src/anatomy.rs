@@ -4,22 +4,27 @@
 //! the trace has exactly. The order matters: the kernel's names are read while the watch's programs are
 //! still loaded, a file's when the watch is over.
 
+mod chains;
 pub(crate) mod kernel;
 mod layers;
+pub(crate) mod mappings;
 mod parts;
+pub(crate) mod side_band;
 mod user;
 
 use std::collections::HashMap;
 
 use iotomy_record::{BlockIo, Dissected, Sampling, Stack, StackKind, Stories};
 
+use self::chains::Chains;
 use self::kernel::KernelSymbols;
 use self::layers::{Layers, UNKNOWN};
+use self::mappings::Mappings;
 use self::parts::Named;
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
-use crate::{Observation, ObserveError, Probe, Request};
+use crate::{Observation, ObserveError, Probe, Request, Target};
 
 /// What came of a watch that was sampled, besides its [`Observation`].
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -38,6 +43,17 @@ pub struct Dissection {
     pub stories: Option<Stories>,
 }
 
+/// How a watch is to be sampled, and what else is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Samples a second on each CPU.
+    pub hz: u32,
+    /// How many of the slowest calls that read, and of those that write, are told moment by moment.
+    pub stories: u32,
+    /// Whether what calls what in user space is noted, too, as far as frame pointers tell.
+    pub user_stacks: bool,
+}
+
 /// What samples and sleeps were found, in numbers.
 pub(crate) struct Raw {
     pub(crate) event: &'static str,
@@ -50,15 +66,26 @@ pub(crate) struct Raw {
     pub(crate) seen: Vec<Seen>,
     /// Addresses in the kernel by stack, the innermost first.
     pub(crate) stacks: HashMap<i32, Vec<u64>>,
+    /// Where the stacks of user space were asked for.
+    pub(crate) callers: Option<Callers>,
+}
+
+/// What tells who calls whom in user space.
+pub(crate) struct Callers {
+    /// Addresses by stack, the innermost first.
+    pub(crate) stacks: HashMap<i32, Vec<u64>>,
+    pub(crate) mappings: Mappings,
 }
 
 /// All samples, or sleeps, that were alike.
 pub(crate) struct Seen {
     pub(crate) pid: u32,
     pub(crate) exec: String,
+    pub(crate) image: u32,
     pub(crate) call: Option<String>,
     pub(crate) blocked: bool,
     pub(crate) found: Found,
+    pub(crate) chain: Chain,
     pub(crate) times: u64,
     /// Of sleeps.
     pub(crate) ns: u64,
@@ -73,6 +100,18 @@ pub(crate) enum Found {
     /// In the kernel, with a stack whose place was another's.
     Collided,
     /// It could not be found out.
+    Nothing,
+}
+
+/// What called what in user space, down to where a thread was found or made its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chain {
+    /// This stack, of an image that began then. In the kernel, `returns_to` is what the innermost function
+    /// may return to where it keeps no frame; 0 where there is no such address.
+    Stack { id: i32, began_ns: u64, returns_to: u64 },
+    /// A stack whose place was another's.
+    Collided,
+    /// It was not asked for, or there is none: the launch.
     Nothing,
 }
 
@@ -91,23 +130,23 @@ const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel
                       or 0";
 
 fn unsupported(reason: String) -> ObserveError {
-    ObserveError::Unsupported { observer: "bpf", reason, remedy: REMEDY.to_owned() }
+    ObserveError::Unsupported { observer: "bpf", remedy: bpf::remedy(&reason, REMEDY), reason }
 }
 
-/// Watches as the `bpf` observer does, samples `hz` times a second on each CPU, and notes what is
-/// slept in, what the block layer does, and what happens inside the `stories` slowest calls of those
-/// that read, and of those that write.
+/// Watches as the `bpf` observer does, takes samples, and notes what is slept in, what the block layer
+/// does, and what else is asked for.
 ///
 /// # Errors
 /// As [`crate::Observer::watch`]; besides, when samples, the kernel's symbols, or stories that were
 /// asked for are not to be had. A command is not started then.
-pub fn watch(
-    request: &Request,
-    hz: u32,
-    stories: u32,
-) -> Result<(Observation, Dissection), ObserveError> {
+pub fn watch(request: &Request, asked: Asked) -> Result<(Observation, Dissection), ObserveError> {
     kernel::probe().map_err(unsupported)?;
-    let (mut sampler, mut block) = (Sampler::new(hz), Block::new(stories));
+    let process = match request.target {
+        // Of a thread, its process has the mappings.
+        Target::Process(pid) => Some(crate::attach::process(pid)?),
+        _ => None,
+    };
+    let (mut sampler, mut block) = (Sampler::new(asked, process), Block::new(asked.stories));
     let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None)?;
     let mut dissection = dissect(sampler, &observation);
     match block.into_found() {
@@ -122,9 +161,11 @@ pub fn watch(
 
 /// Tries whether a watch can be sampled here.
 pub fn probe() -> Probe {
-    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut Sampler::new(1000)])) {
+    // A rate at which nothing is moved to meet the tick.
+    let asked = Asked { hz: 997, ..Asked::default() };
+    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut Sampler::new(asked, None)])) {
         Ok(()) => Probe::Ready,
-        Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
+        Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
     }
 }
 
@@ -134,7 +175,7 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     };
     let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Found::Collided));
     let samples = raw.seen.iter().filter(|seen| !seen.blocked);
-    let sampling = Sampling {
+    let mut sampling = Sampling {
         event: raw.event.to_owned(),
         hz: raw.hz,
         samples: samples.map(|seen| seen.times).sum::<u64>() + raw.lost,
@@ -144,8 +185,11 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
         lost_sleeps: raw.lost_sleeps,
         lost_names: raw.lost_names,
         price_ns_per_sample: raw.price_ns,
+        user_stacks: None,
     };
-    let named = Naming::new(symbols, &raw.stacks).all(raw.seen);
+    let mut naming = Naming::new(symbols, &raw.stacks, raw.callers.as_ref());
+    let named = raw.seen.into_iter().map(|seen| naming.one(seen)).collect();
+    sampling.user_stacks = naming.chains.map(|chains| chains.told);
     let (calls, stacks) = parts::split(&observation.calls, &observation.ledger, named);
     Dissection { sampling, calls, stacks, ..Dissection::default() }
 }
@@ -162,15 +206,17 @@ struct Naming<'a> {
     user: UserSymbols,
     layers: Layers,
     stacks: &'a HashMap<i32, Vec<u64>>,
+    chains: Option<Chains<'a>>,
 }
 
 impl<'a> Naming<'a> {
-    fn new(kernel: KernelSymbols, stacks: &'a HashMap<i32, Vec<u64>>) -> Self {
-        Self { kernel, user: UserSymbols::default(), layers: Layers::new(), stacks }
-    }
-
-    fn all(mut self, seen: Vec<Seen>) -> Vec<Named> {
-        seen.into_iter().map(|seen| self.one(seen)).collect()
+    fn new(
+        kernel: KernelSymbols,
+        stacks: &'a HashMap<i32, Vec<u64>>,
+        callers: Option<&'a Callers>,
+    ) -> Self {
+        let chains = callers.map(Chains::new);
+        Self { kernel, user: UserSymbols::default(), layers: Layers::new(), stacks, chains }
     }
 
     fn one(&mut self, seen: Seen) -> Named {
@@ -193,16 +239,26 @@ impl<'a> Naming<'a> {
         };
         let reason =
             seen.blocked.then(|| self.layers.wait(frames.iter().map(String::as_str)).to_owned());
+        let found = match &seen.found {
+            Found::User(_) => frames.first().cloned(),
+            _ => None,
+        };
+        let user = match &mut self.chains {
+            Some(chains) => chains.of(&seen, found, &mut self.user),
+            None => Vec::new(),
+        };
         frames.reverse();
         Named(Stack {
             pid: seen.pid,
             exec: seen.exec,
+            image: seen.image,
             syscall: seen.call,
             kind: if seen.blocked { StackKind::Blocked } else { StackKind::OnCpu },
             layer,
             reason,
             samples: seen.times,
             ns: seen.ns,
+            user,
             frames,
         })
     }

@@ -14,6 +14,7 @@ mod live;
 mod object;
 mod outcome;
 mod sample_price;
+mod sample_rows;
 pub(crate) mod sampler;
 mod vigil;
 mod wakeups;
@@ -27,6 +28,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use self::books::Books;
 use self::companion::{Companion, Images};
 use self::layout::Program;
+pub(crate) use self::object::remedy;
 use self::object::{Adoption, Fate, Knobs, Session};
 use self::vigil::{Subject, Vigil};
 pub use self::wakeups::Wakeups;
@@ -66,7 +68,7 @@ impl Observer for Bpf {
     fn probe(&self) -> Probe {
         match probe_with(&mut []) {
             Ok(()) => Probe::Ready,
-            Err(reason) => Probe::Unsupported { reason, remedy: REMEDY.to_owned() },
+            Err(reason) => Probe::Unsupported { remedy: remedy(&reason, REMEDY), reason },
         }
     }
 
@@ -94,9 +96,12 @@ pub(crate) fn watch(
         _ => None,
     };
     let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
-    let cost_ns_per_call = calibrate::price(&mut session, request.files).map_err(unsupported)?;
+    let cost_ns_per_call = calibrate::price(&mut session, request.files, |session| {
+        companions.iter_mut().try_for_each(|companion| companion.begin(session))
+    });
+    let cost_ns_per_call = cost_ns_per_call.map_err(unsupported)?;
     for companion in companions.iter_mut() {
-        companion.begin(&session).map_err(unsupported)?;
+        companion.start(&session).map_err(unsupported)?;
     }
     let watch = Watch {
         request,
@@ -128,11 +133,16 @@ pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), St
     };
     let mut session = Session::load(&knobs)?;
     session.attach()?;
-    companions.iter_mut().try_for_each(|companion| companion.begin(&session))
+    companions.iter_mut().try_for_each(|companion| companion.begin(&session))?;
+    companions.iter_mut().try_for_each(|companion| companion.start(&session))
 }
 
 fn unsupported(reason: String) -> ObserveError {
-    ObserveError::Unsupported { observer: DECLARATION.name, reason, remedy: REMEDY.to_owned() }
+    ObserveError::Unsupported {
+        observer: DECLARATION.name,
+        remedy: remedy(&reason, REMEDY),
+        reason,
+    }
 }
 
 fn knobs(request: &Request, looked_at: bool) -> Knobs {
@@ -301,7 +311,8 @@ impl Watch<'_, '_> {
 
     fn observation(self, wall_ns: u64, exit: Option<Exit>) -> Observation {
         let counters = self.session.counters();
-        let lost_events = counters.lost_events + self.session.missed_events();
+        let unbooked = u64::from(counters.open_books);
+        let lost_events = counters.lost_events + unbooked + self.session.missed_events();
         let mut parts = outcome::outcome(self.books, self.request);
         cache::note_end(&mut parts.files);
         Observation {

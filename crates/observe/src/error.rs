@@ -64,7 +64,7 @@ fn attach_remedy(source: &io::Error) -> &'static str {
             "it is another user's, watched by a debugger already, or kernel.yama.ptrace_scope \
              forbids it: try as root"
         }
-        io::ErrorKind::Unsupported => "watch the whole machine with -a",
+        io::ErrorKind::Unsupported => "`iotomy trace -a` watches the whole machine",
         _ => "see `ps -e` for the processes there are",
     }
 }

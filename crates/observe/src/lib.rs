@@ -15,11 +15,14 @@ mod audience;
 mod bpf;
 mod cache;
 mod error;
+pub mod in_step;
 mod interrupts;
 mod machine;
 mod naming;
 mod ptrace;
 mod request;
+#[cfg(test)]
+mod skips;
 mod tally;
 mod timestamp;
 

@@ -12,7 +12,7 @@ use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, Process};
 use iotomy_sys::syscalls::{self, Abi};
 
 use crate::Request;
-use crate::naming::{call_name, error_name, plain_name, sort_calls};
+use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
 
 /// An image's place in a [`Tally`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +91,13 @@ impl Tally {
     /// What is known of an image so far.
     pub(crate) fn process(&self, image: ImageId) -> &Process {
         &self.images[image.0].process
+    }
+
+    /// Sets what an image is: what was read of it at its beginning was its successor.
+    pub(crate) fn name(&mut self, image: ImageId, exec: String, argv: Vec<String>) {
+        let process = &mut self.images[image.0].process;
+        process.exec = exec;
+        process.argv = argv;
     }
 
     /// One more thread lives in the image.
@@ -242,8 +249,13 @@ impl Tally {
             files: Vec::new(),
             incomplete_calls: self.headless_calls,
         };
-        for image in self.images {
+        let names = self.images.iter().map(|one| (one.process.pid, one.process.exec.as_str()));
+        let numbers = numbers(&names.collect::<Vec<_>>());
+        for (mut image, number) in self.images.into_iter().zip(numbers) {
+            image.process.image = number;
+            image.files.values_mut().for_each(|row| row.image = number);
             let mut counted: Vec<Counted> = image.calls.into_values().collect();
+            counted.iter_mut().for_each(|call| call.row.image = number);
             counted.retain(|call| request.wants(&call.row.syscall));
             let open = counted.iter().filter(|call| !call.never_returns);
             rows.incomplete_calls += open.map(|call| call.row.in_flight).sum::<u64>();

@@ -44,6 +44,17 @@ impl Anatomy {
     pub const SCHEMA: &'static str = "iotomy.anatomy/1";
 }
 
+/// What samples tell of a run whose trace stands beside it: these parts of an [`Anatomy`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// How the time was sampled, and at what price.
+    pub sampling: Sampling,
+    /// As [`Anatomy::calls`].
+    pub calls: Vec<Dissected>,
+    /// As [`Anatomy::stacks`].
+    pub stacks: Vec<Stack>,
+}
+
 /// How the time on CPUs was sampled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Sampling {
@@ -66,6 +77,23 @@ pub struct Sampling {
     pub lost_names: u64,
     /// What a sample costs the thread that it interrupts, measured on this machine at start.
     pub price_ns_per_sample: f64,
+    /// How far the stacks of user space reach; `None` where they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_stacks: Option<UserStacks>,
+}
+
+/// How far stacks of user space reach, which is as far as programs keep frame pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct UserStacks {
+    /// Samples with one.
+    pub samples: u64,
+    /// Of these, those whose stack ends after the innermost function, or the one that called it: frame
+    /// pointers lead no further.
+    pub cut_short: u64,
+    /// Samples and sleeps whose stack was not to be had: its place was another's.
+    pub lost: u64,
+    /// Mappings, and other news of processes, that found no room.
+    pub lost_mappings: u64,
 }
 
 /// A call of one program image, or what lies outside its calls, in layers.
@@ -75,6 +103,9 @@ pub struct Dissected {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    pub image: u32,
     /// The call's name as the trace has it; `null` for what lies outside calls.
     pub syscall: Option<String>,
     /// On a CPU, as the trace has it. The layers add up to it.
@@ -141,6 +172,9 @@ pub struct Stack {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    pub image: u32,
     /// The call's name; `null` outside calls.
     pub syscall: Option<String>,
     /// What it was seen at.
@@ -154,6 +188,11 @@ pub struct Stack {
     pub samples: u64,
     /// Its part of the call's time.
     pub ns: u64,
-    /// Functions, outermost first. In user space only the innermost is known, behind its file.
+    /// Functions in user space, outermost first, down to the one that made the call or was found
+    /// running; files where they have no names. Empty where this was not asked for, or is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user: Vec<String>,
+    /// Functions of the kernel, outermost first; of a sample in user space the innermost function
+    /// there, behind its file.
     pub frames: Vec<String>,
 }

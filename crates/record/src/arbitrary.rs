@@ -64,7 +64,7 @@ pub fn limits() -> impl Strategy<Value = Limits> {
 fn limit() -> impl Strategy<Value = Limit> {
     let value = prop_oneof![1e-3..1e12, Just(f64::MAX), Just(5e-324)];
     let figures = option::of((value, prop_oneof![0.0..1e12, Just(0.0), Just(f64::MAX)]));
-    let volume = option::of((text(), text(), "[a-z]{1,2}"));
+    let volume = option::of(volume());
     let texts = (text(), select(vec!["ns", "bytes/s"]), text(), text());
     (texts, figures, volume, any::<bool>()).prop_map(|(texts, figures, volume, kept)| Limit {
         name: texts.0,
@@ -74,7 +74,15 @@ fn limit() -> impl Strategy<Value = Limit> {
         method: texts.2,
         skipped: figures.is_none().then_some(texts.3),
         measured: kept.then(|| "2025-02-01T10:20:30Z".to_owned()),
-        volume: volume.map(|(path, file_system, id)| Volume { path, file_system, id }),
+        volume,
+    })
+}
+
+fn volume() -> impl Strategy<Value = Volume> {
+    (text(), text(), "[a-z]{1,2}").prop_map(|(path, file_system, id)| Volume {
+        path,
+        file_system,
+        id,
     })
 }
 
@@ -151,6 +159,7 @@ fn process() -> impl Strategy<Value = Process> {
             pid,
             ppid,
             exec,
+            image: (n[6] % 3) as u32,
             argv,
             threads,
             user_ns: n[0],
@@ -173,6 +182,7 @@ fn call() -> impl Strategy<Value = Call> {
         |((pid, exec), syscall, n, error_kinds, parts, spread)| Call {
             pid,
             exec,
+            image: (n[5] % 3) as u32,
             syscall,
             calls: n[0],
             errors: n[1],
@@ -213,6 +223,7 @@ fn file_use() -> impl Strategy<Value = FileUse> {
     (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on))| FileUse {
         pid,
         exec,
+        image: (n[5] % 3) as u32,
         kind,
         path,
         read_calls: n[0],
@@ -235,6 +246,7 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
         LedgerRow {
             pid,
             exec,
+            image: (n[4] % 3) as u32,
             thread_ns: n[0],
             user_ns: n[1],
             calls_on_cpu_ns: n[2],
@@ -265,6 +277,15 @@ fn view() -> impl Strategy<Value = View> {
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
-    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<bool>())
-        .prop_map(|(sort, top, quantize, calls, files)| View { sort, top, quantize, calls, files })
+    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<[bool; 3]>()).prop_map(
+        |(sort, top, quantize, calls, [files, wait, machine])| View {
+            sort,
+            top,
+            quantize,
+            calls,
+            files,
+            wait,
+            machine,
+        },
+    )
 }

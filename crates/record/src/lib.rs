@@ -24,8 +24,8 @@ mod view;
 
 pub use against::{Against, Change, Difference};
 pub use anatomy::{
-    Anatomy, BlockIo, Dissected, Function, Happening, Hidden, Layer, ReadAhead, Requests, Sampling,
-    Stack, StackKind, Stories, Story, Via,
+    Anatomy, BlockIo, Dissected, Function, Happening, Hidden, Layer, ReadAhead, Requests, Sampled,
+    Sampling, Stack, StackKind, Stories, Story, UserStacks, Via,
 };
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
 pub use glimpse::{Doing, Glimpse};

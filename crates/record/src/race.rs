@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Exit, Finding, Machine, Trace};
+use crate::{Against, Exit, Finding, Machine, Sampled, Trace};
 
 /// One race. A race of one command is that command timed and traced alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +78,9 @@ pub struct Contender {
     /// Why there is no trace, where one was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untraced: Option<String>,
+    /// What the samples of that traced run tell; absent where it was not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
     /// Its wall time over the blocks that count.
     #[serde(default)]
     pub wall: Spread,

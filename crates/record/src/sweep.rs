@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Machine;
 use crate::store::unique_keys;
+use crate::{Machine, Volume};
 
 /// An experiment's cases and claims.
 ///
@@ -113,6 +113,16 @@ pub struct Case {
     pub visits: Vec<Visit>,
 }
 
+impl Case {
+    /// What [`Case::skipped`] says of a case the run had no time for.
+    pub const NO_TIME: &str = "the time was up before its turn; give it more with --max-time";
+
+    /// Whether the run had no time for it.
+    pub fn had_no_time(&self) -> bool {
+        self.skipped.as_deref() == Some(Self::NO_TIME)
+    }
+}
+
 /// One time that a case was set up, measured and taken down again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visit {
@@ -216,6 +226,12 @@ pub struct SweepRun {
     /// Whether it was interrupted, and this is what there was by then.
     #[serde(skip_serializing_if = "is_false")]
     pub is_partial: bool,
+    /// The folder its files were made in, and the file system of that. `None` in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Volume>,
+    /// Where the record is to be written when it is whole: only in what is kept to go on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

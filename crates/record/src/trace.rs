@@ -95,6 +95,11 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_alone(image: &u32) -> bool {
+    *image == 0
+}
+
 /// One program image of one process. Times and counts are of the image, not of the whole process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Process {
@@ -104,6 +109,9 @@ pub struct Process {
     pub ppid: u32,
     /// The program's file name without its folders.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub image: u32,
     /// The arguments the image was started with; a forked child has its parent's.
     pub argv: Vec<String>,
     /// Threads that lived in the image, the first included.
@@ -131,6 +139,9 @@ pub struct Call {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub image: u32,
     /// The call's name. A call by the 32-bit entry has `(i386)` behind its name.
     pub syscall: String,
     /// Calls that returned.
@@ -229,6 +240,9 @@ pub struct FileUse {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub image: u32,
     /// What it is.
     pub kind: FileKind,
     /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
@@ -273,6 +287,9 @@ pub struct LedgerRow {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub image: u32,
     /// Lifetimes of the image's threads while watched, summed.
     pub thread_ns: u64,
     /// On a CPU outside system calls; page faults and interrupts taken there are part of it.

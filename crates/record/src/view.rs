@@ -18,6 +18,17 @@ pub struct View {
     pub calls: Vec<String>,
     /// Whether files were asked for.
     pub files: bool,
+    /// Whether the watch was to go on until all that the command left behind had ended.
+    #[serde(skip_serializing_if = "is_false")]
+    pub wait: bool,
+    /// Whether every process of the machine was watched.
+    #[serde(skip_serializing_if = "is_false")]
+    pub machine: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// What rows are sorted by; the largest comes first.

@@ -2,6 +2,8 @@
 //! functions.
 
 mod block;
+mod callers;
+mod doubts;
 mod flame;
 mod icicle;
 #[cfg(test)]
@@ -14,12 +16,13 @@ mod story;
 mod timeline;
 mod tree;
 
-use iotomy_record::Anatomy;
+use iotomy_record::{Anatomy, Dissected};
 
 use crate::numbers::{counted, duration, share, thousands};
 use crate::page::{Ink, Page};
 use crate::{Style, findings, trace};
 
+pub(crate) use doubts::{Doubt, doubts};
 pub(crate) use section::section;
 
 pub use flame::{FlameError, difference, flame, folded};
@@ -41,8 +44,8 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
 }
 
 /// Time on CPUs.
-fn on_cpu(record: &Anatomy) -> u128 {
-    record.calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum()
+fn on_cpu(calls: &[Dissected]) -> u128 {
+    calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum()
 }
 
 /// How it was sampled, and at what price.
@@ -53,7 +56,7 @@ fn sampling(page: &Page<'_>, record: &Anatomy) -> String {
         let each = duration(sampling.price_ns_per_sample);
         format!(
             ": {each} each, {} of the time on a CPU",
-            share(price as i128, on_cpu(record).max(1))
+            share(price as i128, on_cpu(&record.calls).max(1))
         )
     } else if sampling.samples > 0 {
         String::from("; what one costs could not be measured")
@@ -68,47 +71,16 @@ fn sampling(page: &Page<'_>, record: &Anatomy) -> String {
     )
 }
 
-/// What the samples lack.
-fn lacks(record: &Anatomy) -> Vec<String> {
-    let sampling = &record.sampling;
-    let lacks = [
-        (sampling.lost, "sample", "samples", "found no room in a bounded table"),
-        (sampling.lost_stacks, "stack", "stacks", "had no place of their own and are unknown"),
-        (sampling.lost_sleeps, "sleep", "sleeps", "found no room in a bounded table"),
-        (sampling.lost_names, "mapped file", "mapped files", "found no room for the name"),
-    ];
-    let lacks = lacks.into_iter().filter(|(n, ..)| *n > 0);
-    lacks.map(|(n, one, many, what)| format!("{} {what}", counted(n.into(), one, many))).collect()
-}
-
-/// Samples that did not come tell of time in which the kernel took none.
-fn missed(record: &Anatomy) -> Option<String> {
-    let sampling = &record.sampling;
-    let expected = on_cpu(record) as f64 * f64::from(sampling.hz) / 1e9;
-    let missing = expected - sampling.samples as f64;
-    let are_few = sampling.event == "cpu-clock" && missing > 0.1 * expected + 4.0 * expected.sqrt();
-    are_few.then(|| {
-        format!(
-            "{} of {} samples came: the kernel slowed the sampling down, or a hypervisor held this \
-             machine back",
-            thousands(sampling.samples.into()),
-            thousands(expected as u128),
-        )
-    })
-}
-
 fn print_sampling(page: &mut Page<'_>, record: &Anatomy) {
     let text = sampling(page, record);
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &text);
     if record.block.is_some() {
-        let text = "watching sleeps and the block layer comes on top: see the rows observer";
+        let text = "sleeps, and reads and writes of files, cost more: see the rows observer";
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, text);
     }
-    for text in lacks(record) {
-        page.wrapped(&[(Ink::Plain, "  "), (Ink::Red, "lost  ")], Ink::Plain, &text);
-    }
-    if let Some(text) = missed(record) {
-        page.wrapped(&[(Ink::Plain, "  "), (Ink::Yellow, "few  ")], Ink::Plain, &text);
+    for doubt in doubts(&record.sampling, &record.calls) {
+        let word = format!("{}  ", doubt.word);
+        page.wrapped(&[(Ink::Plain, "  "), (doubt.ink, &word)], Ink::Plain, &doubt.text);
     }
 }
 

@@ -27,7 +27,7 @@ struct Ceiling {
 
 /// The machine's limits results are held against.
 const OF_MEMORY: [(&str, &str); 2] =
-    [("memory-read-all", "memory is read"), ("memory-copy-all", "memory is copied")];
+    [("memory-read-all", "memory is read at"), ("memory-copy-all", "memory is copied at")];
 
 /// Limits are medians, and the machine may have been busier when they were measured.
 const TOLERANCE: f64 = 1.1;
@@ -49,7 +49,7 @@ fn of_limits(limits: Option<&Limits>) -> Vec<Ceiling> {
 /// What a finding knows of a rate that cannot be.
 fn of_finding(finding: &Finding) -> Option<Ceiling> {
     let rate = finding.evidence.get("ceiling_bytes_per_second")?.as_f64()?;
-    Some(Ceiling { label: "memory at most".to_owned(), rate })
+    Some(Ceiling { label: "memory does at most".to_owned(), rate })
 }
 
 /// Whether a finding calls this result impossible.
@@ -99,7 +99,7 @@ pub(crate) fn chart(
     for (at, ceiling) in ceilings.iter().enumerate() {
         let (x, y) = (place(ceiling.rate), 14.0 + 18.0 * at as f64);
         drawing.line([x, y + 6.0, x, floor], "ceiling");
-        let text = format!("{} at {}", ceiling.label, rate(ceiling.rate));
+        let text = format!("{} {}", ceiling.label, rate(ceiling.rate));
         drawing.text(x - 4.0, y + 4.0, "end ceiling-text", &text);
         says.push(text);
     }
@@ -147,4 +147,24 @@ pub(crate) fn chart(
 /// A value of a limit as people read it.
 pub(crate) fn shown(unit: &str, value: f64) -> String {
     Unit::of(unit).shown(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_limits_a_finding_tells_what_memory_does_at_most() {
+        let finding = Finding {
+            id: "impossible-rate".into(),
+            verdict: Verdict::Impossible,
+            text: String::new(),
+            evidence: [("ceiling_bytes_per_second".into(), serde_json::json!(32_000_000_000u64))]
+                .into(),
+            advice: None,
+        };
+        let result = Outcome { label: "f".into(), path: None, contender: None, rate: 70e9 };
+        let chart = chart(&[result], &[finding], None).unwrap();
+        assert!(chart.says.starts_with("memory does at most 32 GB/s; "), "{}", chart.says);
+    }
 }

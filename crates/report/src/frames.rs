@@ -47,8 +47,9 @@ pub(crate) const MOST: usize = 2_500;
 /// decimals.
 const LEAST: u128 = 100_000;
 
-/// Rows, at most: a stack of the kernel has 127 functions at most, and its call and program stand below.
-const LEVELS: usize = 132;
+/// Rows, at most: a stack of the kernel has 127 functions at most, as one of user space has, and the call
+/// and the program stand below.
+const LEVELS: usize = 259;
 
 /// Columns of a name.
 const NAME: usize = 120;

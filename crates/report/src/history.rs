@@ -11,15 +11,24 @@ use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table};
 
 pub use against::against;
-pub(crate) use against::print as print_against;
+pub(crate) use against::{print as print_against, sheets as sheets_against};
 pub use trend::trend;
 
 /// Columns a command may take in front of a list's other columns.
 const SUBJECT: usize = 60;
 
-/// The runs as the text a terminal shows, ending in a line break; `older` ones are left out.
-pub fn history(runs: &[Kept], older: u64, style: &Style) -> String {
+/// The runs as the text a terminal shows, ending in a line break; `older` ones are left out, and `kept` are
+/// kept, asked for or not.
+pub fn history(runs: &[Kept], older: u64, kept: u64, style: &Style) -> String {
     let mut page = Page::new(style);
+    if runs.is_empty() && kept > 0 {
+        let text = format!(
+            "{}, and none of them is asked for",
+            counted(kept.into(), "run is kept", "runs are kept")
+        );
+        page.wrapped(&[], Ink::Plain, &text);
+        return page.finish();
+    }
     if runs.is_empty() {
         page.wrapped(&[], Ink::Plain, "nothing is kept; --save keeps a run");
         return page.finish();
@@ -58,8 +67,8 @@ pub fn history(runs: &[Kept], older: u64, style: &Style) -> String {
     table.print(&mut page);
     if older > 0 {
         let text = format!(
-            "{} not shown; --last 0 shows all",
-            counted(older.into(), "older run", "older runs")
+            "{} before these not shown; --last 0 shows all",
+            counted(older.into(), "run kept", "runs kept")
         );
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
     }
@@ -87,4 +96,4 @@ fn amount(value: f64, unit: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,6 +9,7 @@ mod waterfall;
 
 use iotomy_record::{Attribution, Metric, Race, RaceVerdict, Verdict};
 
+use crate::anatomy::{self, Doubt};
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
 pub(crate) use section::section;
@@ -30,6 +31,7 @@ pub fn race(record: &Race, style: &Style) -> String {
     // What is impossible stands in front.
     let others = record.findings.iter().filter(|found| found.verdict != Verdict::Impossible);
     findings::print(&mut page, others);
+    print_doubts(&mut page, record);
     print_how(&mut page, record);
     page.finish()
 }
@@ -54,6 +56,32 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
             RaceVerdict::NoDifference => false,
             RaceVerdict::Undecided => found.ci95 == [0.0, 0.0],
         })
+}
+
+/// How far the samples for the flame graph reach: what they lack, of each contender.
+fn doubts(page: &Page<'_>, record: &Race) -> Vec<(Doubt, String)> {
+    let sampled = record.contenders.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
+    sampled
+        .flat_map(|(one, found)| {
+            let label = page.name(&one.label, 20);
+            let doubts = anatomy::doubts(&found.sampling, &found.calls).into_iter();
+            doubts.map(move |doubt| {
+                let text = format!("of {label}, for the flame graph: {}", doubt.text);
+                (doubt, text)
+            })
+        })
+        .collect()
+}
+
+fn print_doubts(page: &mut Page<'_>, record: &Race) {
+    let doubts = doubts(page, record);
+    if !doubts.is_empty() {
+        page.blank();
+    }
+    for (doubt, text) in doubts {
+        let word = format!("{}  ", doubt.word);
+        page.wrapped(&[(Ink::Plain, "  "), (doubt.ink, &word)], Ink::Plain, &text);
+    }
 }
 
 /// What it takes to run the same race again.

@@ -9,6 +9,7 @@ mod grid;
 mod plot;
 mod scale;
 mod section;
+mod skipped;
 
 use std::collections::BTreeMap;
 
@@ -23,9 +24,6 @@ pub(crate) use section::section;
 
 /// Columns a name of a record may take in a table's head or row.
 const NAME: usize = 18;
-
-/// Most cases that are listed as skipped.
-const SKIPPED: usize = 40;
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders, a hostile one
 /// included.
@@ -46,17 +44,22 @@ pub fn sweep(record: &Sweep, style: &Style) -> String {
     }
     grid::print_alone(&mut page, record, &alone);
     details::print(&mut page, record);
-    skipped(&mut page, record);
+    skipped::print(&mut page, record);
+    advice(&mut page, record);
     how(&mut page, record);
     page.finish()
 }
 
 fn headline(page: &mut Page<'_>, record: &Sweep) {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
-    let without = record.cases.iter().filter(|case| case.skipped.is_some()).count();
+    let late = record.cases.iter().filter(|case| case.had_no_time()).count();
+    let without = record.cases.iter().filter(|case| case.skipped.is_some()).count() - late;
     let mut parts = vec![counted(measured as u128, "case", "cases")];
     if without > 0 {
         parts.push(format!("{} skipped", thousands(without as u128)));
+    }
+    if late > 0 {
+        parts.push(format!("{} had no time", thousands(late as u128)));
     }
     if record.run.loose > 0 {
         parts.push(format!("{} with wide intervals", thousands(record.run.loose.into())));
@@ -74,41 +77,24 @@ fn headline(page: &mut Page<'_>, record: &Sweep) {
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &parts.join(" · "));
 }
 
-fn skipped(page: &mut Page<'_>, record: &Sweep) {
-    let cases: Vec<_> = record.cases.iter().filter(|case| case.skipped.is_some()).collect();
-    let noted = record.cases.iter().filter(|case| case.note.is_some());
-    if !cases.is_empty() {
-        page.blank();
-        page.line(&[(Ink::Bold, "skipped")]);
+/// What to do about intervals that are wide.
+fn advice(page: &mut Page<'_>, record: &Sweep) {
+    if record.run.loose == 0 {
+        return;
     }
-    // Cases with one reason stand together: there may be many.
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for case in &cases {
-        let reason = case.skipped.as_deref().unwrap_or_default();
-        let label = label(page, record, &case.params);
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, labels)) => labels.push(label),
-            None => reasons.push((reason, vec![label])),
-        }
-    }
-    let hidden = reasons.len().saturating_sub(SKIPPED);
-    for (reason, labels) in reasons.iter().take(SKIPPED) {
-        let more = labels.len().saturating_sub(3);
-        let mut lead = labels.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-        if more > 0 {
-            lead += &format!("; {} more", thousands(more as u128));
-        }
-        let text = format!("{lead}: {}", page.sentence(reason));
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &text);
-    }
-    if hidden > 0 {
-        page.line(&[(Ink::Dim, &format!("  {} more reasons", thousands(hidden as u128)))]);
-    }
-    for case in noted.take(SKIPPED) {
-        let label = label(page, record, &case.params);
-        let note = page.sentence(case.note.as_deref().unwrap_or_default());
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &format!("{label}: {note}"));
-    }
+    let longer = match (record.run.size.as_str(), record.run.max_time_ns) {
+        ("quick", _) => "a run without --quick, or with a longer --max-time, and ",
+        ("full", None) => "",
+        ("full", _) => "a longer --max-time, and ",
+        _ => "--full, or a longer --max-time, and ",
+    };
+    let narrowed = match record.run.loose {
+        1 => "the wide interval".to_owned(),
+        many => format!("the {} wide intervals", thousands(many.into())),
+    };
+    let text = format!("{longer}a machine that does nothing else, to narrow {narrowed}");
+    page.blank();
+    page.wrapped(&[(Ink::Dim, "  try: ")], Ink::Green, &text);
 }
 
 /// What it takes to run it again, and what was kept the same.
@@ -117,6 +103,7 @@ fn how(page: &mut Page<'_>, record: &Sweep) {
     if !record.machine.cpu.is_empty() {
         parts.push(format!("{} x {}", record.machine.cpus, page.name(&record.machine.cpu, 60)));
     }
+    parts.extend(folder(page, record));
     if record.run.rounds > 0 {
         parts.push(counted(record.run.rounds.into(), "round", "rounds"));
         parts.push(format!("seed {}", record.run.seed));
@@ -128,6 +115,12 @@ fn how(page: &mut Page<'_>, record: &Sweep) {
         let text = page.sentence(control);
         page.wrapped(&[(Ink::Dim, "  - ")], Ink::Dim, &text);
     }
+}
+
+/// Where it was run: the folder, and what file system that is on.
+fn folder(page: &Page<'_>, record: &Sweep) -> Option<String> {
+    let volume = record.run.volume.as_ref()?;
+    Some(format!("{} ({})", page.name(&volume.path, 60), page.name(&volume.file_system, 20)))
 }
 
 /// A value as tables and lists show it.

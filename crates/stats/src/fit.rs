@@ -1,6 +1,6 @@
 //! A straight line through points, and how surely it rises.
 
-/// The line with the least squares of distances (in y).
+/// A line with the least squares of distances (in y), each weighed or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
     /// Where it is at x = 0.
@@ -9,31 +9,55 @@ pub struct Line {
     pub slope: f64,
     /// The interval of the slope, wrong 5 times in 100; `None` of two points.
     pub slope_ci95: Option<[f64; 2]>,
-    /// The share of the points' variance that lies in the line, 0 to 1.
+    /// The share of the points' variance that lies in the line, 0 to 1; weighed as the distances are.
     pub r2: f64,
+    /// How far the line is from the point it misses most, as a share of that point: what the points of
+    /// a line that rises over decades do not show in `r2`, which the largest of them make. `None` where
+    /// a point is not above 0.
+    pub miss: Option<f64>,
 }
 
-/// The line through points (x, y); `None` unless there are two different x.
+/// The line with the least squares of distances through points (x, y); `None` unless there are two
+/// different x.
 pub fn line(points: &[(f64, f64)]) -> Option<Line> {
+    weighed(points, |_| 1.0)
+}
+
+/// The same with each distance as a share of its point: of times from microseconds to seconds, whose errors
+/// are shares of them, the longest do not decide alone where the line begins. Where a point is not above 0,
+/// there are no shares, and it is [`line()`].
+pub fn line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
+    match points.iter().all(|(_, y)| *y > 0.0) {
+        true => weighed(points, |y| y.powi(-2)),
+        false => line(points),
+    }
+}
+
+fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Line> {
     let n = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-    let across = sum(&|point| (point.0 - x).powi(2));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        points.iter().map(|(x, y)| weight(*y) * of(*x, *y)).sum()
+    };
+    let all = sum(&|_, _| 1.0);
+    let (mean_x, mean_y) = (sum(&|x, _| x) / all, sum(&|_, y| y) / all);
+    let across = sum(&|x, _| (x - mean_x).powi(2));
     if points.len() < 2 || across <= 0.0 {
         return None;
     }
-    let slope = sum(&|point| (point.0 - x) * (point.1 - y)) / across;
-    let intercept = y - slope * x;
-    let total = sum(&|point| (point.1 - y).powi(2));
-    let left = sum(&|point| (point.1 - intercept - slope * point.0).powi(2));
+    let slope = sum(&|x, y| (x - mean_x) * (y - mean_y)) / across;
+    let intercept = mean_y - slope * mean_x;
+    let total = sum(&|_, y| (y - mean_y).powi(2));
+    let left = sum(&|x, y| (y - intercept - slope * x).powi(2));
     // Points on a level line are all on it.
     let r2 = if total > 0.0 { (1.0 - left / total).max(0.0) } else { 1.0 };
     let slope_ci95 = (points.len() > 2).then(|| {
         let half = student_t(points.len() - 2) * (left / (n - 2.0) / across).sqrt();
         [slope - half, slope + half]
     });
-    Some(Line { intercept, slope, slope_ci95, r2 })
+    let miss = points.iter().try_fold(0.0, |most: f64, (x, y)| {
+        (*y > 0.0).then(|| most.max(((intercept + slope * x) / y - 1.0).abs()))
+    });
+    Some(Line { intercept, slope, slope_ci95, r2, miss })
 }
 
 /// The 97.5 % point of Student's t, as printed tables have it; between their rows, the row before,
@@ -75,10 +99,35 @@ mod tests {
         assert!((found.intercept - 3.0).abs() < 1e-9 && (found.slope - 2.0).abs() < 1e-9);
         assert!((found.r2 - 1.0).abs() < 1e-12);
         let level = line(&[(1.0, 5.0), (2.0, 5.0), (9.0, 5.0)]).unwrap();
-        assert_eq!((level.slope, level.r2), (0.0, 1.0));
+        assert_eq!((level.slope, level.r2, level.miss), (0.0, 1.0, Some(0.0)));
         assert_eq!(line(&[(1.0, 2.0)]), None);
         assert_eq!(line(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(line(&[(1.0, 2.0), (2.0, 3.0)]).unwrap().slope_ci95, None);
+    }
+
+    #[test]
+    fn a_line_through_decades_tells_how_far_it_misses_the_small() {
+        let found = line(&[(10.0, 10.0), (100.0, 100.0), (9_000.0, 9_000.0)]).unwrap();
+        assert!(found.miss.unwrap() < 1e-9, "{found:?}");
+        let bent = line(&[(10.0, 10.0), (1_000.0, 1_000.0), (9_000.0, 18_000.0)]).unwrap();
+        assert!(bent.r2 > 0.99 && bent.intercept < 0.0, "{bent:?}");
+        assert!(bent.miss.unwrap() > 10.0, "{bent:?}");
+        assert_eq!(line(&[(1.0, 0.0), (2.0, 3.0)]).unwrap().miss, None);
+    }
+
+    #[test]
+    fn a_line_by_shares_begins_where_the_small_points_say() {
+        let points: Vec<(f64, f64)> = (0..6).map(f64::from).map(|x| (x, 3.0 + 2.0 * x)).collect();
+        let found = line_by_shares(&points).unwrap();
+        assert!((found.intercept - 3.0).abs() < 1e-9 && (found.slope - 2.0).abs() < 1e-9);
+        // A tenth too much at the end, which without weights moves the start below 0.
+        let late = [(1.0, 65.0), (128.0, 573.0), (512.0, 2_332.0)];
+        assert!(line(&late).unwrap().miss.unwrap() > 0.2);
+        let found = line_by_shares(&late).unwrap();
+        assert!(found.miss.unwrap() < 0.06 && (55.0..65.0).contains(&found.intercept), "{found:?}");
+        // Without a share of 0 there is the usual line.
+        let with_zero = [(1.0, 0.0), (2.0, 3.0), (3.0, 5.0)];
+        assert_eq!(line_by_shares(&with_zero), line(&with_zero));
     }
 
     /// The first of Anscombe's quartet, as R's `lm` and `confint` have it.
@@ -94,6 +143,14 @@ mod tests {
         close(found.r2, 0.6665);
         close(found.slope_ci95.unwrap()[0], 0.2334);
         close(found.slope_ci95.unwrap()[1], 0.7668);
+        // The normal equations with weights 1/y², solved in fractions.
+        let found = line_by_shares(&points).unwrap();
+        close(found.intercept, 2.5477);
+        close(found.slope, 0.5130);
+        close(found.r2, 0.6997);
+        close(found.miss.unwrap(), 0.2735);
+        close(found.slope_ci95.unwrap()[0], 0.2595);
+        close(found.slope_ci95.unwrap()[1], 0.7664);
     }
 
     #[test]

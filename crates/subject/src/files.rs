@@ -70,3 +70,21 @@ pub(crate) fn polls(times: u64) {
         assert_eq!(ready, 2);
     }
 }
+
+/// Runs the code in two files in turn, each mapped in the place of the other.
+pub(crate) fn swaps(times: u64, paths: &[String]) {
+    const PAGE: usize = 4096;
+    let files: Vec<File> = paths.iter().map(|path| File::open(path).expect("a file")).collect();
+    let mut place: *mut libc::c_void = std::ptr::null_mut();
+    for file in (0..times).flat_map(|_| &files) {
+        let access = libc::PROT_READ | libc::PROT_EXEC;
+        let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
+        let kind = libc::MAP_PRIVATE | fixed;
+        // SAFETY: a new mapping, in the place of one that was made here and is not used any more.
+        place = unsafe { libc::mmap(place, PAGE, access, kind, file.as_raw_fd(), 0) };
+        assert_ne!(place, libc::MAP_FAILED);
+        // SAFETY: the test has put a function of this kind there, which changes no memory.
+        let code: extern "C" fn() = unsafe { std::mem::transmute(place) };
+        code();
+    }
+}

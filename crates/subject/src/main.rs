@@ -16,7 +16,7 @@ mod signals;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "subject COMMAND [NUMBER…]; see the source for the commands";
+const USAGE: &str = "subject COMMAND [NUMBER… FILE…]; see the source for the commands";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,12 +39,16 @@ fn main() -> ExitCode {
         "anonymous" => files::anonymous(number(1)),
         // N mappings of 64 KiB of its own program, and as many anonymous ones with its descriptor.
         "maps" => files::maps(number(1)),
+        // N times the code in each of two FILEs, mapped at one address in turn.
+        "swaps" => files::swaps(number(1), &arguments[2..]),
         // N polls of 5 ends of pipes of which 2 are ready.
         "polls" => files::polls(number(1)),
         // One nanosleep of MS.
         "sleep" => raw::sleep(number(1)),
         // Reads of 16 MiB from the zero device until the thread has been on a CPU for MS.
         "spin-read" => raw::spin_read(number(1)),
+        // N times at a whole millisecond, a read of 2 MiB and a pread64 of 1 MiB from the zero device.
+        "woken" => raw::woken(number(1)),
         // T threads with N calls of getppid each.
         "threads" => many::threads(number(1), number(2)),
         // For MS, four threads that each make one short-lived thread after the other.

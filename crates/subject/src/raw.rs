@@ -119,11 +119,39 @@ pub(crate) fn sleep(ms: u64) {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, none) };
 }
 
-pub(crate) fn spin_read(ms: u64) {
-    let mut buffer = vec![1u8; 16 << 20];
+fn zero_device() -> i32 {
     // SAFETY: the path is a C string.
     let zero = unsafe { libc::open(c"/dev/zero".as_ptr(), libc::O_RDONLY) };
     assert!(zero >= 0);
+    zero
+}
+
+pub(crate) fn woken(times: u64) {
+    const MS: i64 = 1_000_000;
+    let mut buffer = vec![1u8; 2 << 20];
+    let (zero, half) = (zero_device(), buffer.len() / 2);
+    for _ in 0..times {
+        let mut at = clock(libc::CLOCK_MONOTONIC);
+        at.tv_nsec = (at.tv_nsec / MS + 1) * MS;
+        if at.tv_nsec == 1_000 * MS {
+            (at.tv_sec, at.tv_nsec) = (at.tv_sec + 1, 0);
+        }
+        let none = std::ptr::null_mut::<libc::timespec>();
+        let (monotonic, absolute) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+        // SAFETY: `at` is readable; a null remainder is not written.
+        unsafe {
+            libc::syscall(libc::SYS_clock_nanosleep, monotonic, absolute, &raw const at, none)
+        };
+        // SAFETY: the buffer is writable.
+        unsafe { libc::syscall(libc::SYS_read, zero, buffer.as_mut_ptr(), buffer.len()) };
+        // SAFETY: so is half of it.
+        unsafe { libc::syscall(libc::SYS_pread64, zero, buffer.as_mut_ptr(), half, 0) };
+    }
+}
+
+pub(crate) fn spin_read(ms: u64) {
+    let mut buffer = vec![1u8; 16 << 20];
+    let zero = zero_device();
     let end = on_cpu_ns() + ms * 1_000_000;
     while on_cpu_ns() < end {
         // SAFETY: the buffer is writable.
@@ -132,10 +160,14 @@ pub(crate) fn spin_read(ms: u64) {
 }
 
 fn on_cpu_ns() -> u64 {
+    let now = clock(libc::CLOCK_THREAD_CPUTIME_ID);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+fn clock(id: libc::clockid_t) -> libc::timespec {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: `now` is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, now.as_mut_ptr()) };
+    unsafe { libc::clock_gettime(id, now.as_mut_ptr()) };
     // SAFETY: zeroed plain integers, written by the call.
-    let now = unsafe { now.assume_init() };
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+    unsafe { now.assume_init() }
 }

@@ -1,6 +1,7 @@
 //! Memory aligned to pages, as `O_DIRECT` and zero-copy calls want it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -21,19 +22,35 @@ unsafe impl Send for Aligned {}
 unsafe impl Sync for Aligned {}
 
 impl Aligned {
-    /// Zeroes; at least one byte.
+    /// Zeroes; at least one byte. For sizes that no process goes without: where they are refused it is
+    /// aborted, as for any memory of the standard library's.
     ///
     /// # Panics
     /// When `bytes` is more than half the address space.
     pub fn new(bytes: usize) -> Self {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("a buffer that fits");
+        let layout = layout(bytes).expect("a buffer that fits");
+        Self::of(layout).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    /// The same, of a size that somebody asked for.
+    ///
+    /// # Errors
+    /// `ENOMEM`: there is no memory to be had (`ulimit -v`), or no address.
+    pub fn try_new(bytes: usize) -> io::Result<Self> {
+        let refused = || io::Error::from_raw_os_error(libc::ENOMEM);
+        layout(bytes).and_then(Self::of).ok_or_else(refused)
+    }
+
+    fn of(layout: Layout) -> Option<Self> {
         // SAFETY: the layout's size is not 0.
         let start = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(start) {
-            Some(start) => Self { start, layout },
-            None => handle_alloc_error(layout),
-        }
+        Some(Self { start: NonNull::new(start)?, layout })
     }
+}
+
+/// Of at least one byte, on a page; `None` where that is more than half the address space.
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
 }
 
 impl Deref for Aligned {
@@ -66,10 +83,20 @@ mod tests {
     #[test]
     fn it_begins_on_a_page_and_holds_what_was_asked_for() {
         for bytes in [0, 1, 4095, 1 << 20] {
-            let buffer = Aligned::new(bytes);
+            let buffer = Aligned::try_new(bytes).unwrap();
+            assert_eq!(Aligned::new(bytes).len(), buffer.len());
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
             assert_eq!(buffer.len(), bytes.max(1));
             assert!(buffer.iter().all(|b| *b == 0));
+        }
+    }
+
+    #[test]
+    fn memory_that_is_not_to_be_had_is_an_error() {
+        // More than any address space has, and more than a layout can name.
+        for bytes in [1 << 60, usize::MAX] {
+            let error = Aligned::try_new(bytes).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
         }
     }
 }

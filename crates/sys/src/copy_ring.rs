@@ -95,7 +95,8 @@ impl CopyRing {
     /// allows it. When nothing has completed for `patience`, what is under way is cancelled.
     ///
     /// # Errors
-    /// The call that failed, with why: as `io_uring_setup(2)` and `io_uring_register(2)`.
+    /// The call that failed, with why: as `io_uring_setup(2)` and `io_uring_register(2)`, and `mmap(2)` of
+    /// the buffers.
     pub fn new(
         source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
@@ -109,7 +110,9 @@ impl CopyRing {
         let ring = IoUring::new(entries).map_err(|e| ("io_uring_setup", e))?;
         let files = [source.as_raw_fd(), target.as_raw_fd()];
         ring.submitter().register_files(&files).map_err(|e| ("io_uring_register", e))?;
-        let mut buffers: Vec<_> = (0..slots).map(|_| Aligned::new(block_bytes)).collect();
+        let buffers: io::Result<Vec<_>> =
+            (0..slots).map(|_| Aligned::try_new(block_bytes)).collect();
+        let mut buffers = buffers.map_err(|e| ("mmap", e))?;
         let vectors: Vec<_> = buffers
             .iter_mut()
             .map(|buffer| libc::iovec {

@@ -32,6 +32,7 @@ pub mod ptrace;
 pub mod screen_guard;
 pub mod seccomp;
 pub mod select;
+pub mod side_band;
 pub mod signals;
 pub mod starts;
 pub mod startup;

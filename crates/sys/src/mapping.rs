@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-fn map(
+pub(crate) fn map(
     length: usize,
     protection: libc::c_int,
     flags: libc::c_int,

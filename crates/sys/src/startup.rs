@@ -7,6 +7,7 @@
 //! the end of the stack, and sets up a stack for a message about its overflow: a tenth of the time of a
 //! small copy. Without it such an overflow ends the process by SIGSEGV and without a word.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,12 +29,15 @@ const PANICKED: i32 = 101;
 
 /// Does what the runtime does before and after a `main`, but for a handler of overflows of the stack.
 pub fn run(main: fn() -> ExitCode) -> ! {
-    for fd in 0..=2 {
+    for (fd, closed) in (0..).zip(&CLOSED) {
         // A file that is opened must not become a standard stream.
         // SAFETY: asks for a flag of a number that need not be a descriptor.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+            closed.store(true, Ordering::Relaxed);
+            // What would be printed is refused, as by a closed descriptor.
+            let access = if fd == libc::STDOUT_FILENO { libc::O_RDONLY } else { libc::O_RDWR };
             // SAFETY: the path is a C string; the lowest free number, which is this, is taken.
-            unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+            unsafe { libc::open(c"/dev/null".as_ptr(), access) };
         }
     }
     // SAFETY: sets a disposition that needs no handler.
@@ -41,6 +45,17 @@ pub fn run(main: fn() -> ExitCode) -> ! {
     let status = catch_unwind(main).map_or(PANICKED, number);
     // Flushes standard output.
     std::process::exit(status)
+}
+
+/// Standard input, output and error that were closed when the process was started.
+static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// Whether a standard stream was closed when the process was started. The null device is there in its
+/// place: as standard input it gives nothing, as standard error it takes everything without a word, and
+/// as standard output it is not open for writing.
+pub fn was_closed(stream: BorrowedFd<'_>) -> bool {
+    let closed = usize::try_from(stream.as_raw_fd()).ok().and_then(|fd| CLOSED.get(fd));
+    closed.is_some_and(|closed| closed.load(Ordering::Relaxed))
 }
 
 /// The number of an exit code, which the standard library tells nobody.

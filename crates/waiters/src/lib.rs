@@ -146,6 +146,30 @@ pub trait Waiter {
     /// What the kernel said, which is no event of a single descriptor.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError>;
 
+    /// Takes all that has happened by now and does not sleep: waits with a time-out of zero, each
+    /// batch of which is handed to `take`, until one finds nothing. How many there were. Take from the
+    /// descriptor what made it ready, or arm it no more: where the trigger is [`Trigger::Level`], what
+    /// is left is told again, and this ends no sooner than that does.
+    ///
+    /// # Errors
+    /// As [`Waiter::wait`]; what was found before has been handed over.
+    fn drain(
+        &mut self,
+        events: &mut Events,
+        take: &mut dyn FnMut(&Events),
+    ) -> Result<u64, WaitError> {
+        let mut all = 0;
+        while let found @ 1.. = self.wait(events, Some(Duration::ZERO))? {
+            all += found as u64;
+            take(events);
+            // Who asks nobody finds everything each time.
+            if self.declaration().calls.wait.is_empty() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
     /// What has happened besides events.
     fn counts(&self) -> Counts {
         Counts::default()

@@ -257,6 +257,27 @@ impl Waiter for Sigio {
         Ok(events.len())
     }
 
+    // A wait takes as many signals as there is room for events, and all of them may be of what nobody
+    // asked for: that it finds nothing does not say that the queue is empty.
+    fn drain(
+        &mut self,
+        events: &mut Events,
+        take: &mut dyn FnMut(&Events),
+    ) -> Result<u64, WaitError> {
+        let mut all = 0;
+        loop {
+            self.take(usize::MAX)
+                .map_err(|e| WaitError::kernel(NAME, "drain", "rt_sigtimedwait", e))?;
+            events.clear();
+            self.tell(events);
+            if events.is_empty() {
+                return Ok(all);
+            }
+            all += events.len() as u64;
+            take(events);
+        }
+    }
+
     fn counts(&self) -> Counts {
         self.counts
     }

@@ -355,3 +355,42 @@ fn a_time_out_beyond_all_numbers_is_a_wait() {
         }
     }
 }
+
+#[test]
+fn a_drain_takes_all_there_is_whatever_there_is_room_for() {
+    let skips = Skips::default();
+    for waiter in waiters(&skips) {
+        println!("{}", waiter.name);
+        let pairs: Vec<Pair> = (0..5).map(|_| watched::unix()).collect();
+        // Room for fewer events than there are.
+        let mut under = Under::room_for(waiter, 2);
+        for (token, pair) in (0..).zip(&pairs) {
+            under.add(pair.as_fd(), token);
+        }
+        let mut drain = || {
+            let mut tokens = Vec::new();
+            let Under { waiter: of, events } = &mut under;
+            let all = of.drain(events, &mut |events| {
+                for event in events.iter() {
+                    tokens.push(event.token);
+                    if !waiter.abilities.receives {
+                        pairs[usize::try_from(event.token).unwrap()].drain();
+                    }
+                }
+            });
+            assert_eq!(all.unwrap(), tokens.len() as u64, "{}", waiter.name);
+            tokens.sort_unstable();
+            tokens
+        };
+        assert_eq!(drain(), [0; 0], "{}: nothing is ready", waiter.name);
+        // What nobody asked for must not hide what was: a reader makes room that a writer lacked.
+        let (near, far) = (pairs[0].as_fd(), pairs[0].other.as_ref().unwrap());
+        for _ in 0..8 {
+            while rustix::io::write(near, &[0; 65_536]).is_ok() {}
+            while rustix::io::read(far, &mut [0u8; 65_536]).is_ok() {}
+        }
+        pairs[1..].iter().for_each(Pair::make_ready);
+        assert_eq!(drain(), [1, 2, 3, 4], "{}", waiter.name);
+        assert_eq!(drain(), [0; 0], "{}: all was taken", waiter.name);
+    }
+}

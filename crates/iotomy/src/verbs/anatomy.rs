@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
-use iotomy_observe::anatomy::{self, Dissection};
+use iotomy_observe::anatomy::{self, Asked, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Anatomy, Exit, Trace, View, store};
@@ -62,9 +62,15 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
     user: Option<String>,
 
-    /// Samples a second on each CPU
-    #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    /// Samples a second on each CPU; where that fits the kernel's tick, as 1000 does, they come with it:
+    /// cheaper, but wrong about what timers wake
+    #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     rate: u32,
+
+    /// Note who calls whom in user space, too, as far as programs keep frame pointers; samples and sleeps
+    /// cost more then
+    #[arg(long)]
+    user_stacks: bool,
 
     /// Tell what happened inside the N slowest calls that read, and the N slowest that write, moment
     /// by moment; 3 unless N is given
@@ -99,7 +105,7 @@ pub(crate) struct AnatomyArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print no report
+    /// Print no report; --output writes it all the same
     #[arg(short, long)]
     quiet: bool,
 
@@ -109,6 +115,10 @@ pub(crate) struct AnatomyArgs {
 
 /// Not in step with the kernel's own clock ticks, nor with what programs do so often a second.
 const RATE: u32 = 997;
+
+/// Where a sample takes 40 µs, as it does in some virtual machines, this many take two fifths of the time;
+/// a few times as many leave none for the command.
+const MOST: i64 = 10_000;
 
 /// Watches, dissects, reports, and leaves with the command's own status.
 pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
@@ -134,8 +144,9 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         say_how_to_end(args.pid, args.duration);
     }
     let started = rfc3339(SystemTime::now());
-    let stories = args.story.unwrap_or(0);
-    let (observation, dissection) = match anatomy::watch(&request, args.rate, stories) {
+    let asked =
+        Asked { hz: args.rate, stories: args.story.unwrap_or(0), user_stacks: args.user_stacks };
+    let (observation, dissection) = match anatomy::watch(&request, asked) {
         Ok(seen) => seen,
         Err(error) => {
             let status = launch_status(&error);
@@ -148,7 +159,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     }
     let mut record = record(args, &request, started, observation, dissection);
     let is_kept = args.save.is_wanted();
-    if !args.quiet || args.json.is_some() || is_kept {
+    if reports(args) || args.json.is_some() || is_kept {
         record.trace.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
     }
@@ -177,6 +188,11 @@ fn files(args: &AnatomyArgs) -> [(&'static str, Option<&Path>); 4] {
     ]
 }
 
+/// Whether there is a report: --quiet keeps it from standard error, and from no file.
+fn reports(args: &AnatomyArgs) -> bool {
+    !args.quiet || args.output.is_some()
+}
+
 fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
     let target = match args.pid {
         Some(pid) => Target::Process(pid),
@@ -199,7 +215,7 @@ fn record(
     seen: Observation,
     dissection: Dissection,
 ) -> Anatomy {
-    let view = View { top: args.top, ..View::default() };
+    let view = View { top: args.top, wait: args.wait, ..View::default() };
     let trace = match &request.target {
         Target::Command(command) => watching::record(command, started.clone(), seen, view),
         _ => watching::assemble(Vec::new(), started.clone(), seen, view),
@@ -211,8 +227,10 @@ fn record(
 pub(super) fn command_dissected(
     command: &Command,
     started: &str,
+    user_stacks: bool,
 ) -> Result<(Observation, Anatomy), ObserveError> {
-    let (seen, dissection) = anatomy::watch(&watching::everything(command), RATE, 0)?;
+    let asked = Asked { hz: RATE, user_stacks, ..Asked::default() };
+    let (seen, dissection) = anatomy::watch(&watching::everything(command), asked)?;
     let view = View::default();
     let trace = watching::record(command, started.to_owned(), seen.clone(), view);
     Ok((seen, assemble(trace, started.to_owned(), dissection)))
@@ -239,9 +257,9 @@ fn write_out(
     here: &Path,
 ) -> Result<()> {
     let text = |style: &Style| iotomy_report::anatomy(record, style);
-    let reported = match args.quiet {
-        true => Ok(()),
-        false => outputs::report(args.output.as_deref(), here, args.looks, text),
+    let reported = match reports(args) {
+        true => outputs::report(args.output.as_deref(), here, args.looks, text),
+        false => Ok(()),
     };
     let saved = args.json.as_ref().map(|path| Ok(store::save_anatomy(record, path, here)?));
     let folded = args.folded.as_ref().map(|path| {

@@ -11,6 +11,8 @@ mod list;
 mod options;
 mod preserve;
 mod progress;
+mod rehearsal;
+mod same;
 pub(super) mod sizes;
 mod source;
 mod target;
@@ -30,12 +32,14 @@ use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{RecordRef, same_output, save_copy};
 use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
+use rustix::io::Errno;
 
 use self::account::nanoseconds;
 use self::fault::Stop;
 pub(crate) use self::options::CopyArgs;
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
+use self::same::lies_in;
 use self::source::{FileSystems, Source};
 use self::target::Where;
 use super::{judging, outputs};
@@ -84,9 +88,10 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         session.contract = account::contract(args);
     }
     match folder(target) {
-        Some(folder) => session.fill_folder(sources, target, &folder),
-        None => {
-            let place = Where { folder: None, name: target, path: target };
+        Ok(folder) => session.fill_folder(sources, target, &folder),
+        Err(errno) => {
+            let is_there = errno == Errno::NOTDIR;
+            let place = Where { folder: None, name: target, path: target, is_there };
             session.part(sources, place);
         }
     }
@@ -116,13 +121,13 @@ fn makes_record(args: &CopyArgs) -> bool {
     args.json.is_some() || args.explain || args.save.is_given()
 }
 
-/// The target as a folder, when it is one.
-fn folder(target: &Path) -> Option<OwnedFd> {
+/// The target as a folder, when it is one; else why it is none.
+fn folder(target: &Path) -> Result<OwnedFd, Errno> {
     if is_standard(target, OUTPUT) {
-        return None;
+        return Err(Errno::NOENT);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    open(target, flags, Mode::empty()).ok()
+    open(target, flags, Mode::empty())
 }
 
 /// Refuses a record that would take the place of what is copied, or cannot be written; returns the
@@ -153,7 +158,7 @@ impl<'a> Session<'a> {
         Self {
             args,
             systems: FileSystems::default(),
-            meter: Meter::new(args.progress),
+            meter: Meter::new(args.progress, makes_record(args)),
             is_folder: false,
             moved: Moved::default(),
             fsync: Duration::ZERO,
@@ -194,7 +199,12 @@ impl<'a> Session<'a> {
                 ));
                 continue;
             }
-            let place = Where { folder: Some(folder.as_fd()), name: name.as_ref(), path: &to };
+            let place = Where {
+                folder: Some(folder.as_fd()),
+                name: name.as_ref(),
+                path: &to,
+                is_there: lies_in(source, path),
+            };
             self.part(std::slice::from_ref(source), place);
         }
         if self.args.fsync {
@@ -251,7 +261,7 @@ impl<'a> Session<'a> {
     }
 
     /// What came of comparing a part.
-    fn verified(&mut self, outcome: Result<(), Stop>) -> Result<(), Stop> {
+    fn verified<T>(&mut self, outcome: Result<T, Stop>) -> Result<T, Stop> {
         self.verified = Some(self.verified.unwrap_or(true) && outcome.is_ok());
         outcome
     }

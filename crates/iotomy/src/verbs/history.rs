@@ -10,7 +10,7 @@ mod weigh;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::Result;
 use clap::Subcommand;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
 use iotomy_record::store::OutputFile;
@@ -19,8 +19,9 @@ use iotomy_record::store::OutputFile;
 ///
 /// A run is kept by `--save` or `--save=NAME` on trace, anatomy, race, limits, lab run and copy;
 /// every run is with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
-/// RUN is a run's number, a name, of which the newest is meant, or the word last. All is kept in
-/// iotomy/history.db under XDG_DATA_HOME (~/.local/share).
+/// RUN is a run's number, a name, of which the run kept last is meant, or the word last, for the one kept
+/// last of all: what is imported is kept when it is imported. All is in iotomy/history.db under
+/// XDG_DATA_HOME (~/.local/share).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
                   iotomy race --save=main 'make -j2'\n  \
@@ -75,11 +76,7 @@ fn place() -> Result<PathBuf, HistoryError> {
 /// The history, which has at least once been written to.
 pub(super) fn opened() -> Result<Store> {
     let path = place()?;
-    Store::open(&path)?.ok_or_else(|| none_yet(&path))
-}
-
-fn none_yet(path: &Path) -> Error {
-    anyhow!("there is no history {} yet; --save keeps a run", path.display())
+    Store::open(&path)?.ok_or_else(|| HistoryError::none(&path).into())
 }
 
 fn print(text: &str) -> Result<ExitCode> {

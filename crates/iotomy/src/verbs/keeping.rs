@@ -4,6 +4,7 @@
 //! run did nor how it ends.
 
 use std::io::Write;
+use std::path::Path;
 
 use iotomy_history::{Config, HistoryError, Store, store_file};
 use iotomy_record::store::RecordRef;
@@ -59,6 +60,14 @@ impl SaveArgs {
     fn kept(&self, record: RecordRef<'_>) -> Result<u64, HistoryError> {
         let path = store_file().ok_or(HistoryError::NoPlace)?;
         let name = self.save.as_ref().and_then(Option::as_deref);
-        Store::make(&path)?.keep(record, name, VERSION)
+        begun(&path)?.keep(record, name, VERSION)
     }
+}
+
+/// The history, which is begun where there is none.
+pub(super) fn begun(path: &Path) -> Result<Store, HistoryError> {
+    if let aside @ HistoryError::Aside { .. } = HistoryError::none(path) {
+        complain(&anyhow::Error::new(aside).context("a new history is begun"));
+    }
+    Store::make(path)
 }

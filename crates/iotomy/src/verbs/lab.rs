@@ -1,8 +1,11 @@
 //! `iotomy lab`: experiments, and what they say of the claims they were made for.
 
 mod around;
+mod bound;
+mod given;
 mod list;
 mod run;
+mod turns;
 
 use std::process::ExitCode;
 

@@ -2,12 +2,14 @@
 //! been run yet.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use iotomy_record::printable;
 use iotomy_record::store::{OutputFile, StoreError, same_output};
 use iotomy_report::Style;
+use iotomy_sys::startup::was_closed;
 
 use crate::screen::Looks;
 
@@ -27,7 +29,10 @@ pub(super) fn check(outputs: &[(&str, Option<&Path>)], here: &Path) -> Result<()
             }
         }
     }
-    for (_, path) in wanted {
+    for (option, path) in wanted {
+        if path == Path::new("-") && was_closed(std::io::stdout().as_fd()) {
+            bail!("cannot write {option} to standard output: it is closed; name a file");
+        }
         OutputFile::check(path, here)?;
     }
     Ok(())

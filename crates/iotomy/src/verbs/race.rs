@@ -1,6 +1,8 @@
 //! `iotomy race`: commands against each other, and why one is faster.
 
+mod around;
 mod export;
+mod flames;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,17 +12,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use iotomy_history::{Earlier, Pick, against};
-use iotomy_lab::race::{
-    Axis, Cache, Denial, Options, Output, RaceError, Surroundings, Untraced, contenders, race,
-};
-use iotomy_observe::{is_interrupted, machine, rfc3339, take_interrupt};
+use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
+use iotomy_observe::{Probe, machine, rfc3339};
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Against, Anatomy, Race, Trace, View, printable, store};
+use iotomy_record::{Against, Anatomy, Race, printable, store};
 use iotomy_sys::front;
-use iotomy_sys::launch::Command;
 
+use self::around::Around;
+use self::flames::Flames;
 use super::keeping::{SaveArgs, VERSION};
-use super::trace::watching;
 use super::{history, judging, outputs};
 use crate::screen::{Looks, StatusLine};
 use crate::{COULD_NOT_RUN, complain};
@@ -124,7 +124,7 @@ pub(crate) struct RaceArgs {
     #[command(flatten)]
     save: SaveArgs,
 
-    /// Compare with a race that was kept: the newest of this name, or a number. It tells what differs
+    /// Compare with a race that was kept: the one kept last of this name, or a number. It tells what differs
     /// on the machine, and gives a ratio with its interval, of runs that are no pairs
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
@@ -141,6 +141,10 @@ pub(crate) struct RaceArgs {
     /// runs are sampled for it, which needs what `iotomy anatomy` needs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_trace", "observer"])]
     flame: Option<PathBuf>,
+
+    /// Have the flame graph show who calls whom in user space, too, as far as programs keep frame pointers
+    #[arg(long, requires = "flame", conflicts_with_all = ["no_trace", "observer"])]
+    user_stacks: bool,
 
     /// Print no report
     #[arg(short, long)]
@@ -194,12 +198,13 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let options = options(args);
     if args.flame.is_some() {
         check_pair(&options)?;
+        check_sampling()?;
     }
-    let baseline = args.against.as_deref().map(baseline).transpose()?;
+    let baseline = args.against.as_deref().map(|name| baseline(name, &options)).transpose()?;
     front::split().context("cannot make the process that races")?;
     let mut around = Around {
         observer: args.observer.clone(),
-        flames: args.flame.as_ref().map(|_| Vec::new()),
+        flames: args.flame.as_ref().map(|_| Flames::new(args.user_stacks)),
         progress: StatusLine::new(args.quiet),
     };
     let raced = race(&options, rfc3339(SystemTime::now()), machine(), &mut around);
@@ -207,6 +212,9 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     match raced {
         Ok(mut raced) => {
             let record = &mut raced.record;
+            if let Some(flames) = around.flames.take() {
+                flames.enter(record);
+            }
             record.findings =
                 judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
             if let Some(baseline) = &baseline {
@@ -216,10 +224,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             if args.save.is_wanted() {
                 args.save.keep(RecordRef::Race(record), args.quiet);
             }
-            let drawn = match (&args.flame, &around.flames) {
-                (Some(path), Some(flames)) => draw(path, record, flames, &here),
-                _ => Ok(()),
-            };
+            let drawn = args.flame.as_ref().map_or(Ok(()), |path| draw(path, record, &here));
             written.and(drawn)?;
             Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
         }
@@ -227,11 +232,14 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     }
 }
 
-/// The race that was kept, found before anything is run.
-fn baseline(name: &str) -> Result<Earlier> {
+/// The race that was kept, found before anything is run, with something to compare with.
+fn baseline(name: &str, options: &Options) -> Result<Earlier> {
     let earlier = Earlier::load(&history::opened()?, &Pick::of(name), None)?;
     match earlier.record() {
-        Record::Race(_) => Ok(earlier),
+        Record::Race(_) => {
+            earlier.matches(&contenders(options)?)?;
+            Ok(earlier)
+        }
         _ => bail!("cannot race against {name:?}: it is a {}; name a race", earlier.kept.kind),
     }
 }
@@ -277,7 +285,7 @@ fn files(args: &RaceArgs) -> [(&'static str, Option<&Path>); 4] {
 
 /// A difference is that of two.
 fn check_pair(options: &Options) -> Result<()> {
-    match contenders(options)? {
+    match contenders(options)?.len() {
         2 => Ok(()),
         1 => bail!(
             "--flame draws what B does more and less than A, and there is no B: \
@@ -286,6 +294,14 @@ fn check_pair(options: &Options) -> Result<()> {
         some => bail!(
             "--flame draws what B does more and less than A, and there are {some} contenders: race two"
         ),
+    }
+}
+
+/// That the traced runs can be sampled here is known before there are any.
+fn check_sampling() -> Result<()> {
+    match iotomy_observe::anatomy::probe() {
+        Probe::Ready => Ok(()),
+        Probe::Unsupported { reason, remedy } => bail!("cannot draw --flame: {reason}; {remedy}"),
     }
 }
 
@@ -320,60 +336,15 @@ fn options(args: &RaceArgs) -> Options {
     }
 }
 
-/// What the second contender does more and less than the first. Of each, the traced run that the
-/// record has.
-fn draw(path: &Path, race: &Race, flames: &[Anatomy], here: &Path) -> Result<()> {
-    let kept = |label: &str| {
-        let trace = race.contender(label)?.trace.as_ref()?;
-        flames.iter().find(|flame| flame.trace.processes == trace.processes)
-    };
-    let drawn: Option<Vec<&Anatomy>> =
-        race.contenders.iter().map(|contender| kept(&contender.label)).collect();
+/// What the second contender does more and less than the first.
+fn draw(path: &Path, race: &Race, here: &Path) -> Result<()> {
+    let drawn: Option<Vec<Anatomy>> = race.contenders.iter().map(flames::anatomy).collect();
     let Some([first, second]) = drawn.as_deref() else {
         bail!("cannot draw {}: not every contender could be sampled", path.display());
     };
     let picture = iotomy_report::difference(first, second);
     let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
     Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
-}
-
-/// The observers, and the terminal.
-struct Around {
-    /// The observer asked for, and once it has watched, the one that did.
-    observer: String,
-    /// What was sampled of the traced runs, where flames are wanted.
-    flames: Option<Vec<Anatomy>>,
-    progress: StatusLine,
-}
-
-impl Surroundings for Around {
-    fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
-        self.progress.clear();
-        let started = rfc3339(SystemTime::now());
-        let seen = match &mut self.flames {
-            None => watching::command(&self.observer, command),
-            Some(flames) => {
-                super::anatomy::command_dissected(command, &started).map(|(seen, anatomy)| {
-                    flames.push(anatomy);
-                    seen
-                })
-            }
-        };
-        if let Some(signal) = take_interrupt() {
-            return Err(Untraced::Interrupted(signal));
-        }
-        let seen = seen.map_err(|error| Untraced::Cannot(error.to_string()))?;
-        self.observer.clone_from(&seen.observer.name);
-        Ok(watching::record(command, started, seen, View::default()))
-    }
-
-    fn is_interrupted(&self) -> fn() -> bool {
-        is_interrupted
-    }
-
-    fn progress(&mut self, text: &str) {
-        self.progress.show(text);
-    }
 }
 
 /// The report first, then the others: what cannot be written must not cost what can.

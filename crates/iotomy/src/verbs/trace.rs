@@ -110,7 +110,7 @@ pub(crate) struct TraceArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print no report
+    /// Print no report; --output writes it all the same
     #[arg(short, long)]
     quiet: bool,
 
@@ -181,7 +181,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     };
     let mut record = record(&args, &request, started, observation);
     let is_kept = args.save.is_wanted();
-    if !args.quiet || args.json.is_some() || is_kept {
+    if reports(&args) || args.json.is_some() || is_kept {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
@@ -306,7 +306,13 @@ pub(super) fn launch_status(error: &ObserveError) -> u8 {
 }
 
 fn record(args: &TraceArgs, request: &Request, started: String, seen: Observation) -> Trace {
-    let mut view = View { calls: args.calls.clone(), files: args.files, ..View::default() };
+    let mut view = View {
+        calls: args.calls.clone(),
+        files: args.files,
+        wait: args.wait,
+        machine: args.all,
+        ..View::default()
+    };
     args.view.apply_to(&mut view);
     match &request.target {
         Target::Command(command) => watching::record(command, started, seen, view),
@@ -314,12 +320,17 @@ fn record(args: &TraceArgs, request: &Request, started: String, seen: Observatio
     }
 }
 
+/// Whether there is a report: --quiet keeps it from standard error, and from no file.
+fn reports(args: &TraceArgs) -> bool {
+    !args.quiet || args.output.is_some()
+}
+
 /// The report first: a record that cannot be written must not cost it.
 fn write_out(args: &TraceArgs, record: &Trace, here: &Path) -> Result<()> {
     let text = |style: &Style| iotomy_report::trace(record, style);
-    let reported = match args.quiet {
-        true => Ok(()),
-        false => outputs::report(args.output.as_deref(), here, args.looks, text),
+    let reported = match reports(args) {
+        true => outputs::report(args.output.as_deref(), here, args.looks, text),
+        false => Ok(()),
     };
     if let Some(path) = &args.json {
         store::save_trace(record, path, here)?;

@@ -17,12 +17,14 @@ fn stack(name: &str, exec: &str, frames: &[&str], kind: StackKind, ms: u64) -> S
     Stack {
         pid: 7,
         exec: exec.into(),
+        image: 0,
         syscall: Some(name.into()),
         kind,
         layer: "page cache and copying".into(),
         reason: (kind == StackKind::Blocked).then(|| "device".to_owned()),
         samples: ms,
         ns: ms * 1_000_000,
+        user: Vec::new(),
         frames: frames.iter().map(|name| (*name).to_owned()).collect(),
     }
 }
@@ -32,6 +34,7 @@ fn dissected(name: &str, exec: &str, on_cpu_ms: u64, blocked_ms: u64, function: 
     Dissected {
         pid: 7,
         exec: exec.into(),
+        image: 0,
         syscall: Some(name.into()),
         on_cpu_ns,
         blocked_ns: blocked_ms * 1_000_000,
@@ -61,6 +64,7 @@ fn requests(exec: &str, via: Via, call: &str, device: &str, count: u64) -> Reque
     Requests {
         pid: 7,
         exec: exec.into(),
+        image: 0,
         via,
         syscall: Some(call.into()),
         device: device.into(),
@@ -95,6 +99,7 @@ fn story(exec: &str, path: &str, device: &str) -> Story {
     Story {
         pid: 7,
         exec: exec.into(),
+        image: 0,
         tid: 7,
         syscall: "fsync".into(),
         fd: 1,
@@ -157,6 +162,7 @@ fn made(exec: &str, function: &str, copying_ms: u64) -> Anatomy {
             read_ahead: vec![ReadAhead {
                 pid: 7,
                 exec: exec.into(),
+                image: 0,
                 asked_pages: 260,
                 missed_pages: 1,
                 ahead_pages: 319,

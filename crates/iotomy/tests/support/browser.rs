@@ -9,26 +9,18 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::chromium::{ALONE, OPTIONS, missing};
 use crate::support::{bare, skip};
+
+#[path = "../../../../benches/src/report/chromium.rs"]
+mod chromium;
 
 /// Set where pages must be tested: there, no browser is a failure and no skip.
 const REQUIRED: &str = "IOTOMY_BROWSER_REQUIRED";
 
-/// The driver in a space of processes of its own, the first of which it is: whatever ends the test ends
-/// it, and with it the kernel ends every process of the browser.
-const DRIVER: [&str; 11] = [
-    "setpriv",
-    "--pdeathsig",
-    "KILL",
-    "unshare",
-    "--user",
-    "--map-root-user",
-    "--pid",
-    "--fork",
-    "--kill-child=KILL",
-    "--mount-proc",
-    "chromedriver",
-];
+/// What ends the test ends the driver.
+const WITH_THE_TEST: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
+const DRIVER: &str = "chromedriver";
 
 /// A browser with one window. It ends with this.
 pub(crate) struct Browser {
@@ -41,12 +33,7 @@ pub(crate) struct Browser {
 
 /// Whether there is a browser; a test that needs one and finds none is skipped.
 fn is_there() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    let missing: Vec<&str> = ["chromium", "chromedriver", "setpriv", "unshare"]
-        .into_iter()
-        .filter(|name| !has(name))
-        .collect();
+    let missing = missing(&["chromium", DRIVER, WITH_THE_TEST[0], ALONE[0]]);
     if missing.is_empty() {
         return true;
     }
@@ -66,23 +53,18 @@ impl Browser {
             return None;
         }
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = bare(DRIVER[0], &DRIVER[1..]);
+        let mut driver = bare(WITH_THE_TEST[0], &WITH_THE_TEST[1..]);
+        driver.args(ALONE).arg(DRIVER);
         driver.arg("--port=0").env("HOME", profile.path()).env("TMPDIR", profile.path());
         let mut driver = driver.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let port = port_of(&mut driver);
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
-        let arguments = [
-            "--headless=new".to_owned(),
-            "--no-sandbox".to_owned(),
-            "--disable-gpu".to_owned(),
-            "--disable-dev-shm-usage".to_owned(),
-            "--no-first-run".to_owned(),
-            "--disable-background-networking".to_owned(),
-            "--disable-component-update".to_owned(),
+        let own = [
             "--hide-scrollbars".to_owned(),
             format!("--window-size={wide},{high}"),
             format!("--user-data-dir={}", browser._profile.path().join("profile").display()),
         ];
+        let arguments: Vec<String> = OPTIONS.into_iter().map(str::to_owned).chain(own).collect();
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},

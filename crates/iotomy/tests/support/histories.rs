@@ -98,3 +98,25 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// SQLite's usual.
+pub(crate) const PAGE: usize = 4096;
+
+/// A history of which a page is overwritten.
+pub(crate) fn damaged(whole: &[u8], page: usize) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    bytes[page * PAGE..(page + 1) * PAGE].fill(0xa5);
+    bytes
+}
+
+/// Text of some length that cannot be packed well.
+pub(crate) fn noise(length: usize) -> String {
+    let mut state = 7u64;
+    let mut noise = String::new();
+    while noise.len() < length {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        noise += &format!("{state:016x}");
+    }
+    noise
+}

@@ -8,7 +8,9 @@ pub(crate) mod attached;
 pub(crate) mod copying;
 pub(crate) mod histories;
 mod invariants;
+pub(crate) mod labs;
 mod over;
+mod processes;
 pub(crate) mod races;
 pub(crate) mod sessions;
 pub(crate) mod volume;
@@ -17,19 +19,17 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use iotomy_record::{Call, Trace};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use self::over::Over;
+pub(crate) use self::processes::*;
 
 pub(crate) const IOTOMY: &str = env!("CARGO_BIN_EXE_iotomy");
 
@@ -265,99 +265,25 @@ pub(crate) fn count(record: &Trace, syscall: &str) -> u64 {
     record.calls.iter().filter(|call| call.syscall == syscall).map(|call| call.calls).sum()
 }
 
-/// A program that runs beside the watch, ended with the test. It is started without a shell.
-pub(crate) struct Bystander {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Bystander {
-    /// Starts it and waits until it says a line, which is returned with it.
-    pub(crate) fn ready(words: &[&str]) -> (Self, String) {
-        let mut command = bare(words[0], &words[1..]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut bystander = Self { child, output };
-        let line = bystander.line();
-        (bystander, line)
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    pub(crate) fn say(&mut self, text: &str) {
-        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Ends its standard input and waits for its status, as a shell has it.
-    pub(crate) fn end(mut self) -> i32 {
-        drop(self.child.stdin.take());
-        let status = self.child.wait().unwrap();
-        status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
-    }
-}
-
-impl Drop for Bystander {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub(crate) fn send(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
-}
-
-/// A line of `/proc/PID/status`; `None` once the process is gone.
-pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find(|line| line.starts_with(field))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
-
-/// The letter of a process's state; `None` once it is gone.
-pub(crate) fn state(pid: u32) -> Option<char> {
-    status(pid, "State")?.chars().next()
-}
-
-/// The processes whose parent is `pid`.
-pub(crate) fn children(pid: u32) -> Vec<u32> {
-    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_whitespace().map(|child| child.parse().unwrap()).collect()
-}
-
-/// Asks again until the answer is there. A state of `/proc` cannot be waited for in another way.
-pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
-    for _ in 0..60_000 {
-        if let Some(answer) = answer() {
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("waited in vain until {what}");
+/// The same, in the images of one process.
+pub(crate) fn count_of(record: &Trace, pid: u32, syscall: &str) -> u64 {
+    let rows = record.calls.iter().filter(|call| call.pid == pid && call.syscall == syscall);
+    rows.map(|call| call.calls).sum()
 }
 
 /// Waits until a process that was to be attached to is watched: until it has a tracer, or iotomy
-/// waits for its end (`/proc/PID/syscall` begins with the number of poll or ppoll).
+/// waits for its end.
 pub(crate) fn until_watching(watching: &Watching, observer: &str, pid: u32) {
     let threads = || fs::read_dir(format!("/proc/{pid}/task")).ok();
     until("it is watched", || match observer {
         "bpf" => {
             let call = fs::read_to_string(format!("/proc/{}/syscall", watching.pid())).ok()?;
-            (call.starts_with("7 ") || call.starts_with("271 ")).then_some(())
+            polls(&call).then_some(())
         }
         // Then the tracer sleeps in a poll, and has read what it wants to know of the process.
         _ => (fs::read_dir(format!("/proc/{}/task", watching.pid())).ok()?.any(|task| {
             let call = fs::read_to_string(task.unwrap().path().join("syscall"));
-            call.is_ok_and(|call| call.starts_with("61 ") || call.starts_with("7 "))
+            call.is_ok_and(|call| call.starts_with("61 ") || polls(&call))
         }) && threads()?.all(|task| {
             let task = task.unwrap().file_name().into_string().unwrap();
             status(task.parse().unwrap(), "TracerPid").is_none_or(|tracer| tracer != "0")
@@ -366,9 +292,10 @@ pub(crate) fn until_watching(watching: &Watching, observer: &str, pid: u32) {
     });
 }
 
-/// Waits until a process is gone, reaped or not.
-pub(crate) fn until_ended(pid: u32) {
-    until("the process ends", || matches!(state(pid), None | Some('Z' | 'X')).then_some(()));
+/// Whether what `/proc/PID/syscall` says begins with the number of poll or ppoll, or of restart_syscall, as
+/// which a poll goes on that was disturbed.
+pub(crate) fn polls(call: &str) -> bool {
+    ["7 ", "271 ", "219 "].iter().any(|number| call.starts_with(number))
 }
 
 /// Writes an executable file.

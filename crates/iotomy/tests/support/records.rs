@@ -94,6 +94,7 @@ pub(crate) fn ledger(pid: u32, exec: &str, ms: u64) -> LedgerRow {
     LedgerRow {
         pid,
         exec: exec.into(),
+        image: 0,
         thread_ns: ms * 1_000_000,
         user_ns: ms * 200_000,
         calls_on_cpu_ns: ms * 500_000,

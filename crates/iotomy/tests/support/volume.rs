@@ -1,4 +1,4 @@
-//! A small file system of one's own, on a loop device.
+//! A small file system of one's own, on a loop device, and such a device alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -84,6 +84,36 @@ impl Volume {
             "oflag=nocache",
         ]);
         file
+    }
+}
+
+/// A block device that leads to a file, which it lets go when this is dropped.
+pub(crate) struct Device(String);
+
+impl Device {
+    /// Of this file, whose size is one of whole sectors; `None`, said and counted: not to be had here.
+    pub(crate) fn of(file: &Path) -> Option<Self> {
+        if !root() || !has("losetup") {
+            return None;
+        }
+        let made = bare("losetup", &["-f", "--show", file.to_str().unwrap()]).output().unwrap();
+        if !made.status.success() {
+            let said = String::from_utf8_lossy(&made.stderr).into_owned();
+            skip(&format!("no loop device to be had here: {}", said.trim()));
+            return None;
+        }
+        Some(Self(String::from_utf8(made.stdout).unwrap().trim().to_owned()))
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = bare("losetup", &["-d", &self.0]).stderr(Stdio::null()).status();
     }
 }
 

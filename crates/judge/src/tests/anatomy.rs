@@ -15,6 +15,7 @@ fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
     let row = Dissected {
         pid: 1,
         exec: "prog".into(),
+        image: 0,
         syscall: Some("openat".into()),
         on_cpu_ns: MS,
         blocked_ns: asleep_ns,

@@ -30,6 +30,7 @@ fn race() -> Race {
         failures: 0,
         left_behind: 0,
         untraced: None,
+        sampled: None,
         wall: Spread {
             runs: 2,
             median_ns: 100.0 * MS as f64,

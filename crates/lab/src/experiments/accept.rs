@@ -4,13 +4,14 @@
 //! connection wakes them all. Clients are processes of their own; a connection is over for its client
 //! when the process that accepted it has closed it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iotomy_stats::quantile;
 use iotomy_sys::herd::{Clients, Counts, Herd, Served};
 
 use super::accept_claims::accept_share;
-use super::gate::{Gate, OF_A_PROCESS, PATIENCE, Task, probe, refused, used_ns};
+use super::gate::{Gate, OF_A_PROCESS, Task, check_loopback, probe, refused, used_ns};
+use super::patience::Patience;
 use super::{
     Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
     Takes, Value, Watch,
@@ -189,22 +190,29 @@ impl Experiment for Accept {
     }
 
     fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        Ok(Box::new(Loopback))
+        check_loopback()?;
+        Ok(Box::new(Loopback::default()))
     }
 }
 
-struct Loopback;
+#[derive(Default)]
+struct Loopback(Patience);
 
 impl Bench for Loopback {
+    fn wait_at_most(&mut self, left: Option<Duration>) {
+        self.0 = Patience::of(left);
+    }
+
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
         let gate = Gate::new(probe(case.name("strategy"))?)?;
         let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
-        let herd = gate.herd(size("workers"), 0)?;
+        let herd = gate.herd((size("workers"), 0), self.0)?;
+        let both = (&gate, &herd);
         // Caches and the queues of waiters get warm.
-        serve(&gate, &herd, size("clients"), size("connections").div_ceil(10))?;
+        serve(both, (size("clients"), size("connections").div_ceil(10)), self.0)?;
         loop {
             let before = Tally::of(&herd)?;
-            let served = serve(&gate, &herd, size("clients"), size("connections"))?;
+            let served = serve(both, (size("clients"), size("connections")), self.0)?;
             let after = Tally::of(&herd)?;
             if keep(sample(&served, &before, &after)) == Go::Back {
                 return Ok(());
@@ -219,30 +227,35 @@ impl Bench for Loopback {
     ) -> Result<Vec<(&'static str, f64)>, Skip> {
         let gate = Gate::new(probe(case.name("strategy"))?)?;
         let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
-        let herd = gate.herd(size("workers"), 0)?;
+        let herd = gate.herd((size("workers"), 0), self.0)?;
+        let both = (&gate, &herd);
         let connections = size("connections").min(WATCHED);
-        serve(&gate, &herd, size("clients"), connections.div_ceil(10))?;
+        serve(both, (size("clients"), connections.div_ceil(10)), self.0)?;
         // The clients come later, and are not counted.
         let wakeups = watch.wakeups().map_err(Skip)?;
-        let served = serve(&gate, &herd, size("clients"), connections)?;
+        let served = serve(both, (size("clients"), connections), self.0)?;
         let count = wakeups.so_far().map_err(Skip)?;
         Ok(vec![("wakeups", count as f64 / served.times_ns.len() as f64)])
     }
 }
 
 /// Lets clients make their connections, all of them.
-fn serve(gate: &Gate, herd: &Herd, clients: usize, connections: usize) -> Result<Served, Skip> {
+fn serve(
+    (gate, herd): (&Gate, &Herd),
+    (clients, connections): (usize, usize),
+    patience: Patience,
+) -> Result<Served, Skip> {
     let mut clients = Clients::start(gate.address, clients, connections).map_err(refused)?;
     let pause = Duration::from_millis(1);
-    let begun = Instant::now();
-    while !clients.is_ready() && begun.elapsed() < PATIENCE {
+    let waiting = patience.begin();
+    while !clients.is_ready() && !waiting.is_over() {
         std::thread::sleep(pause);
     }
     clients.go();
     while !clients.is_over() {
         herd.check().map_err(refused)?;
-        if begun.elapsed() > PATIENCE {
-            return Err(Skip("connections were left unaccepted".to_owned()));
+        if waiting.is_over() {
+            return Err(waiting.in_vain("connections were left unaccepted"));
         }
         std::thread::sleep(pause);
     }

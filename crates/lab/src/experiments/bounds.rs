@@ -1,21 +1,19 @@
 //! What a case takes of the machine, and what there is: a case that does not fit is skipped with the
 //! limit's name, its value, and how to raise it.
 
-use std::fs;
+mod found;
+
 use std::path::Path;
 
 use rustix::fs::{StatVfs, statvfs};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::Skip;
-use crate::limits::room::free_memory;
 use crate::limits::storage::Folder;
+use found::{User, descriptors, memory_bounds, process_bounds};
 
 /// Memory is asked for only where this many times as much is free.
 const RESERVE: u64 = 2;
-
-/// Processes that are left for others.
-const SPARE_PROCESSES: u64 = 64;
 
 /// What a case takes of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,8 +35,23 @@ pub struct Needs {
 pub struct Bound {
     /// How many are free.
     pub free: u64,
-    /// What bounds them, and how to raise it.
+    /// How many there may be, those that are taken included.
+    pub most: u64,
+    /// What bounds them.
     pub by: String,
+    /// How to raise it, [`Bound::NUMBER`] standing for what to.
+    pub raise: String,
+}
+
+impl Bound {
+    /// What stands for the number in the text.
+    const NUMBER: char = '#';
+
+    /// What bounds them, and how to raise it so that so many are free.
+    fn said(&self, needed: u64) -> String {
+        let enough = self.most.saturating_add(needed.saturating_sub(self.free));
+        format!("{}; {}", self.by, self.raise.replace(Self::NUMBER, &enough.to_string()))
+    }
 }
 
 /// What there is.
@@ -48,8 +61,8 @@ pub struct Room {
     pub processes: Option<Bound>,
     /// Descriptors a process may have.
     pub descriptors: Option<Bound>,
-    /// Memory that is free.
-    pub memory_bytes: Option<u64>,
+    /// Memory, by the tightest bound.
+    pub memory_bytes: Option<Bound>,
     /// What the file system of `--path` has free.
     pub disk: Disk,
 }
@@ -107,14 +120,11 @@ impl Room {
     }
 
     fn under(root: &Path, is_root: bool) -> Self {
-        let limit = |resource| getrlimit(resource).maximum;
-        let descriptors = limit(Resource::Nofile)
-            .map(|free| Bound { free, by: format!("ulimit -Hn is {free}; root may raise it") });
-        let processes = process_bounds(root, is_root, getrlimit(Resource::Nproc).current);
+        let processes = process_bounds(root, (!is_root).then(User::own));
         Self {
             processes: processes.into_iter().min_by_key(|bound| bound.free),
-            descriptors,
-            memory_bytes: free_memory(root),
+            descriptors: getrlimit(Resource::Nofile).maximum.map(|most| descriptors(root, most)),
+            memory_bytes: memory_bounds(root).into_iter().min_by_key(|bound| bound.free),
             disk: Disk::default(),
         }
     }
@@ -128,20 +138,20 @@ impl Room {
             ("processes", needs.processes, &self.processes),
             ("descriptors a process", needs.descriptors, &self.descriptors),
         ] {
-            if let Some(Bound { free, by }) = bound
-                && *free < needed
-            {
-                return Err(Skip(format!("needs {needed} {what}, and {free} are free: {by}")));
+            if let Some(bound) = bound.as_ref().filter(|bound| bound.free < needed) {
+                let (free, said) = (bound.free, bound.said(needed));
+                return Err(Skip(format!("needs {needed} {what}, and {free} are free: {said}")));
             }
         }
         self.disk.check(needs.disk_bytes, needs.disk_inodes).map_err(|Skip(reason)| {
             Skip(format!("the file system of --path: {reason}; name another folder with --path"))
         })?;
-        match self.memory_bytes {
-            Some(free) if free / RESERVE < needs.memory_bytes => Err(Skip(format!(
-                "needs {} MiB of memory, and {} MiB are free, of which half is left to others",
+        match &self.memory_bytes {
+            Some(bound) if bound.free / RESERVE < needs.memory_bytes => Err(Skip(format!(
+                "needs {} MiB of memory, and {} MiB are free, of which half is left to others: {}",
                 needs.memory_bytes.div_ceil(1 << 20),
-                free >> 20
+                bound.free >> 20,
+                bound.said(needs.memory_bytes.saturating_mul(RESERVE))
             ))),
             _ => Ok(()),
         }
@@ -198,84 +208,19 @@ impl Drop for FewSignals {
     }
 }
 
-fn process_bounds(root: &Path, is_root: bool, soft_limit: Option<u64>) -> Vec<Bound> {
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    // The fourth field is the tasks that run and those there are: "1/234".
-    let tasks = read("proc/loadavg")
-        .and_then(|text| text.split_whitespace().nth(3)?.split('/').nth(1)?.parse::<u64>().ok());
-    let taken = tasks.unwrap_or(0) + SPARE_PROCESSES;
-    let mut bounds = Vec::new();
-    for (path, name) in [
-        ("proc/sys/kernel/pid_max", "kernel.pid_max"),
-        ("proc/sys/kernel/threads-max", "kernel.threads-max"),
-    ] {
-        if let Some(most) = number(path) {
-            let by = format!("{name} is {most}; sysctl {name}={}", (4 * most).min(4_194_304));
-            bounds.push(Bound { free: most.saturating_sub(taken), by });
-        }
-    }
-    // Root's processes are not counted.
-    if let Some(most) = soft_limit.filter(|_| !is_root) {
-        let free = most.saturating_sub(taken);
-        bounds.push(Bound { free, by: format!("ulimit -u is {most}; raise it") });
-    }
-    let groups = read("proc/self/cgroup").unwrap_or_default();
-    if let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::/")) {
-        let top = root.join("sys/fs/cgroup");
-        let group = top.join(path);
-        for at in group.ancestors().take_while(|at| at.starts_with(&top)) {
-            let file = |name: &str| fs::read_to_string(at.join(name)).ok();
-            let number = |name: &str| file(name)?.trim().parse::<u64>().ok();
-            if let (Some(most), Some(now)) = (number("pids.max"), number("pids.current")) {
-                let shown = Path::new("/sys/fs/cgroup").join(at.strip_prefix(&top).unwrap_or(at));
-                let by = format!("pids.max of {} is {most}", shown.display());
-                bounds.push(Bound { free: most.saturating_sub(now + SPARE_PROCESSES), by });
-            }
-        }
-    }
-    bounds
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_tightest_bound_of_processes_is_named_with_what_raises_it() {
-        let root = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        let free = |is_root, soft| {
-            let bounds = process_bounds(root.path(), is_root, soft);
-            bounds.into_iter().min_by_key(|bound| bound.free)
-        };
-        assert_eq!(free(true, None), None);
-        put("proc/loadavg", "0.00 0.01 0.05 1/236 12345\n");
-        put("proc/sys/kernel/pid_max", "32768\n");
-        put("proc/sys/kernel/threads-max", "190000\n");
-        let found = free(true, Some(1_000)).unwrap();
-        assert_eq!(found.free, 32_468);
-        assert_eq!(found.by, "kernel.pid_max is 32768; sysctl kernel.pid_max=131072");
-        assert_eq!(free(false, Some(1_000)).unwrap().free, 700);
-        put("proc/self/cgroup", "0::/a/b\n");
-        put("sys/fs/cgroup/a/pids.max", "500\n");
-        put("sys/fs/cgroup/a/pids.current", "100\n");
-        put("sys/fs/cgroup/a/b/pids.max", "max\n");
-        let found = free(false, Some(1_000)).unwrap();
-        assert_eq!((found.free, found.by.as_str()), (336, "pids.max of /sys/fs/cgroup/a is 500"));
-    }
-
-    #[test]
     fn what_does_not_fit_is_refused_with_the_reason() {
-        let bound = |free, by: &str| Some(Bound { free, by: by.into() });
+        let bound = |free, by: &str| {
+            Some(Bound { free, most: 2 * free, by: by.into(), raise: "set it to #".into() })
+        };
         let room = Room {
             processes: bound(100, "x is 100"),
             descriptors: bound(20, "y is 20"),
-            memory_bytes: Some(30 << 20),
+            memory_bytes: bound(30 << 20, "z"),
             disk: Disk { bytes: Some(8 << 20), inodes: Some(10) },
         };
         let refused = |processes, descriptors, mib: u64| {
@@ -284,10 +229,13 @@ mod tests {
             room.check(needs).err().map(|Skip(reason)| reason)
         };
         assert_eq!(refused(100, 20, 15), None);
-        assert_eq!(refused(101, 0, 0).unwrap(), "needs 101 processes, and 100 are free: x is 100");
+        assert_eq!(
+            refused(101, 0, 0).unwrap(),
+            "needs 101 processes, and 100 are free: x is 100; set it to 201"
+        );
         assert_eq!(
             refused(0, 21, 0).unwrap(),
-            "needs 21 descriptors a process, and 20 are free: y is 20"
+            "needs 21 descriptors a process, and 20 are free: y is 20; set it to 41"
         );
         assert!(refused(0, 0, 16).unwrap().starts_with("needs 16 MiB of memory, and 30 MiB"));
         let disk = |disk_bytes, disk_inodes| {

@@ -64,9 +64,36 @@ pub fn points(axes: &[SweepAxis]) -> Vec<Params> {
     points.into_iter().map(Params).collect()
 }
 
+/// Why a combination is no case: those of these conditions that do not hold.
+pub(super) fn unmet(conditions: &[(bool, &'static str)]) -> Vec<&'static str> {
+    conditions.iter().filter(|(holds, _)| !holds).map(|(_, why)| *why).collect()
+}
+
+/// Why all of these combinations are none: what they have in common, or else all there is.
+pub(super) fn in_common(reasons: &[Vec<&'static str>]) -> Vec<&'static str> {
+    let mut all: Vec<&str> = Vec::new();
+    for reason in reasons.iter().flatten() {
+        if !all.contains(reason) {
+            all.push(reason);
+        }
+    }
+    let is_common = |reason: &&&str| reasons.iter().all(|of| of.contains(reason));
+    let common: Vec<&str> = all.iter().filter(is_common).copied().collect();
+    if common.is_empty() { all } else { common }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_that_all_have_is_the_reason() {
+        let (one, other) = (unmet(&[(false, "a"), (true, "b")]), unmet(&[(false, "b")]));
+        let both = unmet(&[(false, "b"), (false, "a")]);
+        assert_eq!(in_common(&[one.clone(), both.clone()]), ["a"]);
+        assert_eq!(in_common(&[one, both, other]), ["a", "b"]);
+        assert!(in_common(&[]).is_empty());
+    }
 
     #[test]
     fn every_combination_is_there_once() {

@@ -9,76 +9,38 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{AxisValue, Case, ClaimVerdict};
-use iotomy_stats::{Interval, Line, centre_interval, line, median};
-use serde_json::{Value, json};
+use iotomy_record::{AxisValue, Case};
+use iotomy_stats::{Interval, Line, centre_interval, line, line_by_shares, median};
+
+use super::judgement::{ENOUGH, slope};
 
 /// Some of a sweep's cases.
 #[derive(Debug, Clone)]
-pub struct Cases<'a>(Vec<&'a Case>);
-
-/// What came of a claim's test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
-    /// Whether it is so.
-    pub verdict: ClaimVerdict,
-    /// Why, in a sentence with the numbers.
-    pub because: String,
-    /// The numbers.
-    pub evidence: Vec<(&'static str, Value)>,
-}
-
-impl Judgement {
-    /// It holds where `is_so`, else it fails.
-    pub fn of(is_so: bool, because: impl Into<String>) -> Self {
-        let verdict = if is_so { ClaimVerdict::Holds } else { ClaimVerdict::Fails };
-        Self { verdict, because: because.into(), evidence: Vec::new() }
-    }
-
-    /// The numbers do not tell.
-    pub fn inconclusive(because: impl Into<String>) -> Self {
-        Self { verdict: ClaimVerdict::Inconclusive, because: because.into(), evidence: Vec::new() }
-    }
-
-    /// By an interval: it holds when all of it is above `bound`, and fails when all of it is below.
-    pub fn above(interval: Interval, bound: f64, because: impl Into<String>) -> Self {
-        let verdict = if interval.low > bound {
-            ClaimVerdict::Holds
-        } else if interval.high < bound {
-            ClaimVerdict::Fails
-        } else {
-            ClaimVerdict::Inconclusive
-        };
-        Self { verdict, because: because.into(), evidence: Vec::new() }
-    }
-
-    /// With a number it rests on.
-    #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.evidence.push((name, value.into()));
-        self
-    }
-
-    /// With an interval it rests on.
-    #[must_use]
-    pub fn with_interval(self, name: &'static str, of: Interval) -> Self {
-        self.with(name, json!({"value": of.point, "ci95": [of.low, of.high]}))
-    }
-
-    /// With a line it rests on.
-    #[must_use]
-    pub fn with_line(self, name: &'static str, of: Line) -> Self {
-        let value = json!({
-            "intercept": of.intercept, "slope": of.slope, "slope_ci95": of.slope_ci95, "r2": of.r2,
-        });
-        self.with(name, value)
-    }
+pub struct Cases<'a> {
+    /// Those that are looked at.
+    some: Vec<&'a Case>,
+    /// All of the sweep, with those that could not be measured.
+    planned: &'a [Case],
 }
 
 impl<'a> Cases<'a> {
-    /// All of these that were measured.
+    /// All of these that were measured, and those that there was no time for: these have no samples,
+    /// so that what would rest on one of them finds nothing to rest on.
     pub fn of(cases: &'a [Case]) -> Self {
-        Self(cases.iter().filter(|case| case.median.is_some()).collect())
+        let has_place = |case: &&Case| case.median.is_some() || case.had_no_time();
+        Self { some: cases.iter().filter(has_place).collect(), planned: cases }
+    }
+
+    /// Whether the sweep was to have cases where an axis has this name, measured or not.
+    pub fn were_planned(&self, axis: &str, name: &str) -> bool {
+        let wanted = AxisValue::Name(name.to_owned());
+        self.planned.iter().any(|case| case.params.get(axis) == Some(&wanted))
+    }
+
+    /// Those that were visited often enough for what was timed to decide something.
+    #[must_use]
+    pub fn settled(&self) -> Self {
+        self.filtered(is_settled)
     }
 
     /// Those where an axis has this name.
@@ -94,28 +56,30 @@ impl<'a> Cases<'a> {
     }
 
     fn only(&self, axis: &str, value: &AxisValue) -> Self {
-        Self(self.0.iter().copied().filter(|case| case.params.get(axis) == Some(value)).collect())
+        self.filtered(|case| case.params.get(axis) == Some(value))
     }
 
     /// Those of which this is so.
     #[must_use]
     pub fn filtered(&self, is_so: impl Fn(&Case) -> bool) -> Self {
-        Self(self.0.iter().copied().filter(|case| is_so(case)).collect())
+        let some = self.some.iter().copied().filter(|case| is_so(case)).collect();
+        Self { some, planned: self.planned }
     }
 
     /// The first of them.
     pub fn first(&self) -> Option<&'a Case> {
-        self.0.first().copied()
+        self.some.first().copied()
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &'a Case> + '_ {
-        self.0.iter().copied()
+        self.some.iter().copied()
     }
 
     /// The numbers an axis has among them, rising.
     pub fn numbers(&self, axis: &str) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.0.iter().filter_map(|case| number(case, axis)).collect();
+        let mut numbers: Vec<u64> =
+            self.some.iter().filter_map(|case| number(case, axis)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
@@ -124,22 +88,34 @@ impl<'a> Cases<'a> {
     /// The medians along an axis of numbers.
     pub fn medians(&self, axis: &str) -> Vec<(f64, f64)> {
         let point = |case: &&Case| Some((number(case, axis)? as f64, case.median?));
-        self.0.iter().filter_map(point).collect()
+        self.some.iter().filter_map(point).collect()
     }
 
-    /// The line through the medians along an axis of numbers. The interval of its slope is that of the
-    /// slopes of one round each, where there are three or more.
+    /// The line through the medians along an axis of numbers, by distances as shares of them. The
+    /// interval of its slope is that of the slopes of one round each, widened to hold the line's, where
+    /// there are three or more, and none otherwise.
     pub fn line(&self, axis: &str) -> Option<Line> {
-        let along = |case: &Case| number(case, axis).map(|number| number as f64);
-        let points: Vec<Point> = self
-            .0
-            .iter()
-            .filter_map(|case| {
-                let visits = by_visit(case, &case.samples).into_iter().collect();
-                Some((along(case)?, case.median?, visits))
-            })
-            .collect();
-        fitted(&points)
+        fitted(&self.points(axis, |x| x, |y| y)?, line_by_shares)
+    }
+
+    /// The exponent of an axis of numbers, each `more` larger, in what was measured, in the same way.
+    pub fn power(&self, axis: &str, more: f64) -> Option<Interval> {
+        slope(&fitted(&self.points(axis, |x| (x + more).ln(), f64::ln)?, line)?)
+    }
+
+    /// The cases as places along an axis; `None` when one of them has no samples.
+    fn points(
+        &self,
+        axis: &str,
+        across: impl Fn(f64) -> f64,
+        up: impl Fn(f64) -> f64,
+    ) -> Option<Vec<Point>> {
+        let point = |case: &&Case| {
+            let visits = by_visit(case, &case.samples).into_iter();
+            let visits = visits.map(|(round, middle)| (round, up(middle))).collect();
+            Some((across(number(case, axis)? as f64), up(case.median?), visits))
+        };
+        self.some.iter().map(point).collect()
     }
 
     /// The same of what was measured besides with each sample.
@@ -149,14 +125,14 @@ impl<'a> Cases<'a> {
             let samples = case.extra_samples.get(extra)?;
             Some((along(case)?, median(samples)?, by_visit(case, samples).into_iter().collect()))
         };
-        fitted(&self.0.iter().filter_map(point).collect::<Vec<_>>())
+        fitted(&self.some.iter().filter_map(point).collect::<Vec<_>>(), line_by_shares)
     }
 }
 
 /// A place on an axis, the median there, and that of each visit.
 type Point = (f64, f64, BTreeMap<u64, f64>);
 
-fn fitted(points: &[Point]) -> Option<Line> {
+fn fitted(points: &[Point], line: fn(&[(f64, f64)]) -> Option<Line>) -> Option<Line> {
     let medians: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
     let found = line(&medians)?;
     // Through the points of one round, where all of them were visited in it.
@@ -165,9 +141,9 @@ fn fitted(points: &[Point]) -> Option<Line> {
         line(&points.iter().map(of_one).collect::<Option<Vec<_>>>()?).map(|line| line.slope)
     };
     let slopes: Vec<f64> = points.first()?.2.keys().filter_map(slope).collect();
-    let slope = centre_interval(&slopes);
-    let slope_ci95 = slope.map(|slope| [slope.low, slope.high]).or(found.slope_ci95);
-    Some(Line { slope_ci95, ..found })
+    // The line goes through medians of all rounds, whose slope need not be among those of one each.
+    let around = |slope: Interval| [slope.low.min(found.slope), slope.high.max(found.slope)];
+    Some(Line { slope_ci95: centre_interval(&slopes).map(around), ..found })
 }
 
 /// The median of each visit of a case, with the number of its round, of something that was measured
@@ -185,6 +161,11 @@ pub(super) fn by_visit(case: &Case, samples: &[f64]) -> Vec<(u64, f64)> {
         return medians;
     }
     (1..).zip(samples.iter().copied()).collect()
+}
+
+/// Whether what was timed may decide something.
+pub(super) fn is_settled(case: &Case) -> bool {
+    by_visit(case, &case.samples).len() >= ENOUGH
 }
 
 /// The number an axis has in a case.
@@ -206,14 +187,24 @@ pub(super) fn ratio_of(extra: &str, base: &Case, other: &Case) -> Option<Interva
     ratio_by(base, other, |case| case.extra_samples.get(extra))
 }
 
+/// How many times one thing another took that was measured with the same samples.
+pub(super) fn ratio_within(case: &Case, base: &str, other: &str) -> Option<Interval> {
+    let of = |name: &str| Some(by_visit(case, case.extra_samples.get(name)?));
+    of_rounds(of(base)?, of(other)?)
+}
+
 fn ratio_by(
     base: &Case,
     other: &Case,
     of: impl Fn(&Case) -> Option<&Vec<f64>>,
 ) -> Option<Interval> {
-    let base: BTreeMap<u64, f64> = by_visit(base, of(base)?).into_iter().collect();
+    of_rounds(by_visit(base, of(base)?), by_visit(other, of(other)?))
+}
+
+fn of_rounds(base: Vec<(u64, f64)>, other: Vec<(u64, f64)>) -> Option<Interval> {
+    let base: BTreeMap<u64, f64> = base.into_iter().collect();
     let of_round = |(round, other): (u64, f64)| Some((other / base.get(&round)?).ln());
-    let logs: Vec<f64> = by_visit(other, of(other)?).into_iter().filter_map(of_round).collect();
+    let logs: Vec<f64> = other.into_iter().filter_map(of_round).collect();
     if logs.iter().any(|log| !log.is_finite()) {
         return None;
     }
@@ -247,26 +238,45 @@ fn grouped(x: f64) -> String {
     if x < 0.0 { format!("-{text}") } else { text }
 }
 
-/// A line's words: `3.10 µs + 38.2 ns × n (slope 37.9 … 38.5, R² 0.999)`.
+/// How far from a median, as a share of it, a line may be that is still called one.
+const A_FIT: f64 = 0.5;
+
+/// A line's words: `3.10 µs + 38.2 (37.9 … 38.5) ns × n (R² 0.999)`, and how far it misses where it does
+/// not fit.
 pub(super) fn equation(line: &Line) -> String {
-    let [low, high] = line.slope_ci95.unwrap_or([line.slope; 2]);
-    format!(
-        "{} + {} × n (slope {} … {} ns, R² {:.3})",
-        time(line.intercept),
-        time(line.slope),
-        digits(low),
-        digits(high),
-        line.r2
-    )
+    let ends = line.slope_ci95.unwrap_or([line.slope; 2]);
+    let (scale, unit) =
+        unit_of(ends.into_iter().chain([line.slope]).map(f64::abs).fold(0.0, f64::max));
+    let slope = digits(line.slope / scale);
+    let slope = match line.slope_ci95.map(|ends| ends.map(|end| digits(end / scale))) {
+        Some([low, high]) => format!("{slope} ({low} … {high}) {unit}"),
+        None => format!("{slope} {unit} (too few rounds for an interval)"),
+    };
+    let misses = match line.miss {
+        Some(miss) if miss > A_FIT => {
+            format!(
+                "; no straight line: it misses a median by {} %",
+                digits((100.0 * miss).round())
+            )
+        }
+        _ => String::new(),
+    };
+    format!("{} + {slope} × n (R² {:.3}{misses})", time(line.intercept), line.r2)
 }
 
 /// A time in the unit that suits it.
 pub(super) fn time(ns: f64) -> String {
-    match ns.abs() {
-        size if size < 1e3 => format!("{} ns", digits(ns)),
-        size if size < 1e6 => format!("{} µs", digits(ns / 1e3)),
-        size if size < 1e9 => format!("{} ms", digits(ns / 1e6)),
-        _ => format!("{} s", digits(ns / 1e9)),
+    let (scale, unit) = unit_of(ns.abs());
+    format!("{} {unit}", digits(ns / scale))
+}
+
+/// The unit that suits so many nanoseconds, and how many of these it has.
+fn unit_of(ns: f64) -> (f64, &'static str) {
+    match ns {
+        size if size < 1e3 => (1.0, "ns"),
+        size if size < 1e6 => (1e3, "µs"),
+        size if size < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
     }
 }
 
@@ -324,15 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_decides_or_does_not() {
-        let interval = |low, high| Interval { point: low, low, high };
-        let verdict = |low, high| Judgement::above(interval(low, high), 1.0, "").verdict;
-        assert_eq!(verdict(1.1, 2.0), ClaimVerdict::Holds);
-        assert_eq!(verdict(0.1, 0.9), ClaimVerdict::Fails);
-        assert_eq!(verdict(0.9, 1.1), ClaimVerdict::Inconclusive);
-    }
-
-    #[test]
     fn cases_are_found_by_their_values() {
         let all: Vec<Case> = [("a", 1u64), ("a", 4), ("b", 2)]
             .map(|(name, n)| {
@@ -361,6 +362,36 @@ mod tests {
         let [low, high] = line.slope_ci95.unwrap();
         assert!((line.slope - 5.0).abs() < 1e-9 && (low - 5.0).abs() < 1e-9, "{line:?}");
         assert!((high - 5.0).abs() < 1e-9, "{line:?}");
+    }
+
+    #[test]
+    fn a_slope_lies_in_its_interval() {
+        // All rounds but one fall, and the medians, which are of different rounds, do not.
+        let of = |n: u64, samples: &[f64]| case(&[("n", AxisValue::Number(n))], samples);
+        let few: Vec<f64> = (0..20).map(f64::from).collect();
+        let many: Vec<f64> = few.iter().map(|x| if *x == 0.0 { 30.0 } else { x - 1.0 }).collect();
+        let line = Cases::of(&[of(1, &few), of(2, &many)]).line("n").unwrap();
+        let [low, high] = line.slope_ci95.unwrap();
+        assert!(low <= line.slope && line.slope <= high, "{line:?}");
+    }
+
+    #[test]
+    fn a_line_in_a_sentence_has_one_unit_and_says_when_it_is_none() {
+        let line = Line {
+            intercept: 3_100.0,
+            slope: 1_071.5,
+            slope_ci95: Some([992.0, 1_133.0]),
+            r2: 0.9424,
+            miss: Some(0.1),
+        };
+        assert_eq!(equation(&line), "3.10 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942)");
+        let rough = Line { slope: 96.0, slope_ci95: None, ..line };
+        let said = "3.10 µs + 96 ns (too few rounds for an interval) × n (R² 0.942)";
+        assert_eq!(equation(&rough), said);
+        let bent = Line { intercept: -435e3, miss: Some(11.96), ..line };
+        let said = "-435 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942; no straight line: it misses a \
+                    median by 1,196 %)";
+        assert_eq!(equation(&bent), said);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Instant;
 use iotomy_movers::{Job, Sparse, mover};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::cases::unmet;
 use super::copy_calls::{Way, by_call};
 use super::copy_claims::{block_size, calls_cat_dd, mmap_beats_read, mmap_explains};
 use super::scratch::{Scratch, carry};
@@ -176,8 +177,9 @@ impl Experiment for Copy {
         &DECLARATION
     }
 
-    fn is_case(&self, case: &Params) -> bool {
-        has_a_choice(case.name("mover")) || case.number("block") == WINDOW
+    fn no_case(&self, case: &Params) -> Vec<&'static str> {
+        let is_case = has_a_choice(case.name("mover")) || case.number("block") == WINDOW;
+        unmet(&[(is_case, "movers but read-write and io-uring have one block, 8 MiB")])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
@@ -252,7 +254,7 @@ impl Bench for Files {
 fn carry_case(case: &Params, source: &Scratch, target: &Scratch) -> Result<(), Skip> {
     let progress = AtomicU64::new(0);
     let job = Job {
-        block_size: usize::try_from(case.number("block")).unwrap_or(usize::MAX),
+        block_size: Some(usize::try_from(case.number("block")).unwrap_or(usize::MAX)),
         sparse: Sparse::Never,
         ..Job::new(&progress)
     };

@@ -12,6 +12,7 @@ pub use requests::mean_of_reads;
 
 use iotomy_record::SweepAxis;
 
+use super::cases::unmet;
 use super::star::{Base, Ray, star};
 use super::{
     Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes, Value,
@@ -198,7 +199,8 @@ const WINDOW: Axis = Axis {
     name: "window",
     unit: "",
     summary: "KiB read ahead at most, of devices of one's own",
-    takes: Takes::Numbers(0, 16_384),
+    // The kernel counts it in pages: of what is none, it would keep less.
+    takes: Takes::Multiples(PAGE >> 10, 0, 16_384),
     quick: &[Value::N(0), Value::N(128)],
     default: &[Value::N(0), Value::N(16), Value::N(128), Value::N(1_024)],
     full: &[
@@ -219,7 +221,7 @@ const BLOCK: Axis = Axis {
     name: "block",
     unit: "bytes",
     summary: "bytes of a request, a multiple of 4 KiB",
-    takes: Takes::Numbers(PAGE, 4 << 20),
+    takes: Takes::Multiples(PAGE, PAGE, 4 << 20),
     quick: BOTH_BLOCKS,
     default: BOTH_BLOCKS,
     full: BOTH_BLOCKS,
@@ -240,21 +242,26 @@ impl Experiment for Device {
         &DECLARATION
     }
 
-    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
-        star(axes, BASE, RAYS).into_iter().filter(|case| self.is_case(case)).collect()
+    fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        star(axes, BASE, RAYS)
     }
 
-    fn is_case(&self, case: &Params) -> bool {
+    fn no_case(&self, case: &Params) -> Vec<&'static str> {
         let (device, way) = (case.name("device"), case.name("way"));
         let is_btrfs = case.name("fs") == "btrfs";
-        (case.name("op") == "read" || ["buffered", "direct"].contains(&way))
-            && (way == "io-uring" || case.number("depth") == 1)
-            && (is_btrfs || !is_pool(device))
+        let is_read = case.name("op") == "read";
+        unmet(&[
+            (is_read || ["buffered", "direct"].contains(&way), "writes are buffered or direct"),
+            (way == "io-uring" || case.number("depth") == 1, "only io-uring has a depth above 1"),
+            (is_btrfs || !is_pool(device), "single and striped are btrfs"),
             // Which file system there is, is not this run's to choose.
-            && (device != "here" || case.name("fs") == "ext4")
+            (
+                device != "here" || case.name("fs") == "ext4",
+                "here has the file system of --path, which is called ext4 whatever it is",
+            ),
             // The window of a disk that others use is not changed.
-            && (device != "here" || case.number("window") == 128)
-            && case.number("block").is_multiple_of(PAGE)
+            (device != "here" || case.number("window") == 128, "here has one window, 128"),
+        ])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {

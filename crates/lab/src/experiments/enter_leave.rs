@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use iotomy_record::Case;
-use iotomy_stats::Line;
 use iotomy_waiters::{Events, Waiter};
 
 use super::claims::{equation, time};
+use super::judgement::{Growth, along};
 use super::pairs::{HOW_MANY, Pairs};
 use super::wait::BATCH;
 use super::wait_rounds::{of_pairs, refused};
@@ -199,11 +199,6 @@ fn wait(waiter: &mut dyn Waiter, events: &mut Events, timeout: Duration) -> Resu
     }
 }
 
-/// A line that rises so little that it has not doubled at its end.
-fn is_level(line: &Line, most: f64) -> bool {
-    line.slope * most < line.intercept.abs()
-}
-
 fn enter_leave(cases: &Cases<'_>) -> Judgement {
     let mut said = Vec::new();
     let mut judgement = Judgement::inconclusive("");
@@ -217,21 +212,15 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
         (1, "epoll", "sleep", "epoll_sleep"),
     ] {
         let of = cases.named("waiter", waiter).named("timeout", timeout);
-        let numbers = of.numbers("descriptors");
-        let (Some(line), true) = (of.line("descriptors"), numbers.len() >= 3) else { continue };
-        let most = numbers.last().copied().unwrap_or(0) as f64;
+        let Some((line, last)) = along(&of, "descriptors") else { continue };
         found[kind] += 1;
-        let low = line.slope_ci95.map_or(line.slope, |[low, _]| low);
-        match kind {
-            0 => {
-                is_so &= line.r2 >= 0.9 && low > 0.0 && !is_level(&line, most);
-                is_not |= is_level(&line, most);
-            }
-            _ => {
-                is_so &= is_level(&line, most);
-                is_not |= low > 0.0 && line.r2 >= 0.9 && !is_level(&line, most);
-            }
-        }
+        // What costs more a descriptor the more there are is in proportion at least.
+        let (rising, level): (&[Growth], &[Growth]) =
+            (&[Growth::Rises, Growth::Steepens], &[Growth::Level]);
+        let (wanted, refuting) = if kind == 0 { (rising, level) } else { (level, rising) };
+        let growth = Growth::of(&line, last);
+        is_so &= wanted.contains(&growth);
+        is_not |= refuting.contains(&growth);
         said.push(format!("{waiter}, {timeout}: {}", equation(&line)));
         judgement = judgement.with_line(key, line);
     }
@@ -259,4 +248,56 @@ fn added(cases: &Cases<'_>, waiter: &str) -> Option<f64> {
     let most = of.numbers("descriptors").pop()?;
     let case: &Case = of.at("descriptors", most).first()?;
     case.extra.get("add_ns").copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::case_of;
+    use super::*;
+    use iotomy_record::{AxisValue, ClaimVerdict};
+
+    /// Waits along three numbers of descriptors that take 1 µs and so much for each.
+    fn cases(waiter: &str, of_one: f64) -> Vec<Case> {
+        cases_of(waiter, |descriptors| of_one * descriptors)
+    }
+
+    /// The same with what all of them take.
+    fn cases_of(waiter: &str, of_all: impl Fn(f64) -> f64) -> Vec<Case> {
+        let one = |timeout: &str, descriptors: u64| {
+            let params = [
+                ("waiter", AxisValue::Name(waiter.to_owned())),
+                ("timeout", AxisValue::Name(timeout.to_owned())),
+                ("descriptors", AxisValue::Number(descriptors)),
+            ];
+            let params = params.map(|(axis, value)| (axis.to_owned(), value)).into();
+            let ns = 1e3 + of_all(descriptors as f64);
+            let samples = (0..12).map(|at| ns * (1.0 + 0.001 * f64::from(at))).collect();
+            case_of(params, ("time", "ns"), samples, [("add_ns".to_owned(), 900.0)].into())
+        };
+        let each = |timeout| [10, 100, 1_000].map(|descriptors| one(timeout, descriptors));
+        [each("zero"), each("sleep")].concat()
+    }
+
+    #[test]
+    fn a_wait_that_walks_is_told_from_one_that_does_not() {
+        let judged = |poll: f64, epoll: f64| {
+            let all = [cases("poll", poll), cases("epoll", epoll)].concat();
+            enter_leave(&Cases::of(&all))
+        };
+        let found = judged(50.0, 0.001);
+        assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
+        assert!(
+            found.because.ends_with("adding to epoll 900 ns a descriptor"),
+            "{}",
+            found.because
+        );
+        assert_eq!(judged(50.0, 50.0).verdict, ClaimVerdict::Fails, "epoll walks, too");
+        let steep = [cases_of("poll", |n| 50.0 * n * (n / 10.0)), cases("epoll", 0.001)].concat();
+        let found = enter_leave(&Cases::of(&steep));
+        assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
+        assert!(found.because.contains("no straight line"), "{}", found.because);
+        assert_eq!(judged(0.001, 0.001).verdict, ClaimVerdict::Fails, "poll does not walk");
+        let poll = cases("poll", 50.0);
+        assert_eq!(enter_leave(&Cases::of(&poll)).verdict, ClaimVerdict::Inconclusive);
+    }
 }

@@ -26,6 +26,12 @@ pub(super) struct World {
     /// What setting up takes, of these cases.
     pub(super) set_up: Vec<(u64, Duration)>,
     pub(super) watch_takes: Duration,
+    /// When what is watched has to be over.
+    pub(super) end: Option<Duration>,
+    /// How long each visit and watched run was told that it may wait.
+    pub(super) waits: Vec<Option<Duration>>,
+    /// From then on waiting is in vain, for as long as it may.
+    pub(super) stuck_from: Option<Duration>,
 }
 
 pub(super) type Shared = Arc<Mutex<World>>;
@@ -95,6 +101,10 @@ impl Drop for FakeBench {
 }
 
 impl Bench for FakeBench {
+    fn wait_at_most(&mut self, left: Option<Duration>) {
+        self.0.lock().unwrap().waits.push(left);
+    }
+
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
         let n = case.number("n");
         {
@@ -105,6 +115,14 @@ impl Bench for FakeBench {
         }
         if n == 99 {
             return Err(Skip("broken".into()));
+        }
+        {
+            let mut world = self.0.lock().unwrap();
+            if world.stuck_from.is_some_and(|from| world.now >= from) {
+                let may = world.waits.last().copied().flatten();
+                world.now += may.expect("a run without end waits for ever");
+                return Err(Skip(iotomy_record::Case::NO_TIME.into()));
+            }
         }
         loop {
             let value = {
@@ -136,7 +154,9 @@ impl Watch for FakeAround {
         let mut world = self.0.lock().unwrap();
         world.watched += 1;
         let takes = world.watch_takes;
-        world.now += takes;
+        // It is killed when its time is up.
+        let end = world.end.unwrap_or(Duration::MAX);
+        world.now = (world.now + takes).min(end);
         match world.watched {
             1 => Err("no observer".into()),
             _ => Ok(iotomy_record::store::parse_trace(TRACE).unwrap()),
@@ -164,6 +184,10 @@ impl Around for FakeAround {
         world.interrupted_after.filter(|after| world.samples >= *after).map(|_| 2)
     }
 
+    fn end_at(&mut self, end: Option<Duration>) {
+        self.0.lock().unwrap().end = end;
+    }
+
     fn progress(&mut self, progress: &Progress<'_>) {
         let told = (progress.round, progress.done, progress.all, progress.left);
         self.0.lock().unwrap().told.push(told);
@@ -185,9 +209,13 @@ pub(super) fn run_in(
     max_time: Option<u64>,
     before: Option<Sweep>,
 ) -> Result<Sweep, RunError> {
-    let place = tempfile::tempdir().unwrap();
-    let folder = Folder::open(place.path()).unwrap();
-    let processes = Some(bounds::Bound { free: 30, by: "x is 30".into() });
+    let folder = Folder::open(&std::env::temp_dir()).unwrap();
+    let processes = Some(bounds::Bound {
+        free: 30,
+        most: 40,
+        by: "x is 40".into(),
+        raise: "set it to #".into(),
+    });
     let plan = Plan {
         size,
         given: Vec::new(),
@@ -195,6 +223,7 @@ pub(super) fn run_in(
         seed: 7,
         folder: &folder,
         room: Room { processes, ..Room::default() },
+        json: None,
     };
     let started = "2025-03-01T10:20:30Z".to_owned();
     let start = Start { started, machine: Machine::default(), before };

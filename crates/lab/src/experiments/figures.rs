@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use iotomy_record::{AxisValue, Case, Claim};
+use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 use iotomy_stats::{Summary, centre_interval, mean, median, median_interval};
 
-use super::claims::by_visit;
+use super::claims::{by_visit, is_settled};
+use super::judgement::ENOUGH;
 use super::{Cases, Declaration, Fold, Judgement};
 
 /// A case of a sweep with these samples.
@@ -68,12 +69,16 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
 
 /// What the cases say of each claim.
 pub(super) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
+    let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
     let cases = Cases::of(cases);
     let judge = |claim: &super::Claim| {
-        let Judgement { verdict, because, evidence } = match cases.first() {
-            Some(_) => (claim.judge)(&cases),
-            None => Judgement::inconclusive("no case was measured"),
+        let Judgement { verdict, mut because, evidence } = match is_measured {
+            true => (claim.judge)(&cases),
+            false => Judgement::inconclusive("no case was measured"),
         };
+        if verdict == ClaimVerdict::Inconclusive {
+            because += &missing;
+        }
         Claim {
             id: claim.id.to_owned(),
             source: claim.source.to_owned(),
@@ -84,6 +89,22 @@ pub(super) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
         }
     };
     declared.claims.iter().map(judge).collect()
+}
+
+/// What a claim may lack that is not decided, in words; empty where nothing was missed.
+fn missing(cases: &[Case]) -> String {
+    let without = cases.iter().filter(|case| case.had_no_time()).count();
+    let is_rare = |case: &&Case| case.median.is_some() && !is_settled(case);
+    let rare = cases.iter().filter(is_rare).count();
+    let of = |count: usize| format!("{count} case{}", if count == 1 { "" } else { "s" });
+    match (without, rare) {
+        (0, 0) => String::new(),
+        (0, rare) => format!(" ({} visited fewer than {ENOUGH} times)", of(rare)),
+        (without, 0) => format!(" ({} had no time)", of(without)),
+        (without, rare) => {
+            format!(" ({} had no time, {} fewer than {ENOUGH} visits)", of(without), of(rare))
+        }
+    }
 }
 
 /// What was measured besides, each as the experiment says.

@@ -8,6 +8,7 @@ mod axes;
 mod bench;
 mod claims;
 mod layouts;
+mod ledger;
 mod names;
 mod ways;
 mod worker;
@@ -17,6 +18,7 @@ pub use ways::{program_of_way, ways};
 use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
 
+use super::cases::unmet;
 use super::star::{Base, Ray, star};
 use super::{Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Value};
 use crate::limits::Skip;
@@ -89,7 +91,8 @@ static DECLARATION: Declaration = Declaration {
         "a round is create, write of 10 bytes, close, open, read, close, unlink; the clock is read \
          around many, and around each call only for the steps, which also stat and rename",
         "one C program for all ways, a fresh process a sample; calls differ by the way alone",
-        "all axes but the ones named have their usual value: libc, tmpfs, names of 14, 10 other files",
+        "all axes but the ones named have their usual value (libc, tmpfs, names of 14, 10 other files), or \
+         the first that -L gives without it",
         "images of file systems lie in memory, mounted where nobody else sees them; the disk is that \
          of --path",
         "cold: the image is taken down and mounted again, so that nothing of it is cached",
@@ -147,6 +150,12 @@ const EXTRAS: &[Extra] = &[
         name: "left_bytes",
         unit: "bytes",
         summary: "of dentry_bytes (name_bytes without it) what pressure leaves",
+        fold: Fold::Median,
+    },
+    Extra {
+        name: "freed_bytes",
+        unit: "bytes",
+        summary: "by how much the cache shrank under pressure in all, others' names among it",
         fold: Fold::Median,
     },
     Extra { name: "calls", unit: "", summary: "system calls a round, watched", fold: Fold::Mean },
@@ -225,28 +234,32 @@ impl Experiment for Files {
         &DECLARATION
     }
 
-    fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
-        star(axes, BASE, RAYS).into_iter().filter(|case| self.is_case(case)).collect()
+    fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {
+        star(axes, BASE, RAYS)
     }
 
-    fn is_case(&self, case: &Params) -> bool {
+    fn no_case(&self, case: &Params) -> Vec<&'static str> {
         let (op, fs) = (case.name("op"), case.name("fs"));
         let is_ring = ways::way(case.name("way")).is_some_and(|way| way.has_depth);
         let (threads, depth) = (case.number("threads"), case.number("depth"));
         let is_image = layouts::is_image(fs);
-        let ring = match is_ring {
-            true => threads == 1 && ["round", "back"].contains(&op),
-            false => depth == 1,
-        };
-        // A thread a file of its own, by a first character of its own.
-        let threads = threads == 1 || op == "round";
-        let sync = case.name("sync") == "none" || op == "round";
+        let ring = !is_ring || (threads == 1 && ["round", "back"].contains(&op));
         let cold = case.name("cache") == "warm" || (is_image && op == "back");
-        let layout = case.name("layout") == "default"
-            || (op == "round" && layouts::options(fs, case.name("layout")).is_some());
+        let is_usual = case.name("layout") == "default";
+        let has_layout = layouts::options(fs, case.name("layout")).is_some();
         // Memory file systems keep no names that are not there; short names are too few.
         let names = op != "names" || (fs != "tmpfs" && case.number("name") >= 14);
-        ring && threads && sync && cold && layout && names
+        unmet(&[
+            (ring, "io-uring has one thread, and the operations round and back"),
+            (is_ring || depth == 1, "only io-uring has a depth above 1"),
+            // A thread a file of its own, by a first character of its own.
+            (threads == 1 || op == "round", "several threads are for the operation round"),
+            (case.name("sync") == "none" || op == "round", "syncs are for the operation round"),
+            (cold, "a cold cache is for the operation back on ext4, xfs and btrfs"),
+            (is_usual || op == "round", "layouts are for the operation round"),
+            (is_usual || has_layout, "the file system has no such layout"),
+            (names, "the operation names is not for tmpfs, nor for names below 14"),
+        ])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {

@@ -2,24 +2,25 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
 use iotomy_sys::herd::{Herd, MemberError, Plan, Wait, bind_shared};
 use rustix::event::epoll::EventFlags;
 
+use super::patience::Patience;
 use crate::limits::Skip;
 
 /// Connections that may wait to be accepted, which the kernel cuts to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Only to stop what would hang: a herd on a loaded machine may take some seconds to get ready.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-
 /// Memory a process takes at most, most of it the kernel's: stack, tables and what fork copies.
 pub(super) const OF_A_PROCESS: u64 = 256 << 10;
+
+/// Only to stop what would hang, as where packets are dropped.
+const ONE_CONNECTION: Duration = Duration::from_secs(10);
 
 /// Accepts after which a member with `epoll-exclusive-16` goes to the end of the queue.
 const AGAIN_EVERY: u32 = 16;
@@ -42,10 +43,21 @@ pub(super) fn probe(waiter: &str) -> Result<Wait, Skip> {
     let found = WAITS.iter().find(|(name, _)| *name == waiter);
     let (_, wait) = found.ok_or_else(|| Skip(format!("there is no waiter {waiter}")))?;
     if *wait == Wait::IoUring {
-        let herd = Gate::new(*wait)?.herd(1, 0);
+        let herd = Gate::new(*wait)?.herd((1, 0), Patience::default());
         herd.map_err(|Skip(reason)| Skip(format!("{reason} (iotomy doctor)")))?;
     }
     Ok(*wait)
+}
+
+/// Whether a connection over the loopback can be made at all: in a network namespace of one's own the
+/// loopback is down at first.
+pub(super) fn check_loopback() -> Result<(), Skip> {
+    let gate = Gate::new(Wait::Accept)?;
+    let Err(error) = TcpStream::connect_timeout(&gate.address, ONE_CONNECTION) else {
+        return Ok(());
+    };
+    let Skip(said) = Skip::refused(&format!("connect to {}", gate.address.ip()), error);
+    Err(Skip(format!("{said}; bring the loopback up: ip link set lo up")))
 }
 
 /// A socket to wait at.
@@ -83,7 +95,11 @@ impl Gate {
     }
 
     /// Processes that wait there, once each has made its preparations.
-    pub(super) fn herd(&self, members: usize, duplicates: u32) -> Result<Herd, Skip> {
+    pub(super) fn herd(
+        &self,
+        (members, duplicates): (usize, u32),
+        patience: Patience,
+    ) -> Result<Herd, Skip> {
         let plan = Plan {
             listener: self.socket.as_fd(),
             address: self.address,
@@ -93,10 +109,10 @@ impl Gate {
             duplicates,
         };
         let herd = Herd::start(&plan).map_err(refused)?;
-        let begun = Instant::now();
+        let waiting = patience.begin();
         while !herd.is_ready().map_err(refused)? {
-            if begun.elapsed() > PATIENCE {
-                return Err(Skip("the processes did not get ready".to_owned()));
+            if waiting.is_over() {
+                return Err(waiting.in_vain("the processes did not get ready"));
             }
             std::thread::sleep(Duration::from_millis(1));
         }

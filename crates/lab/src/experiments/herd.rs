@@ -4,23 +4,21 @@
 //! and 1.5 s when each had a thousand duplicates of it. A connection over the loopback is made inside
 //! connect(): finding the listener, queueing, and waking all who wait there are part of its time.
 
-use std::collections::HashMap;
-use std::net::{SocketAddr, SocketAddrV4};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iotomy_sys::herd::Herd;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, read, retry_on_intr};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use super::gate::{Gate, OF_A_PROCESS, PATIENCE, Task, load, probe, queued_ns, refused};
+use super::cases::unmet;
+use super::gate::{Gate, OF_A_PROCESS, check_loopback, probe};
 use super::herd_claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
+use super::herd_memory::memory_of;
+use super::herd_sleepers::{Sleepers, accepts};
+use super::patience::Patience;
 use super::{
     Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
     Takes, Value, Watch,
 };
 use crate::limits::Skip;
-use crate::limits::room::free_memory;
 use crate::limits::storage::Folder;
 
 /// Memory a duplicate takes in a process: its place in the table of descriptors, and what select or
@@ -93,7 +91,7 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "memory_bytes",
             unit: "bytes",
-            summary: "memory of all processes, the kernel's part included",
+            summary: "memory of all processes: their share of pages, page tables and kernel stacks",
             fold: Fold::Median,
         },
     ],
@@ -202,8 +200,10 @@ impl Experiment for TheHerd {
         &DECLARATION
     }
 
-    fn is_case(&self, case: &Params) -> bool {
-        case.number("duplicates") == 0 || ["select", "poll", "epoll"].contains(&case.name("waiter"))
+    fn no_case(&self, case: &Params) -> Vec<&'static str> {
+        let has_duplicates = ["select", "poll", "epoll"].contains(&case.name("waiter"));
+        let is_case = case.number("duplicates") == 0 || has_duplicates;
+        unmet(&[(is_case, "duplicates are for select, poll and epoll")])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
@@ -226,7 +226,8 @@ impl Experiment for TheHerd {
     }
 
     fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        Ok(Box::new(Loopback))
+        check_loopback()?;
+        Ok(Box::new(Loopback::default()))
     }
 }
 
@@ -244,24 +245,28 @@ fn watches_fit(watches: u64) -> Result<(), Skip> {
     }
 }
 
-struct Loopback;
+#[derive(Default)]
+struct Loopback(Patience);
 
 /// The herd of a case, at its gate.
-fn herd(case: &Params) -> Result<(Gate, Herd), Skip> {
+fn herd(case: &Params, patience: Patience) -> Result<(Gate, Herd), Skip> {
     let gate = Gate::new(probe(case.name("waiter"))?)?;
     let members = usize::try_from(case.number("processes")).unwrap_or(usize::MAX);
     let duplicates = u32::try_from(case.number("duplicates")).unwrap_or(u32::MAX);
-    let herd = gate.herd(members, duplicates)?;
+    let herd = gate.herd((members, duplicates), patience)?;
     Ok((gate, herd))
 }
 
 impl Bench for Loopback {
+    fn wait_at_most(&mut self, left: Option<Duration>) {
+        self.0 = Patience::of(left);
+    }
+
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        let before = free_memory("/".as_ref());
-        let (gate, herd) = herd(case)?;
-        let mut sleepers = Sleepers::of(&herd);
+        let (gate, herd) = herd(case, self.0)?;
+        let mut sleepers = Sleepers::of(&herd, self.0);
         sleepers.settle()?;
-        let memory = before.zip(free_memory("/".as_ref())).map(|(a, b)| a.saturating_sub(b));
+        let memory = memory_of(herd.pids());
         // The first finds caches cold and tables unmade.
         sleepers.connection(gate.address)?;
         loop {
@@ -279,8 +284,8 @@ impl Bench for Loopback {
         case: &Params,
         watch: &mut dyn Watch,
     ) -> Result<Vec<(&'static str, f64)>, Skip> {
-        let (gate, herd) = herd(case)?;
-        let mut sleepers = Sleepers::of(&herd);
+        let (gate, herd) = herd(case, self.0)?;
+        let mut sleepers = Sleepers::of(&herd, self.0);
         sleepers.settle()?;
         sleepers.connection(gate.address)?;
         let wakeups = watch.wakeups().map_err(Skip)?;
@@ -294,102 +299,5 @@ impl Bench for Loopback {
             found.push(("in_vain", count.saturating_sub(accepted) as f64));
         }
         Ok(found)
-    }
-}
-
-/// Connections accepted so far.
-fn accepts(herd: &Herd) -> u64 {
-    herd.counts().iter().map(|one| one.accepts).sum()
-}
-
-/// A herd all of which sleeps.
-struct Sleepers<'a> {
-    herd: &'a Herd,
-    /// How often each went to sleep.
-    sleeps: HashMap<i32, u64>,
-}
-
-impl<'a> Sleepers<'a> {
-    fn of(herd: &'a Herd) -> Self {
-        Self { herd, sleeps: HashMap::with_capacity(herd.pids().len()) }
-    }
-
-    /// Waits until all sleep; how many went to sleep anew since the last time.
-    fn settle(&mut self) -> Result<usize, Skip> {
-        let (begun, mut text) = (Instant::now(), String::new());
-        let mut awake: Vec<i32> = self.herd.pids().to_vec();
-        let mut changed = 0;
-        while !awake.is_empty() {
-            let mut is_gone = false;
-            awake.retain(|pid| match Task::of(*pid, &mut text) {
-                Some(Task { is_asleep: true, sleeps }) => {
-                    changed += usize::from(self.sleeps.insert(*pid, sleeps) != Some(sleeps));
-                    false
-                }
-                Some(_) => true,
-                None => {
-                    is_gone = true;
-                    false
-                }
-            });
-            if is_gone || begun.elapsed() > PATIENCE {
-                self.herd.check().map_err(refused)?;
-                let what = if is_gone { "a process ended by itself" } else { "it was never quiet" };
-                return Err(Skip(what.to_owned()));
-            }
-        }
-        Ok(changed)
-    }
-
-    /// Makes a connection and waits until all sleep again.
-    fn connection(&mut self, address: SocketAddr) -> Result<Sample, Skip> {
-        let SocketAddr::V4(address) = address else {
-            return Err(Skip("no address of IPv4".to_owned()));
-        };
-        let (before, waited) = (accepts(self.herd), queued_ns(self.herd.pids()));
-        let (began, took) = connect_and_wait(address)?;
-        let woken = self.settle()?;
-        let quiet = began.elapsed();
-        let accepted = accepts(self.herd).saturating_sub(before);
-        let empty = (woken as u64).saturating_sub(accepted);
-        let mut extra = vec![
-            ("woken", woken as f64),
-            ("empty", empty as f64),
-            ("quiet_ns", quiet.as_nanos() as f64),
-        ];
-        extra.extend(load().map(|minute| ("load", minute)));
-        if let Some((before, after)) = waited.zip(queued_ns(self.herd.pids())) {
-            let waited = after.saturating_sub(before) as f64;
-            extra.push(("queued", waited / quiet.as_nanos() as f64));
-        }
-        Ok(Sample { value: took.as_nanos() as f64, extra })
-    }
-}
-
-/// Connects without blocking, and waits until the other side has ended the connection: when connect()
-/// began, and what it took.
-fn connect_and_wait(address: SocketAddrV4) -> Result<(Instant, Duration), Skip> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-        .map_err(|e| Skip::refused("socket", e))?;
-    // Closing resets what is left of the connection, so that no port stays taken.
-    sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
-        .map_err(|e| Skip::refused("setsockopt SO_LINGER", e))?;
-    let began = Instant::now();
-    let connected = connect(&socket, &address);
-    let took = began.elapsed();
-    match connected {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(error) => return Err(Skip::refused("connect", error)),
-    }
-    let patience = Timespec::try_from(PATIENCE).ok();
-    let mut waits = [PollFd::new(&socket, PollFlags::IN)];
-    let ready = retry_on_intr(|| poll(&mut waits, patience.as_ref()));
-    match ready.map_err(|e| Skip::refused("poll", e))? {
-        0 => Err(Skip("nobody accepted the connection".to_owned())),
-        _ => match retry_on_intr(|| read(&socket, &mut [0u8])) {
-            Ok(_) => Ok((began, took)),
-            Err(error) => Err(Skip::refused("connect", error)),
-        },
     }
 }

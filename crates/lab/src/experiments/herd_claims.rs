@@ -2,7 +2,8 @@
 
 use iotomy_record::Case;
 
-use super::claims::{digits, ratio, shown, time};
+use super::claims::{digits, equation, ratio, shown, time};
+use super::judgement::{Growth, along};
 use super::{Cases, Judgement};
 
 /// The cases of a waiter without duplicates.
@@ -27,26 +28,13 @@ fn woken(case: &Case) -> (f64, &'static str) {
 }
 
 pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
-    let (mut said, mut is_so, mut is_level) = (Vec::new(), true, true);
+    let (mut said, mut found) = (Vec::new(), Vec::new());
     let mut evidence = Vec::new();
     for (waiter, key) in [("select", "select"), ("epoll", "epoll")] {
         let of = plain(cases, waiter);
-        let numbers = of.numbers("processes");
-        let (Some(line), true) = (of.line("processes"), numbers.len() >= 3) else { continue };
-        let low = line.slope_ci95.map_or(line.slope, |[low, _]| low);
-        is_so &= line.r2 >= 0.9 && low > 0.0;
-        // No more than doubled from the fewest processes to the most is no growth worth the name.
-        let most = numbers.last().copied().unwrap_or(0) as f64;
-        is_level &= line.slope * most < line.intercept.abs();
-        said.push(format!(
-            "{} + {} × N for {waiter} (R² {:.3}; {})",
-            time(line.intercept),
-            time(line.slope),
-            line.r2,
-            line.slope_ci95.map_or("too few samples".to_owned(), |[low, high]| {
-                format!("{} … {}", time(low), time(high))
-            })
-        ));
+        let Some((line, last)) = along(&of, "processes") else { continue };
+        found.push(Growth::of(&line, last));
+        said.push(format!("{} for {waiter}", equation(&line)));
         evidence.push((key, line));
     }
     if said.is_empty() {
@@ -54,9 +42,10 @@ pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
             "it takes select or epoll with three numbers of processes, without duplicates",
         );
     }
-    let because = format!("connect() = {}", said.join(", "));
-    let judgement = match (is_so, is_level) {
-        (true, false) => Judgement::of(true, because),
+    let because = format!("connect() to n processes = {}", said.join(", "));
+    let all = |growth: Growth| found.iter().all(|one| *one == growth);
+    let judgement = match (all(Growth::Rises), all(Growth::Level)) {
+        (true, _) => Judgement::of(true, because),
         (_, true) => Judgement::of(false, because),
         (false, false) => Judgement::inconclusive(because),
     };
@@ -160,4 +149,76 @@ pub(super) fn herd_load(cases: &Cases<'_>) -> Judgement {
         .with("queued", queued)
         .with("load", load.unwrap_or(0.0))
         .with("processes", most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::case_of;
+    use super::*;
+    use iotomy_record::{AxisValue, ClaimVerdict};
+
+    fn case(waiter: &str, processes: u64, duplicates: u64, ns: f64) -> Case {
+        let params = [
+            ("waiter", AxisValue::Name(waiter.to_owned())),
+            ("processes", AxisValue::Number(processes)),
+            ("duplicates", AxisValue::Number(duplicates)),
+        ];
+        let params = params.map(|(axis, value)| (axis.to_owned(), value)).into();
+        let samples = (0..12).map(|at| ns * (1.0 + 0.001 * f64::from(at))).collect();
+        case_of(params, ("time", "ns"), samples, Default::default())
+    }
+
+    fn verdict(judge: fn(&Cases<'_>) -> Judgement, cases: &[Case]) -> ClaimVerdict {
+        judge(&Cases::of(cases)).verdict
+    }
+
+    #[test]
+    fn a_time_that_grows_with_the_processes_is_told_from_one_that_does_not() {
+        let of = |waiter: &str, slope: f64| {
+            [1, 64, 512].map(|n| case(waiter, n, 0, 20e3 + slope * n as f64))
+        };
+        let both = |select, epoll| [of("select", select), of("epoll", epoll)].concat();
+        assert_eq!(verdict(herd_linear, &both(2e3, 1e3)), ClaimVerdict::Holds);
+        assert_eq!(verdict(herd_linear, &both(0.5, 0.1)), ClaimVerdict::Fails);
+        assert_eq!(verdict(herd_linear, &both(2e3, 0.1)), ClaimVerdict::Inconclusive);
+        assert_eq!(verdict(herd_linear, &both(2e3, 1e3)[..2]), ClaimVerdict::Inconclusive);
+        let square =
+            |waiter| [1, 64, 512].map(|n| case(waiter, n, 0, 20e3 + 50.0 * (n * n) as f64));
+        let steep = [square("select"), square("epoll")].concat();
+        assert_eq!(verdict(herd_linear, &steep), ClaimVerdict::Inconclusive, "it is no line");
+    }
+
+    #[test]
+    fn duplicates_multiply_it_or_they_do_not() {
+        let with =
+            |times: f64| [case("select", 512, 0, 1e6), case("select", 512, 1_019, times * 1e6)];
+        assert_eq!(verdict(herd_dups, &with(40.0)), ClaimVerdict::Holds);
+        assert_eq!(verdict(herd_dups, &with(1.1)), ClaimVerdict::Fails);
+        assert_eq!(verdict(herd_dups, &with(2.0)), ClaimVerdict::Inconclusive);
+        assert_eq!(verdict(herd_dups, &with(40.0)[..1]), ClaimVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn exclusive_waits_help_or_they_do_not() {
+        let with = |ns: f64| [case("epoll", 512, 0, 1e6), case("epoll-exclusive", 512, 0, ns)];
+        assert_eq!(verdict(herd_exclusive, &with(50e3)), ClaimVerdict::Holds);
+        assert_eq!(verdict(herd_exclusive, &with(1.2e6)), ClaimVerdict::Fails);
+        assert_eq!(verdict(herd_exclusive, &with(1e6)), ClaimVerdict::Inconclusive);
+        let other = [case("epoll", 512, 0, 1e6), case("epoll-exclusive", 64, 0, 50e3)];
+        assert_eq!(verdict(herd_exclusive, &other), ClaimVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_herd_that_runs_is_told_from_one_that_sleeps_on() {
+        let with = |processes, woken: f64, queued: f64| {
+            let extra = [("wakeups", woken), ("queued", queued), ("load", 3.0)];
+            let extra = extra.map(|(name, value)| (name.to_owned(), value)).into();
+            [Case { extra, ..case("select", processes, 0, 1e6) }]
+        };
+        assert_eq!(verdict(herd_load, &with(512, 512.0, 100.0)), ClaimVerdict::Holds);
+        assert_eq!(verdict(herd_load, &with(512, 1.0, 0.0)), ClaimVerdict::Fails);
+        assert_eq!(verdict(herd_load, &with(512, 400.0, 100.0)), ClaimVerdict::Inconclusive);
+        assert_eq!(verdict(herd_load, &with(512, 512.0, 2.0)), ClaimVerdict::Inconclusive);
+        assert_eq!(verdict(herd_load, &with(64, 64.0, 60.0)), ClaimVerdict::Inconclusive);
+    }
 }

@@ -7,6 +7,7 @@ use super::pairs::DESCRIPTORS;
 use super::{Cases, Judgement};
 
 pub(super) fn models(cases: &Cases<'_>) -> Judgement {
+    let cases = &cases.settled();
     // The most that any case of a model has burnt, or the least.
     let of = |model: &str, name: &str, least: bool| {
         let cases = cases.named("model", model);

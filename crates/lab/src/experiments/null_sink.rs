@@ -17,6 +17,7 @@ use rustix::io::{pread, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::claims::{digits, ratio, shown, time};
+use super::judgement::{quotient, slope};
 use super::scratch::{Scratch, carry};
 use super::{
     Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
@@ -263,7 +264,10 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("no copy was made");
     };
     let faults = mapped.at("size", size as u64).first().and_then(|case| case.extra.get("faults"));
-    let share = line.slope / reading.slope;
+    let Some(share) = slope(&line).zip(slope(&reading)).and_then(|(of, by)| quotient(of, by))
+    else {
+        return Judgement::inconclusive("too few copies to compare");
+    };
     let because = format!(
         "{} MiB in {} = {} GB/s; each MiB more takes {}, {} % of what reading it takes; {} page \
          faults for {} pages",
@@ -271,15 +275,16 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         time(median),
         digits(size / median),
         time(line.slope * MIB as f64),
-        digits(share * 100.0),
+        shown(share.map(|share| share * 100.0)),
         digits(faults.copied().unwrap_or(0.0)),
         digits(size / 4096.0)
     );
     // What is left is the calls, one window each; a page that was touched would cost fifty times that.
-    Judgement::of(share < 0.02, because)
+    Judgement::below(share, 0.02, because)
         .with_line("mmap_ns_per_byte", line)
         .with_line("read_ns_per_byte", reading)
-        .with("share_of_reading", share)
+        .with("share_of_reading", share.point)
+        .with_interval("share_interval", share)
 }
 
 /// Two ways at the largest size both have.

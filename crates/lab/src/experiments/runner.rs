@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use iotomy_record::{AxisValue, Machine, Sweep};
+use iotomy_record::{AxisValue, Machine, Sweep, SweepAxis};
 
+use super::cases::in_common;
 use super::track::Track;
 use super::{Experiment, Params, Room, Size, Watch};
 use crate::limits::Skip;
@@ -25,6 +26,8 @@ pub struct Plan<'a> {
     pub folder: &'a Folder,
     /// What there is of the machine.
     pub room: Room,
+    /// Where the record is to be written in the end, kept for who goes on with it.
+    pub json: Option<String>,
 }
 
 /// What a run begins with.
@@ -34,7 +37,8 @@ pub struct Start {
     pub started: String,
     /// Where it runs.
     pub machine: Machine,
-    /// What an interrupted run had measured, to go on from; its axes count, and not the plan's.
+    /// What an interrupted run had measured or planned, to go on from; its axes, time and order count,
+    /// and not the plan's.
     pub before: Option<Sweep>,
 }
 
@@ -45,6 +49,9 @@ pub trait Around: Watch {
 
     /// The number of a signal that asks for the end, if one has come.
     fn interrupted(&mut self) -> Option<i32>;
+
+    /// Hears when, by this clock, whatever it watches has to be over; `None` is never.
+    fn end_at(&mut self, end: Option<Duration>);
 
     /// Hears how far the run is.
     fn progress(&mut self, progress: &Progress<'_>);
@@ -94,6 +101,19 @@ pub enum RunError {
         /// What is different.
         reason: String,
     },
+    /// What was to be gone on with is of another folder.
+    #[error(
+        "cannot go on in {here} with the interrupted run of {experiment}: it is of {folder}; leave \
+         --path out, or start it anew without --resume"
+    )]
+    Elsewhere {
+        /// The experiment.
+        experiment: &'static str,
+        /// Where it was begun.
+        folder: String,
+        /// Where it was to go on.
+        here: String,
+    },
 }
 
 /// Runs an experiment.
@@ -109,7 +129,7 @@ pub fn run(
     let declared = experiment.declaration();
     let mut track = Track::new(experiment, plan, start, around.now())?;
     if track.sweep.cases.is_empty() {
-        let reason = "these values make no case".to_owned();
+        let reason = no_cases(experiment, &track.sweep.axes);
         return Err(RunError::Prepare { experiment: declared.name, reason });
     }
     let open: Vec<Params> = track.open().map(|at| track.params(at)).collect();
@@ -121,4 +141,11 @@ pub fn run(
         track.watch(&mut *bench, around)?;
     }
     Ok(track.end(around.now()))
+}
+
+/// That values make no case, and why.
+fn no_cases(experiment: &dyn Experiment, axes: &[SweepAxis]) -> String {
+    let all = experiment.combinations(axes);
+    let reasons: Vec<_> = all.iter().map(|one| experiment.no_case(one)).collect();
+    format!("these values make no case: {}", in_common(&reasons).join("; "))
 }

@@ -1,8 +1,9 @@
 //! The contract of every experiment.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use iotomy_record::ClaimVerdict;
+use iotomy_record::{Case, ClaimVerdict};
+use iotomy_stats::order::Random;
 
 use super::size::watched_time;
 use super::*;
@@ -35,7 +36,8 @@ fn every_experiment_is_declared_whole_and_once() {
             assert!(claims.insert(claim.id), "{} stands twice", claim.id);
             assert!(!claim.text.ends_with('.') && !claim.text.contains("  "), "{}", claim.text);
             let is_article = |part: &str| part.len() == 3 && part.parse::<u32>().is_ok();
-            assert!(claim.source.split(", ").all(is_article), "{}", claim.id);
+            let is_ours = claim.source == "iotomy";
+            assert!(is_ours || claim.source.split(", ").all(is_article), "{}", claim.id);
         }
         let extras: HashSet<&str> = declared.extras.iter().map(|extra| extra.name).collect();
         assert_eq!(extras.len(), declared.extras.len(), "{name}");
@@ -65,6 +67,9 @@ fn every_axis_takes_its_own_values_and_every_size_makes_cases() {
                     let fits = match (axis.takes, value) {
                         (Takes::Names(names), Value::S(name)) => names.contains(name),
                         (Takes::Numbers(least, most), Value::N(n)) => (least..=most).contains(n),
+                        (Takes::Multiples(of, least, most), Value::N(n)) => {
+                            (least..=most).contains(n) && n.is_multiple_of(of)
+                        }
                         _ => false,
                     };
                     assert!(fits, "{} {}: {value:?}", declared.name, axis.name);
@@ -91,6 +96,80 @@ fn cases_of(one: &dyn Experiment, size: Size) -> Vec<Params> {
         })
         .collect();
     one.cases(&axes)
+}
+
+/// A case whose times are of wild noise, the same for all: nothing is to be found in it.
+fn noisy(one: &dyn Experiment, params: Params, visits: usize, random: &mut Random) -> Case {
+    let declared = one.declaration();
+    let mut times = || (0..visits).map(|_| 1e6 * (3.0 * random.unit()).exp()).collect::<Vec<f64>>();
+    let samples = times();
+    let timed = declared.extras.iter().filter(|extra| extra.unit == "ns");
+    let extra_samples: BTreeMap<String, Vec<f64>> =
+        timed.map(|extra| (extra.name.to_owned(), times())).collect();
+    let metric = (declared.metric, declared.unit);
+    let case = figures::case_of(params.0, metric, samples, BTreeMap::new());
+    figures::with_figures(declared, Case { extra_samples, ..case })
+}
+
+#[test]
+fn nothing_that_was_timed_is_decided_by_fewer_than_three_visits() {
+    let mut random = Random::new(11);
+    for one in EXPERIMENTS {
+        for visits in [1, 2] {
+            let of = |params| noisy(*one, params, visits, &mut random);
+            let cases: Vec<Case> = cases_of(*one, Size::Default).into_iter().map(of).collect();
+            for claim in one.declaration().claims {
+                let found = (claim.judge)(&Cases::of(&cases));
+                let verdict = found.verdict;
+                assert_eq!(verdict, ClaimVerdict::Inconclusive, "{}: {found:?}", claim.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_of_three_visits_rarely_decides_a_claim() {
+    const RUNS: usize = 60;
+    const REFUTED_BY_NOTHING: [&str; 5] =
+        ["null-sink-pipe", "enter-leave", "herd-linear", "directory-size", "shadow-ram"];
+    let mut random = Random::new(12);
+    for one in EXPERIMENTS {
+        let params = cases_of(*one, Size::Quick);
+        let mut decided: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..RUNS {
+            let of = |params: &Params| noisy(*one, params.clone(), 3, &mut random);
+            let cases: Vec<Case> = params.iter().map(of).collect();
+            for claim in one.declaration().claims {
+                let found = (claim.judge)(&Cases::of(&cases));
+                // That there is no growth, or none of ten times, refutes what asks for it.
+                let is_decided = match REFUTED_BY_NOTHING.contains(&claim.id) {
+                    true => found.verdict == ClaimVerdict::Holds,
+                    false => found.verdict != ClaimVerdict::Inconclusive,
+                };
+                *decided.entry(claim.id).or_default() += usize::from(is_decided);
+            }
+        }
+        // An interval is wrong 5 times in 100, and a claim may rest on some of them.
+        let often: Vec<_> = decided.iter().filter(|(_, of)| 5 * **of > RUNS).collect();
+        assert!(often.is_empty(), "of {RUNS} runs: {often:?}");
+    }
+}
+
+#[test]
+fn a_claim_fails_by_no_case_that_had_no_time() {
+    let mut random = Random::new(13);
+    for one in EXPERIMENTS {
+        // Whatever is judged when all is known, with none of the times known nothing is.
+        let of = |params: Params| {
+            let case = noisy(*one, params, 0, &mut random);
+            Case { skipped: Some(Case::NO_TIME.to_owned()), ..case }
+        };
+        let cases: Vec<Case> = cases_of(*one, Size::Quick).into_iter().map(of).collect();
+        for claim in one.declaration().claims {
+            let found = (claim.judge)(&Cases::of(&cases));
+            assert_eq!(found.verdict, ClaimVerdict::Inconclusive, "{}: {found:?}", claim.id);
+        }
+    }
 }
 
 #[test]

@@ -5,17 +5,20 @@
 //! changes on the machine meanwhile falls on all of them alike and visits of one round can be
 //! compared in pairs. A case is done when its interval is tight, or with the most samples.
 //!
-//! The invariant on time: a visit ends with the first sample that is past its share, and none begins
-//! past the end, so that a run is late by one visit and one watched run at most. The first rounds
-//! may take a part of the time each, since a ratio is of visits: many samples of a case that is
-//! visited once are worth less than a few of three visits.
+//! The invariant on time: a run has two ends, that of timing and, behind it, that of all it does but
+//! for taking down. A visit ends with the first sample that is past its share; none is begun that
+//! would not fit by what the last one took, or of a case that was never visited by the mean of
+//! all; and what is watched ends with the second end, however late timing was. What waits is told
+//! how long it may, and what runs is killed. The first rounds may take a part of the time each, since
+//! a ratio is of visits: many samples of a case that is visited once are worth less than a few of
+//! three visits.
 
 use std::time::Duration;
 
 use iotomy_record::{Case, Sweep, Visit};
 use iotomy_stats::order::Random;
 
-use super::beginning::{check_before, fresh};
+use super::beginning::{begun, planned, resumed};
 use super::claims::number;
 use super::figures::{folded, judged, nanos, with_figures};
 use super::runner::{Around, Plan, Progress, RunError, Start};
@@ -32,8 +35,10 @@ pub(super) struct Track {
     pub(super) sweep: Sweep,
     /// When timing ends.
     deadline: Option<Duration>,
-    /// How long runs are watched after that.
-    watched_time: Option<Duration>,
+    /// When everything ends.
+    end: Option<Duration>,
+    /// Visits so far.
+    visits: u32,
     /// When this part of the run began.
     here: Duration,
     /// When this run would have begun, had it not been interrupted.
@@ -46,24 +51,21 @@ impl Track {
     pub(super) fn new(
         experiment: &dyn Experiment,
         plan: &Plan<'_>,
-        start: Start,
+        mut start: Start,
         now: Duration,
     ) -> Result<Self, RunError> {
         let declared = experiment.declaration();
-        let sweep = match start.before {
-            Some(before) => {
-                check_before(declared, &before, &start.machine)
-                    .map_err(|reason| RunError::Resume { experiment: declared.name, reason })?;
-                before
-            }
-            None => fresh(experiment, plan, start),
+        let sweep = match start.before.take() {
+            Some(before) => resumed(experiment, plan, (before, start))?,
+            None => begun(experiment, plan, planned(experiment, plan, start)),
         };
         let before = Duration::from_nanos(sweep.run.wall_ns);
         let max_time = sweep.run.max_time_ns.map(Duration::from_nanos);
         let deadline = max_time.map(|most| now + most.saturating_sub(before));
         let began = now.saturating_sub(before);
-        let (taken, watched_time) = ((0, Duration::ZERO), max_time.map(watched_time));
-        Ok(Self { declared, sweep, deadline, watched_time, here: now, began, taken })
+        let end = deadline.zip(max_time).map(|(deadline, most)| deadline + watched_time(most));
+        let (taken, visits) = ((0, Duration::ZERO), 0);
+        Ok(Self { declared, sweep, deadline, end, visits, here: now, began, taken })
     }
 
     /// The places of the cases that are not done.
@@ -91,11 +93,19 @@ impl Track {
         self.deadline.is_some_and(|deadline| around.now() >= deadline)
     }
 
-    /// Whether there is time for another visit of a case, if it takes what the last one took.
+    /// Whether there is time for another visit of a case, if it takes what the last one took. The
+    /// first one may take of the time that runs are watched in: to know a case at all is worth more.
     fn fits(&self, at: usize, around: &dyn Around) -> bool {
-        let last = self.sweep.cases[at].visits.last().map_or(0, |visit| visit.wall_ns);
-        let end = around.now() + Duration::from_nanos(last);
-        self.deadline.is_none_or(|deadline| end <= deadline)
+        let (takes, end) = match self.sweep.cases[at].visits.last() {
+            Some(last) => (Duration::from_nanos(last.wall_ns), self.deadline),
+            None => (self.taken.1.checked_div(self.visits).unwrap_or_default(), self.end),
+        };
+        end.is_none_or(|end| around.now() + takes <= end)
+    }
+
+    /// How long what is begun now may wait.
+    fn patience(&self, now: Duration) -> Option<Duration> {
+        self.end.map(|end| end.saturating_sub(now))
     }
 
     /// When a visit is to be over that is the first of so many left in the round.
@@ -144,8 +154,7 @@ impl Track {
     fn tell_of_open_ones(&mut self) {
         for at in self.open().collect::<Vec<_>>() {
             if self.sweep.cases[at].samples.is_empty() {
-                let reason = "the time was up before its turn; give it more with --max-time";
-                self.sweep.cases[at].skipped = Some(reason.to_owned());
+                self.sweep.cases[at].skipped = Some(Case::NO_TIME.to_owned());
             } else {
                 self.sweep.run.loose += 1;
             }
@@ -164,6 +173,7 @@ impl Track {
         let mut signal = None;
         let a_visit = self.declared.sampling.a_visit;
         let room = self.declared.sampling.most - self.sweep.cases[at].samples.len();
+        bench.wait_at_most(self.patience(begun));
         let outcome = bench.visit(&params, &mut |sample| {
             samples.push(sample);
             signal = signal.or_else(|| around.interrupted());
@@ -172,6 +182,7 @@ impl Track {
             if is_enough || is_late { Go::Back } else { Go::On }
         });
         let took = around.now().saturating_sub(begun);
+        self.visits += 1;
         self.taken.0 += u32::try_from(samples.len()).unwrap_or(u32::MAX);
         self.taken.1 += took;
         self.take((at, took), samples, outcome);
@@ -214,37 +225,36 @@ impl Track {
         if let Err(Skip(reason)) = outcome {
             match case.samples.is_empty() {
                 true => case.skipped = Some(reason),
+                // It is as it would be had the visit not begun.
+                false if reason == Case::NO_TIME => {}
                 false => case.note = Some(reason),
             }
         }
         self.sweep.cases[at] = with_figures(self.declared, case);
     }
 
-    /// What is counted and not timed, once a case: those with most along the axis first, as claims are
-    /// judged by these.
+    /// What is counted and not timed, once a case.
     pub(super) fn watch(
         &mut self,
         bench: &mut dyn Bench,
         around: &mut dyn Around,
     ) -> Result<(), RunError> {
-        let all = self.sweep.cases.len();
-        let mut order: Vec<usize> =
-            (0..all).filter(|at| !self.sweep.cases[*at].samples.is_empty()).collect();
-        order.sort_by_key(|at| {
-            std::cmp::Reverse(number(&self.sweep.cases[*at], self.declared.along))
-        });
-        let begun = self.deadline.map_or(around.now(), |deadline| deadline.max(around.now()));
-        let end = self.watched_time.map(|time| begun + time);
+        let order = self.order_to_watch();
+        let (end, all) = (self.end, order.len());
+        around.end_at(end);
+        let mut longest = Duration::ZERO;
         for (done, at) in order.into_iter().enumerate() {
             let params = self.params(at);
-            let (experiment, left) =
-                (self.declared.name, end.map(|end| end.saturating_sub(around.now())));
+            let (experiment, begun) = (self.declared.name, around.now());
+            let left = self.patience(begun);
             let case = &params;
             around.progress(&Progress { experiment, round: 0, done, all, case, left });
-            let found = match end.is_some_and(|end| around.now() >= end) {
-                true => Err(Skip("the time was up; give it more with --max-time".to_owned())),
+            bench.wait_at_most(left);
+            let found = match end.is_some_and(|end| begun >= end || begun + longest > end) {
+                true => Err(Skip(Case::NO_TIME.to_owned())),
                 false => bench.watch(&params, around),
             };
+            longest = longest.max(around.now().saturating_sub(begun));
             if let Some(signal) = around.interrupted() {
                 return Err(RunError::Interrupted(signal));
             }
@@ -260,6 +270,22 @@ impl Track {
             }
         }
         Ok(())
+    }
+
+    /// The cases that were measured, those at the ends of the axis first, as claims are judged by these.
+    fn order_to_watch(&self) -> Vec<usize> {
+        let all = 0..self.sweep.cases.len();
+        let mut rest: std::collections::VecDeque<usize> =
+            all.filter(|at| !self.sweep.cases[*at].samples.is_empty()).collect();
+        rest.make_contiguous().sort_by_key(|at| {
+            std::cmp::Reverse(number(&self.sweep.cases[*at], self.declared.along))
+        });
+        let mut order = Vec::with_capacity(rest.len());
+        while let Some(most) = rest.pop_front() {
+            order.push(most);
+            order.extend(rest.pop_back());
+        }
+        order
     }
 
     fn tell(&self, around: &mut dyn Around, (done, all): (usize, usize), at: usize) {

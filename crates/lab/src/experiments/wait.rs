@@ -6,6 +6,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use super::cases::unmet;
 use super::wait_claims::{
     reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
 };
@@ -110,7 +111,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "waiter",
             unit: "",
-            summary: "how the loop waits; libevent and libuv where wait-peers is in PATH (make bench-wait)",
+            summary: "how the loop waits; libevent, libuv and mio where their programs are in PATH (make bench-wait)",
             takes: Takes::Names(&[
                 "busy",
                 "sigio",
@@ -123,6 +124,7 @@ static DECLARATION: Declaration = Declaration {
                 "io-uring-recv",
                 "libevent",
                 "libuv",
+                "mio",
             ]),
             quick: &[
                 Value::S("select"),
@@ -264,9 +266,15 @@ impl Experiment for Wait {
         &DECLARATION
     }
 
-    fn is_case(&self, case: &Params) -> bool {
-        case.number("active") <= case.number("descriptors")
-            && !(is_peer(case) && case.name("loop") == "block")
+    fn no_case(&self, case: &Params) -> Vec<&'static str> {
+        let fits = case.number("active") <= case.number("descriptors");
+        unmet(&[
+            (fits, "no more descriptors can be active than there are"),
+            (
+                !(is_peer(case) && case.name("loop") == "block"),
+                "event libraries have no loop that blocks here",
+            ),
+        ])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {

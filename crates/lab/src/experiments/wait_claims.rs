@@ -255,7 +255,7 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
         let of = ratio(at(&cases, "epoll", pairs, 1)?, at(&cases, library, pairs, 1)?)?;
         Some((library, of, pairs))
     };
-    let found: Vec<_> = wait_peers::NAMES.into_iter().filter_map(over).collect();
+    let found: Vec<_> = wait_peers::WITH_BOOKS.into_iter().filter_map(over).collect();
     let Some((_, _, pairs)) = found.first() else {
         return Judgement::inconclusive(
             "it takes -L waiter=epoll,libevent,libuv, and in PATH the program wait-peers, which make \
@@ -269,6 +269,13 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
         digits(*pairs as f64),
         said.join(" and ")
     );
+    let thin = over(wait_peers::MIO);
+    let because = match &thin {
+        Some((name, of, _)) => {
+            format!("{because}; {} × by {name}, which keeps no books", shown(*of))
+        }
+        None => because,
+    };
     let judgement = if found.iter().all(|(_, of, _)| of.low > 1.0) {
         Judgement::of(true, because)
     } else if found.iter().all(|(_, of, _)| of.high < 1.0) {
@@ -276,7 +283,7 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
     } else {
         Judgement::inconclusive(because)
     };
-    found.into_iter().fold(judgement, |all, (name, of, _)| all.with_interval(name, of))
+    found.into_iter().chain(thin).fold(judgement, |all, (name, of, _)| all.with_interval(name, of))
 }
 
 #[cfg(test)]
@@ -350,5 +357,25 @@ mod tests {
         };
         assert_eq!(verdict(1e3), ClaimVerdict::Holds);
         assert_eq!(verdict(0.7e3), ClaimVerdict::Fails);
+    }
+
+    #[test]
+    fn libraries_that_keep_books_decide_what_books_cost() {
+        let judged = |libevent: f64, libuv: f64, mio: f64| {
+            reactor_tax(&Cases::of(&[
+                case("epoll", 7_500, 1, 1e3),
+                case("libevent", 7_500, 1, libevent),
+                case("libuv", 7_500, 1, libuv),
+                case("mio", 7_500, 1, mio),
+            ]))
+        };
+        let judgement = judged(1.2e3, 1.1e3, 0.9e3);
+        assert_eq!(judgement.verdict, ClaimVerdict::Holds);
+        assert!(
+            judgement.because.ends_with("0.90 (0.90 … 0.90) × by mio, which keeps no books"),
+            "{judgement:?}"
+        );
+        assert_eq!(judged(0.8e3, 0.9e3, 1.5e3).verdict, ClaimVerdict::Fails);
+        assert_eq!(judged(1.2e3, 0.9e3, 1.5e3).verdict, ClaimVerdict::Inconclusive);
     }
 }

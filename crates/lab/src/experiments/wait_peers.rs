@@ -1,5 +1,6 @@
-//! Rounds through other event libraries, made by a program beside iotomy: `wait-peers`, which
-//! `make bench-wait` builds. It is looked for in `PATH`; iotomy itself is linked with none of them.
+//! Rounds through other event libraries, made by programs beside iotomy: `wait-peers` and
+//! `wait-peers-mio`, which `make bench-wait` builds. They are looked for in `PATH`; iotomy itself is linked
+//! with none of these libraries.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,27 +8,38 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use crate::limits::Skip;
 
 /// The libraries whose rows there are.
-pub(super) const NAMES: [&str; 2] = ["libevent", "libuv"];
+pub(super) const NAMES: [&str; 3] = ["libevent", "libuv", MIO];
 
-const PROGRAM: &str = "wait-peers";
+/// Of these, those that keep books of every descriptor.
+pub(super) const WITH_BOOKS: [&str; 2] = ["libevent", "libuv"];
+
+/// A thin cover of epoll that leaves the books to the kernel and its users.
+pub(super) const MIO: &str = "mio";
+
+/// The program that makes a library's rounds.
+fn program(name: &str) -> &'static str {
+    if name == MIO { "wait-peers-mio" } else { "wait-peers" }
+}
 
 /// Whether the program is there and has this library.
 pub(super) fn probe(name: &str) -> Result<(), Skip> {
-    let listed = Command::new(PROGRAM).arg("list").stdin(Stdio::null()).output();
+    let program = program(name);
+    let listed = Command::new(program).arg("list").stdin(Stdio::null()).output();
     let listed = listed.map_err(|error| {
-        let what = format!("cannot run {PROGRAM}, which makes the rounds of {name}: {error}");
+        let what = format!("cannot run {program}, which makes the rounds of {name}: {error}");
         Skip(format!("{what}; make bench-wait builds it in target/peers: put that into PATH"))
     })?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let is_there = |line: &str| line.split(' ').next() == Some(name);
     match text.lines().any(is_there) {
         true => Ok(()),
-        false => Err(Skip(format!("{PROGRAM} was built without {name}; install its headers"))),
+        false => Err(Skip(format!("{program} was built without {name}; install its headers"))),
     }
 }
 
 /// The program at work; it ends when its standard input does, so with iotomy at the latest.
 pub(super) struct Peer {
+    program: &'static str,
     child: Child,
     into: Option<ChildStdin>,
     out: BufReader<ChildStdout>,
@@ -35,12 +47,13 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn start(name: &str, pairs: u64) -> Result<Self, Skip> {
-        let mut command = Command::new(PROGRAM);
+        let program = program(name);
+        let mut command = Command::new(program);
         command.args([name, &pairs.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| Skip(format!("cannot run {PROGRAM}: {e}")))?;
+        let mut child = command.spawn().map_err(|e| Skip(format!("cannot run {program}: {e}")))?;
         let out = child.stdout.take().map(BufReader::new);
         let (into, out) = child.stdin.take().zip(out).expect("both were asked to be pipes");
-        Ok(Self { child, into: Some(into), out })
+        Ok(Self { program, child, into: Some(into), out })
     }
 
     /// A round: what it took on the CPU and by the clock, in ns.
@@ -52,8 +65,8 @@ impl Peer {
         let mut numbers = line.split_whitespace().map(str::parse::<f64>);
         match (asked, numbers.next(), numbers.next()) {
             (Ok(_), Some(Ok(cpu)), Some(Ok(wall))) => Ok((cpu, wall)),
-            (Err(error), ..) => Err(Skip(format!("{PROGRAM} ended: {error}"))),
-            _ => Err(Skip(format!("{PROGRAM} answered {line:?}"))),
+            (Err(error), ..) => Err(Skip(format!("{} ended: {error}", self.program))),
+            _ => Err(Skip(format!("{} answered {line:?}", self.program))),
         }
     }
 }

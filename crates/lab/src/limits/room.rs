@@ -50,36 +50,71 @@ pub(super) fn text_of(path: &str) -> String {
 /// Free memory in bytes of the machine or, where that is less, of a control group this process is in.
 /// `None` when the kernel does not tell.
 pub(crate) fn free_memory(root: &Path) -> Option<u64> {
-    let groups = text(&root.join("proc/self/cgroup")).unwrap_or_default();
-    let in_groups = groups.lines().flat_map(|line| free_in_groups(root, line));
+    let in_groups = memory_of_groups(root).into_iter().map(|group| group.free());
     in_groups.chain(free_in_machine(root)).min()
 }
 
-fn free_in_machine(root: &Path) -> Option<u64> {
+/// What the control groups that this process is in leave of memory.
+pub(crate) fn memory_of_groups(root: &Path) -> Vec<OfGroup> {
+    let v1 = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+    of_groups(root, "memory", ["memory.max", "memory.current"], v1)
+}
+
+/// The same of processes.
+pub(crate) fn processes_of_groups(root: &Path) -> Vec<OfGroup> {
+    let names = ["pids.max", "pids.current"];
+    of_groups(root, "pids", names, names)
+}
+
+/// A limit that a control group sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfGroup {
+    /// How many there may be.
+    pub(crate) most: u64,
+    /// How many there are.
+    now: u64,
+    /// Where the limit is set.
+    pub(crate) file: PathBuf,
+}
+
+impl OfGroup {
+    /// How many there may be more.
+    pub(crate) fn free(&self) -> u64 {
+        self.most.saturating_sub(self.now)
+    }
+}
+
+/// What a controller limits, by the names of limit and count in either version of control groups: for
+/// the group of this process and for each that it is in.
+fn of_groups(root: &Path, controller: &str, v2: [&str; 2], v1: [&str; 2]) -> Vec<OfGroup> {
+    let groups = text(&root.join("proc/self/cgroup")).unwrap_or_default();
+    let mut found = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (top, [most, now]) = match controllers {
+            "" => (root.join("sys/fs/cgroup"), v2),
+            list if list.split(',').any(|name| name == controller) => {
+                (root.join("sys/fs/cgroup").join(controller), v1)
+            }
+            _ => continue,
+        };
+        let group = top.join(path.trim_start_matches('/'));
+        for at in group.ancestors().take_while(|at| at.starts_with(&top)) {
+            let number = |name: &str| text(&at.join(name))?.trim().parse::<u64>().ok();
+            let file = at.join(most);
+            let file = Path::new("/").join(file.strip_prefix(root).unwrap_or(&file));
+            let limit = number(most).zip(number(now));
+            found.extend(limit.map(|(most, now)| OfGroup { most, now, file }));
+        }
+    }
+    found
+}
+
+pub(crate) fn free_in_machine(root: &Path) -> Option<u64> {
     let meminfo = text(&root.join("proc/meminfo"))?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// What a line of `/proc/self/cgroup` leaves: for the group and for each that it is in.
-fn free_in_groups(root: &Path, line: &str) -> Vec<u64> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
-    let (folder, most, now) = match controllers {
-        "" => ("sys/fs/cgroup", "memory.max", "memory.current"),
-        list if list.split(',').any(|name| name == "memory") => {
-            ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
-        }
-        _ => return Vec::new(),
-    };
-    let top = root.join(folder);
-    let group: PathBuf = top.join(path.trim_start_matches('/'));
-    let around = group.ancestors().take_while(|at| at.starts_with(&top));
-    let free = |at: &Path| {
-        let number = |name: &str| text(&at.join(name))?.trim().parse::<u64>().ok();
-        Some(number(most)?.saturating_sub(number(now)?))
-    };
-    around.filter_map(free).collect()
 }
 
 fn text(path: &Path) -> Option<String> {

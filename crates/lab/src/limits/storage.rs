@@ -13,6 +13,7 @@ use iotomy_sys::buffer::Aligned;
 use rustix::fs::{fstatvfs, fsync};
 use rustix::io::{pread, pwrite, retry_on_intr};
 
+pub(crate) use folder::is_alike;
 pub use folder::{Folder, FolderError};
 
 use super::sampling::Budget;

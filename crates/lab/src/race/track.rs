@@ -328,6 +328,7 @@ impl<'a> Track<'a> {
                         as u64,
                     left_behind: self.strays[at] as u64,
                     untraced: traced.untraced,
+                    sampled: None,
                     wall: of(&self.runs[at], Metric::Wall),
                     cpu: of(&self.runs[at], Metric::Cpu),
                 }

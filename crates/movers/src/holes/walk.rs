@@ -7,8 +7,9 @@ use iotomy_sys::buffer::Aligned;
 
 use super::zeros::run_of;
 use super::{Place, place, size};
+use crate::memory::buffer;
 use crate::patience::uninterrupted;
-use crate::position::start;
+use crate::position::{missed, start};
 use crate::read_write::{pump, put_all, take};
 use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Session, Side, Traffic};
 
@@ -114,7 +115,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             Ok(Some(refused)) => Ok(refused),
             Ok(None) => Ok(Outcome::Done(self.moved())),
             Err(error) => {
-                let lost = if self.source_start.is_some() { 0 } else { self.taken - self.moved };
+                let missed = || missed(self.source, self.taken - self.moved);
+                let lost = self.source_start.map_or_else(missed, |_| 0);
                 Err(MoveError { moved: self.moved(), lost, ..error })
             }
         }
@@ -240,7 +242,10 @@ impl<'a, 'fd> Walk<'a, 'fd> {
     /// Reads `count` bytes and writes those that are in blocks of something else than zeros; returns
     /// how many there were.
     fn look(&mut self, count: Option<u64>) -> Result<u64, MoveError> {
-        let mut buffer = self.buffer.take().unwrap_or_else(|| Aligned::new(self.job.block_size));
+        let mut buffer = match self.buffer.take() {
+            Some(buffer) => buffer,
+            None => self.new_buffer()?,
+        };
         let job = Job { count, ..*self.job };
         let mut seen = 0;
         loop {
@@ -363,6 +368,10 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         seen
     }
 
+    fn new_buffer(&self) -> Result<Aligned, MoveError> {
+        buffer(self.job.block()).map_err(|e| self.failed("mmap", Side::Either, e))
+    }
+
     /// Whether a hole could be punched: a matter of the file system, of seals, and of its room.
     fn punch(&mut self, at: u64, bytes: u64) -> bool {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -377,7 +386,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
     /// Writes zeros for so much of the gap.
     fn write_zeros(&mut self, bytes: u64) -> Result<(), MoveError> {
         self.seek_target(self.moved)?;
-        let zeros = Aligned::new(self.job.block_size);
+        let zeros = self.new_buffer()?;
         let job = Job { count: Some(bytes), ..*self.job };
         let mut written = 0;
         while let want @ 1.. = job.want(written, zeros.len()) {

@@ -12,7 +12,7 @@ use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
 
 use super::{Failure, errno};
 use crate::patience::wait_for;
-use crate::position::start;
+use crate::position::{missed, start};
 use crate::{End, Job, Side};
 
 /// The run so far. Slots are used in turns.
@@ -67,7 +67,7 @@ pub(super) fn carry(
         Err((call, side, e)) => {
             let lost = match stream.source_start {
                 Some(_) => 0,
-                None => stream.taken - stream.moved,
+                None => missed(source, stream.taken - stream.moved),
             };
             Err(Failure { lost, ..Failure::new(call, side, stream.moved, e) })
         }

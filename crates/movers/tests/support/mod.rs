@@ -18,7 +18,7 @@ pub(crate) use content::content;
 
 /// A job with small blocks, so that a few MiB are many of them.
 pub(crate) fn job(progress: &AtomicU64) -> Job<'_> {
-    Job { block_size: BLOCK, depth: 4, threads: 2, ..Job::new(progress) }
+    Job { block_size: Some(BLOCK), depth: 4, threads: 2, ..Job::new(progress) }
 }
 
 /// The block size of [`job`], in bytes.

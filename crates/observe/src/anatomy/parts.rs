@@ -15,8 +15,11 @@ pub(super) struct Named(pub(super) Stack);
 /// Functions a layer keeps, the hottest; the stacks have them all.
 const FUNCTIONS: usize = 8;
 
-/// Process id, program image, and call.
-type Key = (u32, String, Option<String>);
+/// A program image: process id, name, and which of that name it is.
+type Image = (u32, String, u32);
+
+/// A call of an image, or what lies outside its calls.
+type Key = (Image, Option<String>);
 
 #[derive(Default)]
 struct Whole {
@@ -33,12 +36,12 @@ pub(super) fn split(
 ) -> (Vec<Dissected>, Vec<Stack>) {
     let mut wholes = wholes(calls, ledger);
     for Named(stack) in found {
-        let key = (stack.pid, stack.exec.clone(), stack.syscall.clone());
+        let key = ((stack.pid, stack.exec.clone(), stack.image), stack.syscall.clone());
         wholes.entry(key).or_default().stacks.push(stack);
     }
     let mut dissected = Vec::new();
     let mut stacks = Vec::new();
-    for ((pid, exec, syscall), mut whole) in wholes {
+    for (((pid, exec, image), syscall), mut whole) in wholes {
         whole.stacks = alike(whole.stacks);
         scale(&mut whole.stacks, StackKind::OnCpu, whole.on_cpu_ns);
         scale(&mut whole.stacks, StackKind::Blocked, whole.blocked_ns);
@@ -46,8 +49,16 @@ pub(super) fn split(
         if whole.on_cpu_ns + whole.blocked_ns + samples > 0 {
             let layers = layers(&whole);
             let Whole { on_cpu_ns, blocked_ns, .. } = whole;
-            let row = Dissected { pid, exec, syscall, on_cpu_ns, blocked_ns, samples, layers };
-            dissected.push(row);
+            dissected.push(Dissected {
+                pid,
+                exec,
+                image,
+                syscall,
+                on_cpu_ns,
+                blocked_ns,
+                samples,
+                layers,
+            });
         }
         stacks.append(&mut whole.stacks);
     }
@@ -59,32 +70,34 @@ pub(super) fn split(
 /// The exact times. An image's time outside calls is what its calls leave of the ledger's.
 fn wholes(calls: &[Call], ledger: &[LedgerRow]) -> BTreeMap<Key, Whole> {
     let mut wholes: BTreeMap<Key, Whole> = BTreeMap::new();
-    let mut outside: BTreeMap<(u32, String), Whole> = BTreeMap::new();
+    let mut outside: BTreeMap<Image, Whole> = BTreeMap::new();
     for row in ledger {
-        let whole = outside.entry((row.pid, row.exec.clone())).or_default();
+        let whole = outside.entry((row.pid, row.exec.clone(), row.image)).or_default();
         whole.on_cpu_ns += row.user_ns;
         whole.blocked_ns += row.blocked_ns;
     }
     for call in calls {
-        let key = (call.pid, call.exec.clone(), Some(call.syscall.clone()));
-        let whole = wholes.entry(key).or_default();
+        let image = (call.pid, call.exec.clone(), call.image);
+        let outside = outside.get_mut(&image);
+        let whole = wholes.entry((image, Some(call.syscall.clone()))).or_default();
         whole.on_cpu_ns += call.on_cpu_ns.unwrap_or(0);
         let blocked = call.blocked_ns.unwrap_or(0);
         whole.blocked_ns += blocked;
-        if let Some(outside) = outside.get_mut(&(call.pid, call.exec.clone())) {
+        if let Some(outside) = outside {
             outside.blocked_ns = outside.blocked_ns.saturating_sub(blocked);
         }
     }
-    wholes.extend(outside.into_iter().map(|((pid, exec), whole)| ((pid, exec, None), whole)));
+    wholes.extend(outside.into_iter().map(|(image, whole)| ((image, None), whole)));
     wholes
 }
 
 /// Stacks with the same names are one.
 fn alike(stacks: Vec<Stack>) -> Vec<Stack> {
-    let mut by_names: BTreeMap<(StackKind, String, Option<String>, Vec<String>), Stack> =
-        BTreeMap::new();
+    type Names = (StackKind, String, Option<String>, Vec<String>, Vec<String>);
+    let mut by_names: BTreeMap<Names, Stack> = BTreeMap::new();
     for stack in stacks {
-        let names = (stack.kind, stack.layer.clone(), stack.reason.clone(), stack.frames.clone());
+        let Stack { kind, layer, reason, user, frames, .. } = stack.clone();
+        let names = (kind, layer, reason, user, frames);
         by_names
             .entry(names)
             .and_modify(|known| {
@@ -193,12 +206,14 @@ mod tests {
         Named(Stack {
             pid: 7,
             exec: "dd".into(),
+            image: 0,
             syscall: Some("write".into()),
             kind,
             layer: layer.into(),
             reason: (kind == StackKind::Blocked).then(|| "device".into()),
             samples,
             ns,
+            user: Vec::new(),
             frames: vec!["ksys_write".into(), function.into()],
         })
     }
@@ -242,6 +257,20 @@ mod tests {
         assert_eq!((outside.on_cpu_ns, outside.blocked_ns), (50, 100));
         assert_eq!(outside.layers[0].layer, "unknown");
         assert_eq!(outside.layers[1].layer, NOT_SAMPLED);
+    }
+
+    #[test]
+    fn two_images_of_one_name_in_a_process_are_two() {
+        let image = |image: u32| Call { image, ..write(1_000 * u64::from(image), 0) };
+        let row = |image: u32| LedgerRow { image, ..ledger(10 * u64::from(image), 0) };
+        let mut second = stack(StackKind::OnCpu, "VFS", 1, 0, "vfs_write");
+        second.0.image = 2;
+        let (calls, stacks) = split(&[image(1), image(2)], &[row(1), row(2)], vec![second]);
+        let of: Vec<_> =
+            calls.iter().map(|row| (row.image, row.syscall.is_some(), row.on_cpu_ns)).collect();
+        assert_eq!(of, [(2, true, 2_000), (1, true, 1_000), (2, false, 20), (1, false, 10)]);
+        assert_eq!((calls[0].samples, calls[1].samples), (1, 0));
+        assert_eq!((stacks.len(), stacks[0].image, stacks[0].ns), (1, 2, 2_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 
@@ -21,19 +21,70 @@ struct Functions {
     segments: Vec<(u64, u64, u64)>,
     /// (address, bytes, name), by address.
     symbols: Vec<(u64, u64, String)>,
+    /// By the offset that was asked for.
+    framed: HashMap<u64, FrameKept>,
 }
 
 impl UserSymbols {
     /// The function at `offset` of the file `path`, if that is still the file of this inode.
     pub(crate) fn name(&mut self, path: &str, inode: u64, offset: u64) -> Option<String> {
+        let (_, name) = self.functions(path, inode)?.around(offset)?;
+        Some(name.to_owned())
+    }
+
+    /// What frame the function at `offset` has by then. `None` where that cannot be told.
+    pub(crate) fn frame(&mut self, path: &str, inode: u64, offset: u64) -> Option<FrameKept> {
+        let functions = self.functions(path, inode)?;
+        if let Some(known) = functions.framed.get(&offset) {
+            return Some(*known);
+        }
+        let (start, _) = functions.around(offset)?;
+        let mut code = vec![0; usize::try_from(offset - start).ok()?.min(LONGEST_BEGINNING)];
+        open(path, inode)?.read_exact_at(&mut code, start).ok()?;
+        let frame = frame_of(&code);
+        functions.framed.insert(offset, frame);
+        Some(frame)
+    }
+
+    fn functions(&mut self, path: &str, inode: u64) -> Option<&mut Functions> {
         let key = (path.to_owned(), inode);
-        let file = self.files.entry(key).or_insert_with(|| read(path, inode));
-        file.as_ref()?.name(offset)
+        self.files.entry(key).or_insert_with(|| read(path, inode)).as_mut()
+    }
+}
+
+/// Bytes of a function that are looked at for its frame.
+const LONGEST_BEGINNING: usize = 4096;
+
+/// What a function has done to the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKept {
+    /// It has a frame pointer of its own: a walk along these meets its caller.
+    Linked,
+    /// None, but it may have put something on the stack.
+    Unlinked,
+    /// None, and the stack is as its caller left it: where it returns to is on top.
+    Bare,
+}
+
+/// By its instructions so far. They are not decoded: that `mov %rsp, %rbp`, in either of its encodings,
+/// is part of others is improbable enough; a byte that may be a push, or three that may move the stack
+/// pointer, are taken for that.
+fn frame_of(code: &[u8]) -> FrameKept {
+    let is_set = |bytes: &[u8]| matches!(bytes, [0x48, 0x89, 0xe5] | [0x48, 0x8b, 0xec]);
+    let is_moved = |bytes: &[u8]| matches!(bytes, [0x48, 0x83 | 0x81, 0xec | 0xc4]);
+    if code.windows(3).any(is_set) {
+        FrameKept::Linked
+    } else if code.iter().any(|byte| (0x50..=0x57).contains(byte)) || code.windows(3).any(is_moved)
+    {
+        FrameKept::Unlinked
+    } else {
+        FrameKept::Bare
     }
 }
 
 impl Functions {
-    fn name(&self, offset: u64) -> Option<String> {
+    /// The function at an offset: where it begins in the file, and its name.
+    fn around(&self, offset: u64) -> Option<(u64, &str)> {
         let inside = |(start, bytes, _): &&(u64, u64, u64)| {
             offset.checked_sub(*start).is_some_and(|at| at < *bytes)
         };
@@ -41,19 +92,21 @@ impl Functions {
         let address = address.wrapping_add(offset - start);
         let behind = self.symbols.partition_point(|(start, ..)| *start <= address);
         let (start, bytes, name) = self.symbols.get(behind.checked_sub(1)?)?;
-        (address - start < *bytes).then(|| name.clone())
+        let from_start = address - start;
+        (from_start < *bytes && from_start <= offset).then(|| (offset - from_start, name.as_str()))
     }
 }
 
-fn read(path: &str, inode: u64) -> Option<Functions> {
+fn open(path: &str, inode: u64) -> Option<File> {
     // Not blocking: what was a file may be a pipe by now.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.ino() != inode {
-        return None;
-    }
-    let cache = ReadCache::new(file);
+    (metadata.is_file() && metadata.ino() == inode).then_some(file)
+}
+
+fn read(path: &str, inode: u64) -> Option<Functions> {
+    let cache = ReadCache::new(open(path, inode)?);
     let image = object::File::parse(&cache).ok()?;
     let segments = image.segments().map(|segment| {
         let (start, bytes) = segment.file_range();
@@ -69,7 +122,7 @@ fn read(path: &str, inode: u64) -> Option<Functions> {
         }
     }
     symbols.sort();
-    Some(Functions { segments, symbols })
+    Some(Functions { segments, symbols, framed: HashMap::new() })
 }
 
 /// What a mapped file is to a program: itself, the C library, the loader, another library.
@@ -102,7 +155,9 @@ mod tests {
         let mut symbols = UserSymbols::default();
         let path = file.path().to_str().unwrap();
         let at = inode(file.path());
-        (0..bytes.len() as u64 + 4096).step_by(64).filter_map(|o| symbols.name(path, at, o)).count()
+        let offsets = (0..bytes.len() as u64 + 4096).step_by(64);
+        offsets.clone().for_each(|o| _ = symbols.frame(path, at, o));
+        offsets.filter_map(|o| symbols.name(path, at, o)).count()
     }
 
     #[test]
@@ -131,6 +186,19 @@ mod tests {
         assert_eq!(symbols.name("/dev/zero", inode("/dev/zero".as_ref()), 0), None);
         let own = std::env::current_exe().unwrap();
         assert_eq!(symbols.name(own.to_str().unwrap(), inode(&own) + 1, 4096), None);
+    }
+
+    #[test]
+    fn what_a_function_has_done_to_the_stack_is_told_by_its_code() {
+        // endbr64; push %rbp; xor %eax, %eax; mov %rsp, %rbp
+        let linked = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5];
+        assert_eq!(frame_of(&linked), FrameKept::Linked);
+        assert_eq!(frame_of(&linked[..5]), FrameKept::Unlinked);
+        // sub $0x78, %rsp
+        assert_eq!(frame_of(&[0x48, 0x83, 0xec, 0x78]), FrameKept::Unlinked);
+        // mov $110, %eax; syscall
+        assert_eq!(frame_of(&[0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05]), FrameKept::Bare);
+        assert_eq!(frame_of(&[]), FrameKept::Bare);
     }
 
     #[test]

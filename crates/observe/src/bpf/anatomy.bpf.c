@@ -8,12 +8,13 @@
  * there. `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
  *
  * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
- * at the mappings, and two hash look-ups; one of any other thread a look-up that fails. A sleep
- * costs the unwinding. Nothing is emitted.
+ * at the mappings lately met, and two hash look-ups; one of any other thread a look-up that fails.
+ * A sleep costs the unwinding. Nothing is emitted. Where the stacks of user space are asked for,
+ * each costs the unwinding of that, too; otherwise this is no part of the programs that are loaded.
  *
  * Limits: interrupts that are held back (most of a task switch, the entry of a call) put a sample
- * to where they are let through again. In user space only the innermost function is known: most
- * programs are built without frame pointers. Tables are bounded; what finds no room is counted.
+ * to where they are let through again. The stack of user space is what frame pointers tell: most
+ * programs are built without. Tables are bounded; what finds no room is counted.
  */
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -23,23 +24,25 @@
 #include "thread.bpf.h"
 #include "path.bpf.h"
 #include "anatomy.h"
+#include "stacks.bpf.h"
 
 #define TASK_DEAD  0x0080
 #define USER_RING  3
 #define VDSO_BYTES (16 * 1024) /* more than any */
-#define EEXIST	   17
+#define MAPPINGS   4 /* remembered: a program and the libraries it is in most; a power of two */
 
 struct sampling sampling;
 
 /* What a thread sleeps in. */
 struct nap {
 	u64 blocked_ns; /* of the thread, when it fell asleep */
+	u64 returns_to;
 	u32 image;
 	u16 call;
 	u8 in_call;
 	u8 open;
 	s32 stack;
-	u32 pad;
+	s32 user_stack;
 };
 
 struct {
@@ -65,21 +68,6 @@ struct {
 	__type(value, struct file_name);
 } places SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u64));
-} stacks SEC(".maps");
-
-/* Stacks whose place in the first table was another's. */
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u64));
-} more_stacks SEC(".maps");
-
 struct spill {
 	struct file_name name;
 	char beyond[NAME_LEN]; /* behind name.path: see walk */
@@ -92,23 +80,39 @@ struct {
 	__type(value, struct spill);
 } spills SEC(".maps");
 
+/* What is mapped somewhere, in which state of whose mappings. */
+struct mapping {
+	u64 start;
+	u64 end;
+	u64 to_place; /* what makes a place in the file of an address; 0 in memory of none */
+	struct file_key file;
+	u64 mm;
+	u32 image; /* the same address may be another's mm later */
+	u32 sequence;
+	u32 place;
+	u32 pad;
+};
+
+/*
+ * Mappings met lately, good until the mappings change. To look at a thread's mappings in an
+ * interrupt takes a second interrupt, in which the kernel lets go of them again (bpf_find_vma). A
+ * CPU is inside of one sample at a time, so nothing else writes its own.
+ */
+struct met {
+	struct mapping of[MAPPINGS];
+	u64 next;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct met);
+} lately SEC(".maps");
+
 static __always_inline void count(u64 *counter)
 {
 	__sync_fetch_and_add(counter, 1);
-}
-
-static __always_inline s32 kernel_stack(void *ctx)
-{
-	long id = bpf_get_stackid(ctx, &stacks, 0);
-
-	if (id >= 0)
-		return id;
-	if (id == -EEXIST) {
-		id = bpf_get_stackid(ctx, &more_stacks, 0);
-		if (id >= 0)
-			return id | MORE_STACKS;
-	}
-	return id == -EEXIST ? COLLIDED : NO_STACK;
 }
 
 static __always_inline bool add(struct sample_key *key, u64 ns)
@@ -162,36 +166,83 @@ static __always_inline void note_place(struct file_key *key, struct file *file)
 }
 
 /* What is mapped where the thread runs. */
-static long at_mapping(struct task_struct *task, struct vm_area_struct *mapping, void *to)
+static long at_mapping(struct task_struct *task, struct vm_area_struct *vma, void *to)
 {
-	struct sample_key *key = to;
-	struct file *file = mapping->vm_file;
+	struct mapping *m = to;
+	struct file *file = vma->vm_file;
 
-	key->place = IN_MEMORY;
+	m->start = vma->vm_start;
+	m->end = vma->vm_end;
+	m->place = IN_MEMORY;
 	if (!file)
 		return 0;
-	key->place = IN_FILE;
-	key->offset = key->offset - mapping->vm_start + (mapping->vm_pgoff << 12);
-	note_place(&key->file, file);
+	m->place = IN_FILE;
+	m->to_place = (vma->vm_pgoff << 12) - vma->vm_start;
+	note_place(&m->file, file);
 	return 0;
+}
+
+static __always_inline bool is_at(const struct mapping *m, const struct mapping *now, u64 ip)
+{
+	return ip - m->start < m->end - m->start && m->mm == now->mm && m->image == now->image &&
+	       m->sequence == now->sequence;
+}
+
+/* The state of the mappings; false: this kernel does not tell it. */
+static __always_inline bool note_sequence(struct mapping *now, struct mm_struct *mm)
+{
+	struct mm_struct___since_6_13 *newer = (void *)mm;
+	struct mm_struct___since_6_4 *older = (void *)mm;
+
+	if (bpf_core_field_exists(newer->mm_lock_seq.sequence))
+		now->sequence = newer->mm_lock_seq.sequence;
+	else if (bpf_core_field_exists(older->mm_lock_seq))
+		now->sequence = older->mm_lock_seq;
+	else
+		return false;
+	return true;
+}
+
+static __always_inline void note_mapping(struct sample_key *key, const struct mapping *m, u64 ip)
+{
+	key->file = m->file;
+	key->place = m->place;
+	key->offset = ip + m->to_place;
 }
 
 static __always_inline void note_user(struct sample_key *key, struct task_struct *task, u64 ip)
 {
 	struct mm_struct *mm = task->mm;
 	u64 vdso = mm ? (u64)mm->context.vdso : 0;
+	struct mapping now = {};
+	struct met *met;
+	bool is_told;
+	u32 zero = 0;
 
 	key->stack = NO_STACK;
-	key->offset = ip;
+	key->place = NOWHERE;
+	met = bpf_map_lookup_elem(&lately, &zero);
+	if (!mm || !met)
+		return;
 	if (vdso && ip - vdso < VDSO_BYTES) {
 		key->place = IN_VDSO;
 		key->offset = ip - vdso;
 		return;
 	}
-	if (bpf_find_vma(task, ip, at_mapping, key, 0)) {
-		key->place = NOWHERE;
-		key->offset = 0;
+	now.mm = (u64)mm;
+	now.image = key->image;
+	is_told = note_sequence(&now, mm);
+	for (int i = 0; is_told && i < MAPPINGS; i++) {
+		if (is_at(&met->of[i], &now, ip)) {
+			note_mapping(key, &met->of[i], ip);
+			return;
+		}
 	}
+	if (bpf_find_vma(task, ip, at_mapping, &now, 0))
+		return;
+	note_mapping(key, &now, ip);
+	if (is_told)
+		met->of[met->next++ & (MAPPINGS - 1)] = now;
 }
 
 SEC("perf_event")
@@ -209,10 +260,13 @@ int sample(struct sample_context *ctx)
 	if (!key.image && !key.in_call)
 		return 0; /* the launcher, before the launch */
 	count(&sampling.samples);
-	if ((ctx->cs & USER_RING) == USER_RING)
+	if ((ctx->cs & USER_RING) == USER_RING) {
 		note_user(&key, task, ctx->ip);
-	else
+	} else {
 		key.stack = kernel_stack(ctx);
+		key.offset = returns_to(task);
+	}
+	key.user_stack = user_stack(ctx);
 	if (!add(&key, 0))
 		count(&sampling.lost);
 	return 0;
@@ -231,6 +285,8 @@ static __always_inline void book(struct nap *nap, struct thread *t)
 	key.call = nap->call;
 	key.in_call = nap->in_call;
 	key.stack = nap->stack;
+	key.user_stack = nap->user_stack;
+	key.offset = nap->returns_to;
 	if (!add(&key, slept))
 		count(&sampling.lost_sleeps);
 }
@@ -272,6 +328,8 @@ int BPF_PROG(doze, bool preempt, struct task_struct *prev, struct task_struct *n
 				nap->call = key.call;
 				nap->in_call = key.in_call;
 				nap->stack = kernel_stack(ctx);
+				nap->user_stack = user_stack(ctx);
+				nap->returns_to = returns_to(prev);
 				nap->open = true;
 			} else {
 				count(&sampling.lost_sleeps);

@@ -6,6 +6,11 @@
 #ifndef IOTOMY_ANATOMY_H
 #define IOTOMY_ANATOMY_H
 
+/* Set before loading: what is not asked for is no part of the programs then. */
+struct sample_knobs {
+	__u32 user_stacks;
+};
+
 /* What a row counts. */
 #define ON_CPU	0 /* samples */
 #define BLOCKED 1 /* sleeps, and how long they took */
@@ -26,13 +31,15 @@
 /* All samples and sleeps that were alike. */
 struct sample_key {
 	struct file_key file; /* of the instruction, in user mode */
-	__u64 offset;	      /* in it, or in the vDSO, or the address */
+	__u64 offset;	      /* in it, or in the vDSO; in the kernel, see returns_to */
 	__u32 image;	      /* 0: the launch */
 	__u16 call;
 	__u8 in_call;
 	__u8 kind;
 	__s32 stack; /* of the kernel */
 	__u32 place;
+	__s32 user_stack;
+	__u32 pad;
 };
 
 struct sample_sum {

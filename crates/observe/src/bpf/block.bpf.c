@@ -90,6 +90,7 @@ struct inside {
 	u32 dirtied_image;
 	u32 changed_image;
 	/* Its call, while it is followed. */
+	u32 image;
 	u64 call_ns;
 	u32 buffer; /* plus 1 */
 	u32 following;
@@ -170,6 +171,16 @@ static __always_inline struct block_row *row_of(struct row_key *key)
 static __always_inline struct inside *inside_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&insides, task, NULL, 0);
+}
+
+static __always_inline struct inode_key key_of_inode(struct inode *inode)
+{
+	struct super_block *super = FIELD(struct inode, inode, i_sb);
+	struct inode_key key = {
+		.inode = FIELD(struct inode, inode, i_ino),
+		.device = FIELD(struct super_block, super, s_dev),
+	};
+	return key;
 }
 
 static __always_inline void add(u64 *to, u64 n)

@@ -81,6 +81,13 @@ impl Companion for Block {
         Ok(())
     }
 
+    fn start(&mut self, _: &Session) -> Result<(), String> {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.before = loaded.counted();
+        }
+        Ok(())
+    }
+
     fn stop(&mut self) {
         if let Some(loaded) = &self.loaded {
             loaded.stop();
@@ -102,6 +109,7 @@ struct Loaded {
     stories: u32,
     tracepoints: u64,
     absent: Vec<String>,
+    before: Counters,
 }
 
 impl Loaded {
@@ -119,8 +127,14 @@ impl Loaded {
         let object = open
             .load()
             .map_err(|error| refusal("load the BPF programs of the block layer", &error))?;
-        let mut loaded =
-            Self { object, links: Vec::new(), stories, tracepoints: 0, absent: Vec::new() };
+        let mut loaded = Self {
+            object,
+            links: Vec::new(),
+            stories,
+            tracepoints: 0,
+            absent: Vec::new(),
+            before: Counters::default(),
+        };
         loaded.assert_sizes();
         loaded.attach()?;
         Ok(loaded)
@@ -191,10 +205,14 @@ impl Loaded {
         let _ = over.update(&0u32.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY);
     }
 
+    fn counted(&self) -> Counters {
+        let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
+    }
+
     /// What was found, in the record's terms.
     fn found(&self, images: &Images) -> Found {
-        let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let counters = Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()));
+        let counters = self.counted().since(&self.before);
         let block = outcome::block(&self.object, &counters, images);
         let stories = (self.stories > 0).then(|| Stories {
             asked: self.stories,

@@ -19,11 +19,16 @@ pub(super) fn call(by_file: bool) -> &'static str {
     if by_file { "read" } else { "getppid" }
 }
 
-/// Attaches the loaded programs and returns the price of a call in ns.
+/// Attaches the loaded programs, then what is `beside` them, and returns the price of a call in ns with all
+/// of it.
 ///
 /// # Errors
 /// What kept them from being attached.
-pub(super) fn price(session: &mut Session, by_file: bool) -> Result<f64, String> {
+pub(super) fn price(
+    session: &mut Session,
+    by_file: bool,
+    beside: impl FnOnce(&Session) -> Result<(), String>,
+) -> Result<f64, String> {
     let null = File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?;
     let (tell, hear) = sync_channel(0);
     let (go, wait) = sync_channel(0);
@@ -37,7 +42,7 @@ pub(super) fn price(session: &mut Session, by_file: bool) -> Result<f64, String>
             watched.map(|watched| (watched - bare).max(0.0))
         });
         let tid = hear.recv().map_err(|_| String::from("cannot calibrate: the thread ended"))?;
-        let ready = session.attach().and_then(|()| {
+        let ready = session.attach().and_then(|()| beside(session)).and_then(|()| {
             session.adopt(Adoption::Thread(tid.as_raw_nonzero().get().unsigned_abs()))
         });
         match ready {

@@ -6,7 +6,7 @@
 
 static __always_inline struct inode *host_of(struct address_space *mapping)
 {
-	return BPF_CORE_READ((struct address_space___host *)mapping, host);
+	return FIELD(struct address_space___host, mapping, host);
 }
 
 /* The device a file system lies on, as bios name it. */
@@ -37,15 +37,6 @@ static __always_inline struct inode *inode_of(struct bio *bio)
 	if (!mapping || (u64)mapping & NOT_A_FILE)
 		return NULL;
 	return host_of(mapping);
-}
-
-static __always_inline struct inode_key key_of_inode(struct inode *inode)
-{
-	struct inode_key key = {
-		.inode = BPF_CORE_READ(inode, i_ino),
-		.device = BPF_CORE_READ(inode, i_sb, s_dev),
-	};
-	return key;
 }
 
 /* What a watched thread sends itself, or lets a worker of io_uring send. */

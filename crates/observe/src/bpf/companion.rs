@@ -7,10 +7,10 @@ use super::books::Books;
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey};
 use super::object::Session;
 use super::outcome::path;
-use crate::naming::call_name;
+use crate::naming::{call_name, numbers};
 use iotomy_sys::syscalls::Abi;
 
-/// Programs beside the trace's. A companion that fails in `begin` keeps the watch from beginning; after
+/// Programs beside the trace's. A companion that fails in `begin` or `start` keeps the watch from beginning; after
 /// that nothing it does may cost the command its run.
 pub(crate) trait Companion {
     /// Loads and attaches its programs: the trace's are attached, so these run behind them, and
@@ -19,6 +19,13 @@ pub(crate) trait Companion {
     /// # Errors
     /// What was refused and what the kernel said.
     fn begin(&mut self, session: &Session) -> Result<(), String>;
+
+    /// Begins what comes by time and not by call, once the price of a call is known. What was counted until
+    /// now is of iotomy's own threads, which measured that.
+    ///
+    /// # Errors
+    /// What was refused and what the kernel said.
+    fn start(&mut self, session: &Session) -> Result<(), String>;
 
     /// Ends its counting; the trace's own end comes next.
     fn stop(&mut self);
@@ -31,6 +38,9 @@ pub(crate) trait Companion {
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     by_id: HashMap<u32, (u32, String)>,
+    /// As the trace's rows have it.
+    numbers: HashMap<u32, u32>,
+    began_ns: HashMap<u32, u64>,
     first: Option<u32>,
     /// When the first image began.
     pub(super) first_ns: u64,
@@ -42,10 +52,16 @@ impl Images {
     pub(super) fn of(books: &Books) -> Self {
         let own = std::process::id();
         let watched = || books.images.iter().filter(|(_, image)| image.pid != own);
-        let name = |id: u32| books.program(id).map_or_else(|| "?".to_owned(), |p| p.exec.clone());
+        let name = |id: u32| books.program(id).map_or("?", |program| program.exec.as_str());
+        let mut in_order: Vec<_> = watched().collect();
+        in_order.sort_by_key(|(id, image)| (image.start_ns, **id));
+        let keys = in_order.iter().map(|(id, image)| (image.pid, name(**id)));
+        let numbers = numbers(&keys.collect::<Vec<_>>());
         Self {
-            by_id: watched().map(|(id, image)| (*id, (image.pid, name(*id)))).collect(),
-            first: watched().min_by_key(|(id, image)| (image.start_ns, **id)).map(|(id, _)| *id),
+            by_id: watched().map(|(id, image)| (*id, (image.pid, name(*id).to_owned()))).collect(),
+            numbers: in_order.iter().map(|(id, _)| **id).zip(numbers).collect(),
+            began_ns: watched().map(|(id, image)| (*id, image.start_ns)).collect(),
+            first: in_order.first().map(|(id, _)| **id),
             first_ns: watched().map(|(_, image)| image.start_ns).min().unwrap_or(0),
             paths: books.file_names.iter().map(|(key, n)| (*key, path(n, key.inode))).collect(),
         }
@@ -56,10 +72,21 @@ impl Images {
         self.paths.get(file).map(String::as_str)
     }
 
+    /// When an image began; the launch has none of its own.
+    pub(super) fn began_ns(&self, id: u32) -> Option<u64> {
+        self.began_ns.get(&id).copied()
+    }
+
     /// Process id and program of an image; 0 is the launch, which is the first image's.
     pub(crate) fn name(&self, id: u32) -> Option<(u32, &str)> {
         let id = if id == 0 { self.first? } else { id };
         self.by_id.get(&id).map(|(pid, exec)| (*pid, exec.as_str()))
+    }
+
+    /// Which of its process's images of this name it is, as the trace's rows have it.
+    pub(super) fn number(&self, id: u32) -> u32 {
+        let id = if id == 0 { self.first } else { Some(id) };
+        id.and_then(|id| self.numbers.get(&id)).copied().unwrap_or(0)
     }
 }
 
@@ -67,4 +94,68 @@ impl Images {
 pub(crate) fn call_by_number(call: u16) -> String {
     let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
     call_name(abi, u32::from(call & CALL_NUMBER))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::layout::Image;
+    use super::super::object::Fate;
+    use super::*;
+    use crate::{Request, Target};
+
+    /// Notes how many images the trace knew at each step.
+    #[derive(Default)]
+    struct Witness {
+        at_begin: usize,
+        at_start: usize,
+    }
+
+    fn images(session: &Session) -> usize {
+        let mut images = 0;
+        session.visit("images", |_: u32, _: Image| {
+            images += 1;
+            Fate::Kept
+        });
+        images
+    }
+
+    impl Companion for Witness {
+        fn begin(&mut self, session: &Session) -> Result<(), String> {
+            self.at_begin = images(session);
+            Ok(())
+        }
+
+        fn start(&mut self, session: &Session) -> Result<(), String> {
+            self.at_start = images(session);
+            // That is all there is to see.
+            Err("seen".to_owned())
+        }
+
+        fn stop(&mut self) {}
+
+        fn finish(&mut self, _: &Session, _: &Images) {}
+    }
+
+    #[test]
+    fn the_price_of_a_call_is_measured_with_the_companions_beside_the_trace() {
+        let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let request = Request {
+            target: Target::Process(child.id()),
+            wait: false,
+            duration: None,
+            files: false,
+            calls: None,
+            rows: Request::ROWS,
+        };
+        let mut witness = Witness::default();
+        let refused = super::super::watch(&request, &mut [&mut witness], None).unwrap_err();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        if !refused.to_string().contains("seen") {
+            return println!("skipped 1: {refused}");
+        }
+        assert_eq!((witness.at_begin, witness.at_start), (0, 1), "iotomy's own thread is measured");
+    }
 }

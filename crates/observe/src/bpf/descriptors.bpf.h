@@ -10,6 +10,21 @@
 extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
 #define AS(type, at) ((type *)bpf_rdonly_cast((void *)(at), bpf_core_type_id_kernel(type)))
 
+/* A field, by whichever of the two there is. */
+#define FIELD(type, at, field) \
+	(bpf_rdonly_cast ? AS(type, at)->field : BPF_CORE_READ((type *)(at), field))
+
+/* Eight bytes of anything, as a number. */
+static __always_inline u64 word_at(void *at)
+{
+	u64 word = 0;
+
+	if (bpf_rdonly_cast)
+		return AS(struct timespec64, at)->tv_sec;
+	bpf_probe_read_kernel(&word, sizeof(word), at);
+	return word;
+}
+
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
 	struct files_struct *files = task->files;

@@ -324,6 +324,7 @@ pub(super) struct Counters {
     pub(super) incomplete_calls: u64,
     pub(super) lost_files: u64,
     pub(super) live_threads: u32,
+    pub(super) open_books: u32,
 }
 
 impl Wire for Counters {
@@ -335,6 +336,7 @@ impl Wire for Counters {
             incomplete_calls: from.u64(),
             lost_files: from.u64(),
             live_threads: from.u32(),
+            open_books: from.u32(),
         }
     }
 }

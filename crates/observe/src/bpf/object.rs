@@ -3,6 +3,8 @@
 //! Programs, maps and links belong to descriptors of this process, pinned nowhere: whatever ends
 //! the process, SIGKILL included, takes them away.
 
+mod settling;
+
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -75,6 +77,9 @@ thread_local! {
     static DEAD: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The program that closes the books of a thread that ends: the first to be attached, the last to go.
+const LAST_HEARD: &str = "sched_switch";
+
 /// What libbpf said last: the reason of a refusal, which its error codes lack.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -132,14 +137,17 @@ impl Session {
     /// # Errors
     /// Which program could not be attached and what the kernel said.
     pub(super) fn attach(&mut self) -> Result<(), String> {
-        for program in self.object.progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            if is_iterator(&name) {
-                continue;
+        // A thread whose books were begun before its last switch is heard of would have them open for ever.
+        for is_first in [true, false] {
+            for program in self.object.progs_mut() {
+                let name = program.name().to_string_lossy().into_owned();
+                if is_iterator(&name) || (name == LAST_HEARD) != is_first {
+                    continue;
+                }
+                let link = program.attach();
+                let link = link.map_err(|error| refusal(&format!("attach {name}"), &error))?;
+                self.links.push((name, link));
             }
-            let link = program.attach();
-            let link = link.map_err(|error| refusal(&format!("attach {name}"), &error))?;
-            self.links.push((name, link));
         }
         Ok(())
     }
@@ -160,28 +168,6 @@ impl Session {
             .update(&0u32.to_ne_bytes(), &request, MapFlags::ANY)
             .map_err(|error| refusal("ask for tasks to watch", &error))?;
         iterate(&self.object, "adopt")
-    }
-
-    /// Ends the watch and books what threads that are still alive did until then.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub(super) fn settle(&mut self) -> Result<(), String> {
-        let ended = map(&self.object, ".data.ended");
-        let set = |at: u64| {
-            ended
-                .update(&0u32.to_ne_bytes(), &at.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|error| refusal("end the watch", &error))
-        };
-        // First the counting ends, then that moment is named: nothing may be counted beyond it.
-        set(1)?;
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        set(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())?;
-        // A thread that ends before it is settled is booked by its last switch.
-        self.links.retain(|(name, _)| name == "sched_switch");
-        let settled = iterate(&self.object, "settle");
-        self.links.clear();
-        settled
     }
 
     /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
@@ -382,6 +368,10 @@ impl Knobs {
 /// verifier's last word: an error number alone would not tell what it disliked.
 pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
+    // Before the verifier's last word, which may be of a program that it let pass.
+    if lacks_descriptors(&format!("{error:#}"), &log) {
+        return format!("cannot {attempt}: {NO_DESCRIPTORS}");
+    }
     let lines = || log.iter().flat_map(|text| text.lines());
     let verdict = lines()
         .zip(lines().skip(1))
@@ -390,9 +380,26 @@ pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     match verdict {
         Some(verdict) => format!("cannot {attempt}: {verdict}"),
         None if error.kind() == ErrorKind::PermissionDenied => format!("cannot {attempt}: EPERM"),
-        None => {
-            let said = lines().last().unwrap_or_default().trim_start_matches("libbpf: ");
-            format!("cannot {attempt}: {error} ({said})")
-        }
+        None => match lines().last().map(|said| said.trim_start_matches("libbpf: ")) {
+            Some(said) => format!("cannot {attempt}: {error} ({said})"),
+            None => format!("cannot {attempt}: {error:#}"),
+        },
+    }
+}
+
+/// What is said where EMFILE was: libbpf has it in the text alone, of the error or of its log.
+const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
+
+fn lacks_descriptors(error: &str, log: &[String]) -> bool {
+    let number = format!("os error {}", rustix::io::Errno::MFILE.raw_os_error());
+    let texts = log.iter().map(String::as_str).chain([error]);
+    texts.into_iter().any(|text| text.contains(&number) || text.contains("EMFILE"))
+}
+
+/// What would help where that was the reason; the `usual` otherwise.
+pub(crate) fn remedy(reason: &str, usual: &str) -> String {
+    match reason.ends_with(NO_DESCRIPTORS) {
+        true => "raise the limit that `ulimit -n` tells".to_owned(),
+        false => usual.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, CallBook, FileBook};
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image};
-use crate::naming::{call_name, error_name, plain_name, sort_calls};
+use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
 use crate::request::Request;
 
 /// The parts of an observation that come from the books.
@@ -28,17 +28,22 @@ pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
         books.images.iter().filter(|(_, i)| i.pid != own).map(|(id, i)| (*id, i.clone())).collect();
     images.sort_by_key(|(id, image)| (image.start_ns, *id));
     let mut outcome = Outcome::default();
-    for (id, image) in images {
-        let exec = exec(&books, id);
-        outcome.processes.push(process(&books, id, &image, &exec));
-        outcome.ledger.push(ledger(&image, &exec));
+    let names: Vec<String> = images.iter().map(|(id, _)| exec(&books, *id)).collect();
+    let keys = images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.as_str()));
+    let numbers = numbers(&keys.collect::<Vec<_>>());
+    for (((id, image), exec), number) in images.into_iter().zip(&names).zip(numbers) {
+        let process = process(&books, id, &image, exec);
+        outcome.processes.push(Process { image: number, ..process });
+        outcome.ledger.push(LedgerRow { image: number, ..ledger(&image, exec) });
         if image.live > 0 {
             outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
         }
         let of_image = books.calls.remove(&id).unwrap_or_default();
-        outcome.calls.extend(calls(of_image, image.pid, &exec, request));
+        let rows = calls(of_image, image.pid, exec, request).into_iter();
+        outcome.calls.extend(rows.map(|row| Call { image: number, ..row }));
         let of_image = books.files.remove(&id).unwrap_or_default();
-        outcome.files.extend(files(&books, &of_image, image.pid, &exec));
+        let rows = files(&books, &of_image, image.pid, exec).into_iter();
+        outcome.files.extend(rows.map(|row| FileUse { image: number, ..row }));
     }
     outcome
 }
@@ -53,6 +58,7 @@ fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
         pid: image.pid,
         ppid: image.ppid,
         exec: exec.to_owned(),
+        image: 0,
         argv: books.program(id).map(|program| program.argv.clone()).unwrap_or_default(),
         threads: image.threads,
         user_ns,
@@ -95,6 +101,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
     Call {
         pid,
         exec: exec.to_owned(),
+        image: 0,
         calls: book.wall.total(),
         errors: error_kinds.values().sum(),
         error_kinds,
@@ -122,6 +129,7 @@ fn ledger(image: &Image, exec: &str) -> LedgerRow {
     LedgerRow {
         pid: image.pid,
         exec: exec.to_owned(),
+        image: 0,
         thread_ns: image.thread_ns,
         user_ns: image.user_ns,
         calls_on_cpu_ns: image.calls_on_cpu_ns,

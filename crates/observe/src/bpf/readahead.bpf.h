@@ -20,6 +20,9 @@ struct chunk_key {
 
 TABLE(ahead_pages, 65536, BPF_F_NO_PREALLOC, struct chunk_key, u64);
 
+/* Rows of it, at least: while there is none, no read has to look there. */
+u32 chunks_ahead SEC(".data.ahead");
+
 static __always_inline struct ahead_row *ahead_of(u32 image)
 {
 	struct ahead_row *row = bpf_map_lookup_elem(&ahead_rows, &image), none = {};
@@ -64,7 +67,9 @@ static __always_inline void note_ahead(struct chunk_key *key, u64 bits)
 		__sync_fetch_and_or(known, bits);
 		return;
 	}
+	__sync_fetch_and_add(&chunks_ahead, 1);
 	if (bpf_map_update_elem(&ahead_pages, key, &bits, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&chunks_ahead, -1);
 		known = bpf_map_lookup_elem(&ahead_pages, key);
 		if (known)
 			__sync_fetch_and_or(known, bits);
@@ -140,35 +145,42 @@ static long scan_chunk(u32 nth, struct scan *scan)
 	before = __sync_fetch_and_and(known, ~bits);
 	scan->hits += ones(before & bits);
 	/* Rows without a bit give their place to others; one set meanwhile is a hit less. */
-	if (!(before & ~bits))
-		bpf_map_delete_elem(&ahead_pages, &scan->key);
+	if (!(before & ~bits) && !bpf_map_delete_elem(&ahead_pages, &scan->key))
+		__sync_fetch_and_add(&chunks_ahead, -1);
 	return 0;
 }
 
-/* The read has returned: what it got is looked up among the pages read ahead. */
-static __always_inline void end_read(struct inside *x, struct thread *t, long ret)
+/* Pages from `first` on that were read ahead. */
+static __noinline u64 hits(struct inside *x, u64 first, u64 end)
 {
-	struct scan scan = {};
+	struct scan scan = {.first = first, .end = end};
+
+	scan.key.inode = x->read_of.inode;
+	scan.key.device = x->read_of.device;
+	bpf_loop(MOST_CHUNKS, scan_chunk, &scan, 0);
+	return scan.hits;
+}
+
+/* The read has returned: what it got is looked up among the pages read ahead. */
+static __always_inline void end_read(struct inside *x, long ret)
+{
+	u64 first = x->first_page, end, pages;
 	struct ahead_row *row;
-	u64 pages;
 
 	x->reading = 0;
 	if (ret <= 0)
 		return;
-	row = ahead_of(t->image);
+	row = ahead_of(x->image);
 	if (!row)
 		return;
-	scan.key.inode = x->read_of.inode;
-	scan.key.device = x->read_of.device;
-	scan.first = x->first_page;
-	scan.end = ((x->read_at + ret - 1) >> knobs.page_shift) + 1;
-	pages = scan.end - scan.first;
+	end = ((x->read_at + ret - 1) >> knobs.page_shift) + 1;
+	pages = end - first;
 	add(&row->asked, pages);
 	add(&row->missed, x->missed);
 	if (pages / CHUNK >= MOST_CHUNKS)
 		add(&counters.lost_pages, pages - MOST_CHUNKS * CHUNK);
-	bpf_loop(MOST_CHUNKS, scan_chunk, &scan, 0);
-	add(&row->hits, scan.hits);
+	if (chunks_ahead)
+		add(&row->hits, hits(x, first, end));
 }
 
 static __always_inline u64 asked_bytes(struct pt_regs *regs, u8 kind)
@@ -188,13 +200,11 @@ static __always_inline u64 asked_bytes(struct pt_regs *regs, u8 kind)
 	return bytes;
 }
 
-static __always_inline void begin_read(struct inside *x, struct file *file, u64 at, u64 bytes)
+static __always_inline void begin_read(struct inside *x, struct inode *inode, u64 at, u64 bytes)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	u64 size = BPF_CORE_READ(inode, i_size);
+	u64 size = FIELD(struct inode, inode, i_size);
 
-	x->read_of.inode = BPF_CORE_READ(inode, i_ino);
-	x->read_of.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	x->read_of = key_of_inode(inode);
 	x->read_at = at;
 	x->missed = 0;
 	if (bytes > size || at + bytes > size)
@@ -205,9 +215,8 @@ static __always_inline void begin_read(struct inside *x, struct file *file, u64 
 }
 
 /* The call's data are to be on the device when it returns. */
-static __always_inline void begin_sync(struct inside *x, struct thread *t, struct file *file)
+static __always_inline void begin_sync(struct inside *x, struct thread *t, struct inode *inode)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct syncer sync = {};
 	u32 device;
 
@@ -225,7 +234,7 @@ static __always_inline u64 offset_of(struct pt_regs *regs, struct file *file, u8
 {
 	if (KIND_AT(kind) && (s64)regs->r10 >= 0)
 		return regs->r10;
-	return BPF_CORE_READ((struct file___at *)file, f_pos);
+	return FIELD(struct file___at, file, f_pos);
 }
 
 static __always_inline void follow(struct task_struct *task, struct thread *t, struct pt_regs *regs,
@@ -233,18 +242,24 @@ static __always_inline void follow(struct task_struct *task, struct thread *t, s
 {
 	u32 fd = argument(regs, t->call, KIND_FD(kind));
 	struct file *file = file_of(task, fd);
-	struct inside *x = file ? own_inside(task) : NULL;
+	struct inode *inode;
+	struct inside *x;
 	u32 mode, flags;
 	u64 at, bytes;
 
-	if (!x)
+	if (!file)
 		return;
-	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+	inode = FIELD(struct file, file, f_inode);
+	mode = FIELD(struct inode, inode, i_mode) & S_IFMT;
 	if (mode != S_IFREG && mode != S_IFBLK) {
 		__sync_fetch_and_add(&counters.not_followed, 1);
 		return;
 	}
-	flags = BPF_CORE_READ(file, f_flags);
+	x = own_inside(task);
+	if (!x)
+		return;
+	flags = FIELD(struct file, file, f_flags);
+	x->image = t->image;
 	x->call_ns = t->last_ns;
 	x->off_ns = t->off_ns;
 	x->blocked_ns = t->blocked_ns;
@@ -252,30 +267,37 @@ static __always_inline void follow(struct task_struct *task, struct thread *t, s
 	bytes = t->call & CALL_I386 ? 0 : asked_bytes(regs, kind);
 	at = t->call & CALL_I386 ? -1ULL : offset_of(regs, file, kind);
 	if (knobs.stories)
-		begin_story(x, t, file, kind, fd, bytes, at);
+		begin_story(x, t, file, inode, kind, fd, bytes, at);
 	if ((kind & KIND_BITS) == KIND_READ && mode == S_IFREG && bytes && !(flags & O_DIRECT))
-		begin_read(x, file, at, bytes);
+		begin_read(x, inode, at, bytes);
 	if ((kind & KIND_BITS) == KIND_SYNC ||
 	    ((kind & KIND_BITS) == KIND_WRITE && flags & O_DSYNC))
-		begin_sync(x, t, file);
+		begin_sync(x, t, inode);
 	x->following = 1;
+}
+
+/*
+ * What a call does, by its registers: told before anything is looked up, since most calls read and
+ * write no file. They are the same at its return: nobody can change them in between.
+ */
+static __always_inline u8 kind_of(struct task_struct *task, u64 number)
+{
+	if (number > 511)
+		return 0;
+	return knobs.kinds[task->thread_info.status & TS_COMPAT ? 1 : 0][number];
 }
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(follow_enter, struct pt_regs *regs, long id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = over ? NULL : watched(task);
-	u32 number;
-	u8 kind;
+	u8 kind = kind_of(task, id);
+	struct thread *t;
 
-	if (!t || !t->image || !t->in_call)
+	if (!kind || over)
 		return 0;
-	number = t->call & CALL_NUMBER;
-	if (number > 511)
-		return 0;
-	kind = knobs.kinds[t->call & CALL_I386 ? 1 : 0][number];
-	if (kind)
+	t = watched(task);
+	if (t && t->image && t->in_call)
 		follow(task, t, regs, kind);
 	return 0;
 }
@@ -284,10 +306,13 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(follow_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct inside *x = inside_of(task);
 	struct thread *t;
+	struct inside *x;
 	u32 device;
 
+	if (!kind_of(task, regs->orig_ax))
+		return 0;
+	x = inside_of(task);
 	if (!x || !x->following)
 		return 0;
 	x->following = 0;
@@ -295,12 +320,14 @@ int BPF_PROG(follow_exit, struct pt_regs *regs, long ret)
 	x->syncing = 0;
 	if (device)
 		bpf_map_delete_elem(&syncs, &device);
-	t = over ? NULL : watched(task);
-	if (!t)
+	if (over)
 		return 0;
 	if (x->reading)
-		end_read(x, t, ret);
-	if (knobs.stories)
-		end_story(x, t, ret);
+		end_read(x, ret);
+	if (knobs.stories) {
+		t = watched(task);
+		if (t)
+			end_story(x, t, ret);
+	}
 	return 0;
 }

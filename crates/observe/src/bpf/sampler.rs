@@ -9,20 +9,24 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
+use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use super::companion::{Companion, Images, call_by_number};
 use super::layout::{Fields, FileKey, FileName, Wire};
 use super::object::{Aligned, Fate, Session, iterate, map, open, refusal, visit_rows};
+use super::sample_rows::{Counted, SampleKey, SampleSum};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::KernelSymbols;
-use crate::anatomy::{Found, Place, Raw, Seen};
+use crate::anatomy::side_band::Listener;
+use crate::anatomy::{Asked, Callers, Chain, Found, Place, Raw, Seen};
+use crate::in_step;
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));
 
-/// Most rows of samples that are alike, of stacks and of mapped files: some 30 MiB in all.
+/// Most rows of samples that are alike, of stacks and of mapped files: some 30 MiB in all, and 20 more with
+/// the stacks of user space.
 const ROWS: u32 = 65_536;
 const STACKS: u32 = 16_384;
 const MORE_STACKS: u32 = 4_096;
@@ -32,7 +36,9 @@ const DEPTH: u32 = 127;
 
 /// Samples the watched threads, and notes what they sleep in.
 pub(crate) struct Sampler {
-    hz: u32,
+    asked: Asked,
+    /// That runs already.
+    process: Option<u32>,
     loaded: Option<Loaded>,
     raw: Option<(Raw, KernelSymbols)>,
 }
@@ -43,79 +49,13 @@ pub(super) struct Loaded {
     ticker: Ticker,
     price_ns: f64,
     before: Counted,
-}
-
-/// `struct sampling` of `anatomy.h`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
-    pub(super) samples: u64,
-    others: u64,
-    lost: u64,
-    lost_sleeps: u64,
-    lost_names: u64,
-}
-
-impl Wire for Counted {
-    const SIZE: usize = 40;
-
-    fn read(from: &mut Fields<'_>) -> Self {
-        Self {
-            samples: from.u64(),
-            others: from.u64(),
-            lost: from.u64(),
-            lost_sleeps: from.u64(),
-            lost_names: from.u64(),
-        }
-    }
-}
-
-/// `struct sample_key` of `anatomy.h`.
-struct SampleKey {
-    file: FileKey,
-    offset: u64,
-    image: u32,
-    call: u16,
-    in_call: bool,
-    blocked: bool,
-    stack: i32,
-    place: u32,
-}
-
-impl Wire for SampleKey {
-    const SIZE: usize = FileKey::SIZE + 24;
-
-    fn read(from: &mut Fields<'_>) -> Self {
-        Self {
-            file: FileKey::read(from),
-            offset: from.u64(),
-            image: from.u32(),
-            call: from.u16(),
-            in_call: from.bytes(1) != [0],
-            blocked: from.bytes(1) != [0],
-            stack: from.u32().cast_signed(),
-            place: from.u32(),
-        }
-    }
-}
-
-/// `struct sample_sum` of `anatomy.h`.
-struct SampleSum {
-    times: u64,
-    ns: u64,
-}
-
-impl Wire for SampleSum {
-    const SIZE: usize = 16;
-
-    fn read(from: &mut Fields<'_>) -> Self {
-        Self { times: from.u64(), ns: from.u64() }
-    }
+    listener: Option<Listener>,
 }
 
 impl Sampler {
-    /// At `hz` samples a second and CPU.
-    pub(crate) fn new(hz: u32) -> Self {
-        Self { hz, loaded: None, raw: None }
+    /// As asked; of a process that runs already, or of a command.
+    pub(crate) fn new(asked: Asked, process: Option<u32>) -> Self {
+        Self { asked, process, loaded: None, raw: None }
     }
 
     /// What was found, once the watch has ended, and the names of the kernel's functions then.
@@ -126,16 +66,31 @@ impl Sampler {
 
 impl Companion for Sampler {
     fn begin(&mut self, session: &Session) -> Result<(), String> {
-        let mut loaded = Loaded::load(session)?;
+        let mut loaded = Loaded::load(session, self.asked.user_stacks)?;
         loaded.attach_sleeps()?;
-        let (ticker, events) = open_events(self.hz)?;
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    fn start(&mut self, session: &Session) -> Result<(), String> {
+        let Some(loaded) = &mut self.loaded else { return Ok(()) };
+        let (ticker, events) = open_events(self.asked.hz)?;
         loaded.ticker = ticker;
-        loaded.price_ns = sample_price::price(&mut loaded, session)?;
+        loaded.price_ns = sample_price::price(loaded, session)?;
         loaded.before = loaded.counted();
-        for event in events {
+        if self.asked.user_stacks {
+            let listener = Listener::begin(&online(), self.process);
+            loaded.listener =
+                Some(listener.map_err(|error| format!("cannot hear what is mapped: {error}"))?);
+        }
+        let run = |(_, event): &(u32, OwnedFd)| set_running(event, true).is_ok();
+        if ticker == Ticker::CpuClock && events.iter().all(run) {
+            // As many as can be; the others are as good.
+            let _ = in_step::fall_in(&events, self.asked.hz);
+        }
+        for (_, event) in events {
             loaded.attach_event(event)?;
         }
-        self.loaded = Some(loaded);
         Ok(())
     }
 
@@ -150,7 +105,7 @@ impl Companion for Sampler {
         let Some(loaded) = &mut self.loaded else { return };
         let unsettled = iterate(&loaded.object, "wake").is_err();
         loaded.links.clear();
-        let mut raw = loaded.collect(self.hz, images);
+        let mut raw = loaded.collect(self.asked.hz, images);
         raw.lost_sleeps += u64::from(unsettled);
         // The programs of the watch are functions of the kernel, too, as long as they are loaded.
         self.raw = Some((raw, KernelSymbols::read().unwrap_or_default()));
@@ -158,9 +113,9 @@ impl Companion for Sampler {
 }
 
 impl Loaded {
-    fn load(session: &Session) -> Result<Self, String> {
+    fn load(session: &Session, user_stacks: bool) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
-        prepare(&mut open, session)
+        prepare(&mut open, session, user_stacks)
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
         let object = open.load();
         let object =
@@ -171,6 +126,7 @@ impl Loaded {
             ticker: Ticker::CpuClock,
             price_ns: 0.0,
             before: Counted::default(),
+            listener: None,
         };
         loaded.assert_sizes();
         Ok(loaded)
@@ -227,7 +183,8 @@ impl Loaded {
         Counted::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
     }
 
-    fn collect(&self, hz: u32, images: &Images) -> Raw {
+    fn collect(&mut self, hz: u32, images: &Images) -> Raw {
+        let mappings = self.listener.take().map(Listener::finish);
         let counted = self.counted();
         let mut names: HashMap<FileKey, String> = HashMap::new();
         visit_rows(&self.object, "places", |key: FileKey, name: FileName| {
@@ -236,17 +193,26 @@ impl Loaded {
         });
         let mut seen = Vec::new();
         let mut stacks: HashMap<i32, Vec<u64>> = HashMap::new();
+        let mut user_stacks: HashMap<i32, Vec<u64>> = HashMap::new();
         visit_rows(&self.object, "samples", |key: SampleKey, sum: SampleSum| {
             if let Some((pid, exec)) = images.name(key.image) {
                 if key.stack >= 0 {
-                    stacks.entry(key.stack).or_insert_with(|| self.stack(key.stack));
+                    let read = || self.stack(key.stack, ["stacks", "more_stacks"]);
+                    stacks.entry(key.stack).or_insert_with(read);
+                }
+                let chain = chain(&key, images);
+                if let Chain::Stack { id, .. } = chain {
+                    let read = || self.stack(id, ["user_stacks", "more_user_stacks"]);
+                    user_stacks.entry(id).or_insert_with(read);
                 }
                 seen.push(Seen {
                     pid,
                     exec: exec.to_owned(),
+                    image: images.number(key.image),
                     call: key.in_call.then(|| call_by_number(key.call)),
                     blocked: key.blocked,
                     found: found(&key, &names),
+                    chain,
                     times: sum.times,
                     ns: sum.ns,
                 });
@@ -266,13 +232,15 @@ impl Loaded {
             lost_names: counted.lost_names - self.before.lost_names,
             seen,
             stacks,
+            // Without the mappings the addresses say nothing.
+            callers: mappings.flatten().map(|mappings| Callers { stacks: user_stacks, mappings }),
         }
     }
 
     /// Addresses, the innermost first.
-    fn stack(&self, id: i32) -> Vec<u64> {
+    fn stack(&self, id: i32, tables: [&str; 2]) -> Vec<u64> {
         const IN_MORE: i32 = 0x4000_0000;
-        let table = if id & IN_MORE == 0 { "stacks" } else { "more_stacks" };
+        let table = tables[usize::from(id & IN_MORE != 0)];
         let at = (id & !IN_MORE).to_ne_bytes();
         let bytes = map(&self.object, table).lookup(&at, MapFlags::ANY);
         let bytes = bytes.ok().flatten().unwrap_or_default();
@@ -281,8 +249,20 @@ impl Loaded {
     }
 }
 
+const COLLIDED: i32 = -2;
+
+fn chain(key: &SampleKey, images: &Images) -> Chain {
+    match (key.user_stack, images.began_ns(key.image)) {
+        (COLLIDED, _) => Chain::Collided,
+        (id, Some(began_ns)) if id >= 0 => {
+            let returns_to = if key.stack >= 0 { key.offset } else { 0 };
+            Chain::Stack { id, began_ns, returns_to }
+        }
+        _ => Chain::Nothing,
+    }
+}
+
 fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Found {
-    const COLLIDED: i32 = -2;
     const IN_FILE: u32 = 1;
     const IN_VDSO: u32 = 2;
     const IN_MEMORY: u32 = 3;
@@ -300,7 +280,11 @@ fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Found {
     }
 }
 
-fn prepare(open: &mut OpenObject, session: &Session) -> Result<(), libbpf_rs::Error> {
+fn prepare(
+    open: &mut OpenObject,
+    session: &Session,
+    user_stacks: bool,
+) -> Result<(), libbpf_rs::Error> {
     let deepest = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
     let deepest = deepest.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEPTH);
     for mut map in open.maps_mut() {
@@ -310,8 +294,13 @@ fn prepare(open: &mut OpenObject, session: &Session) -> Result<(), libbpf_rs::Er
             }
             "samples" => map.set_max_entries(ROWS)?,
             "places" => map.set_max_entries(PLACES)?,
-            name @ ("stacks" | "more_stacks") => {
-                let rows = if name == "stacks" { STACKS } else { MORE_STACKS };
+            ".rodata.knobs" => {
+                let initial = map.initial_value_mut().expect("a data section has a value");
+                initial.copy_from_slice(&u32::from(user_stacks).to_ne_bytes());
+            }
+            "user_stacks" | "more_user_stacks" if !user_stacks => map.set_autocreate(false)?,
+            name @ ("stacks" | "more_stacks" | "user_stacks" | "more_user_stacks") => {
+                let rows = if name.starts_with("more") { MORE_STACKS } else { STACKS };
                 map.set_value_size(8 * DEPTH.min(deepest).max(1))?;
                 map.set_max_entries(rows)?;
             }
@@ -322,9 +311,10 @@ fn prepare(open: &mut OpenObject, session: &Session) -> Result<(), libbpf_rs::Er
 }
 
 /// An event for each CPU, of the processor's cycles where it can count them.
-fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
-    let open = |ticker| -> io::Result<Vec<OwnedFd>> {
-        online().into_iter().map(|cpu| open_sampler(ticker, Scope::Cpu(cpu), hz)).collect()
+fn open_events(hz: u32) -> Result<(Ticker, Vec<(u32, OwnedFd)>), String> {
+    let open = |ticker| -> io::Result<Vec<(u32, OwnedFd)>> {
+        let one = |cpu| Ok((cpu, open_sampler(ticker, Scope::Cpu(cpu), hz)?));
+        online().into_iter().map(one).collect()
     };
     if let Ok(events) = open(Ticker::Cycles) {
         return Ok((Ticker::Cycles, events));

@@ -15,11 +15,13 @@ static __always_inline u64 end_or_now(const struct thread *t)
 	return now < t->out_ns ? t->out_ns : now;
 }
 
-/* Closes the books of a thread that has ended, or outlives the watch. */
-static __always_inline void close_books(struct thread *t, struct task_struct *task, u64 now)
+/* Closes the books of a thread that has ended, or outlives the watch. What they were before. */
+static __always_inline u32 close_books(struct thread *t, struct task_struct *task, u64 now)
 {
-	if (__sync_lock_test_and_set(&t->closed, 1))
-		return; /* it ended while `settle` looked at it */
+	u32 before = begin_to_close(t, CLOSED);
+
+	if (before != OPEN)
+		return before;
 	if (t->in_call)
 		abandon_call(t, now);
 	else
@@ -28,6 +30,17 @@ static __always_inline void close_books(struct thread *t, struct task_struct *ta
 	if (knobs.by_file)
 		settle_sides(t);
 	settle_thread(t, task, now);
+	__sync_fetch_and_sub(&counters.open_books, 1);
+	return before;
+}
+
+static __always_inline int come_in(struct task_struct *next)
+{
+	struct thread *t = watched(next);
+
+	if (t && t->out_ns && !ended_ns)
+		come_back(t, bpf_ktime_get_ns());
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -45,7 +58,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		else if (t->out_ns)
 			come_back_unseen(t, prev, now);
 		if (prev_state & TASK_DEAD) {
-			close_books(t, prev, now);
+			if (close_books(t, prev, now) == WITHDRAWN)
+				return come_in(next);
 			__sync_fetch_and_sub(&counters.live_threads, 1);
 			leave_image(t->image);
 			announce(t->id);
@@ -56,10 +70,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			t->slept = !preempt && prev_state;
 		}
 	}
-	t = watched(next);
-	if (t && t->out_ns && !ended_ns)
-		come_back(t, bpf_ktime_get_ns());
-	return 0;
+	return come_in(next);
 }
 
 static __always_inline int wake(struct task_struct *task)
@@ -85,7 +96,8 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *task)
 
 /*
  * Run once the watch has ended: what still lives is booked until that moment. A thread that ends
- * meanwhile is booked by its last switch, whichever comes first.
+ * meanwhile is booked by its last switch, whichever comes first; one that has ended but for that
+ * switch is in no list of tasks any more.
  */
 SEC("iter/task")
 int settle(struct bpf_iter__task *ctx)
@@ -97,8 +109,14 @@ int settle(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	t = watched(task);
-	if (!t || !t->image || t->closed)
+	if (!t || t->closed)
 		return 0;
+	if (!t->image) {
+		/* It has none to close. */
+		if (begin_to_close(t, CLOSED) == OPEN)
+			__sync_fetch_and_sub(&counters.open_books, 1);
+		return 0;
+	}
 	now = end_or_now(t);
 	if (t->out_ns)
 		come_back(t, now);

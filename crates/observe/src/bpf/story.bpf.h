@@ -97,9 +97,10 @@ static __always_inline u32 take_buffer(void)
 }
 
 static __always_inline void begin_story(struct inside *x, struct thread *t, struct file *file,
-					u8 kind, u32 fd, u64 argument, u64 offset)
+					struct inode *inode, u8 kind, u32 fd, u64 argument,
+					u64 offset)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode_key key;
 	struct story *story;
 
 	if (!x->buffer)
@@ -110,15 +111,19 @@ static __always_inline void begin_story(struct inside *x, struct thread *t, stru
 		return;
 	}
 	story->open = 0;
-	__builtin_memset(story->counts, 0, sizeof(story->counts));
-	__builtin_memset(story->late_at, 0, sizeof(story->late_at));
-	story->events_used = 0;
-	story->unseen = 0;
+	if (story->events_used || story->unseen) {
+		__builtin_memset(story->counts, 0, sizeof(story->counts));
+		__builtin_memset(story->late_at, 0, sizeof(story->late_at));
+		story->events_used = 0;
+		story->unseen = 0;
+	}
 	story->start_ns = x->call_ns;
-	story->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
-	story->inode = BPF_CORE_READ(inode, i_ino);
+	key = key_of_inode(inode);
+	story->dentry = (u64)FIELD(struct file, file, f_path.dentry);
+	story->inode = key.inode;
 	/* As turn_to in files.bpf.h has it: the key its name is found by. */
-	story->device = BPF_CORE_READ(inode, i_sb, s_dev) ^ (u32)(u64)BPF_CORE_READ(file, f_op);
+	story->device =
+		key.device ^ (u32)word_at((void *)file + bpf_core_field_offset(struct file, f_op));
 	story->image = t->image;
 	story->argument = argument;
 	story->offset = offset;
@@ -160,13 +165,12 @@ static __always_inline void keep_story(struct inside *x, struct story *story)
 static __always_inline void end_story(struct inside *x, struct thread *t, long ret)
 {
 	struct story *story = story_at(x->buffer, x->call_ns);
-	u64 now = bpf_ktime_get_ns();
 
 	if (!story)
 		return;
 	story->open = 0;
 	/* trace's own program has just closed the call's books. */
-	story->end_ns = t->last_ns > story->start_ns && t->last_ns < now ? t->last_ns : now;
+	story->end_ns = t->last_ns > story->start_ns ? t->last_ns : bpf_ktime_get_ns();
 	story->off_ns = t->off_ns - x->off_ns;
 	story->blocked_ns = t->blocked_ns - x->blocked_ns;
 	story->ret = ret;
@@ -244,36 +248,27 @@ int BPF_PROG(story_waking, struct task_struct *task)
 	return 0;
 }
 
-#define VALUE(type, at)                                           \
-	({                                                        \
-		type value = 0;                                   \
-		bpf_probe_read_kernel(&value, sizeof(value), at); \
-		value;                                            \
-	})
-
 /* A value of a tracepoint's record; sizes as in struct plan. */
 static __always_inline u64 value_at(void *record, u32 offset, u8 size)
 {
-	void *at = record + offset;
+	/* Or also what lies behind it in its buffer. */
+	u64 word = size ? word_at(record + offset) : 0;
 
 	switch (size) {
 	case 1:
-		return VALUE(u8, at);
+		return (u8)word;
 	case 2:
-		return VALUE(u16, at);
+		return (u16)word;
 	case 4:
-		return VALUE(u32, at);
+		return (u32)word;
 	case 8 + 1:
-		return (s64)VALUE(__s8, at);
+		return (s64)(__s8)word;
 	case 8 + 2:
-		return (s64)VALUE(__s16, at);
+		return (s64)(__s16)word;
 	case 8 + 4:
-		return (s64)VALUE(s32, at);
-	case 8:
-	case 8 + 8:
-		return VALUE(u64, at);
+		return (s64)(s32)word;
 	default:
-		return 0;
+		return word;
 	}
 }
 

@@ -6,7 +6,9 @@
 #ifndef IOTOMY_THREAD_BPF_H
 #define IOTOMY_THREAD_BPF_H
 
-#define HOT 4 /* a power of two */
+#define TS_COMPAT 0x0002 /* the task is in a call of the 32-bit kind */
+
+#define HOT	  4 /* a power of two */
 
 /*
  * The row of a call that proves frequent, by call number: found without a look-up, and added beside
@@ -35,6 +37,13 @@ struct side {
 	u64 bytes;
 };
 
+/* The books of a thread: their time is in its image's, or it has no part in the watch after all. */
+enum books {
+	OPEN,
+	CLOSED,
+	WITHDRAWN,
+};
+
 /* A watched thread, in one program image. */
 struct thread {
 	/*
@@ -61,7 +70,7 @@ struct thread {
 	u64 out_ns; /* when it last left its CPU; 0 while on it */
 	u64 woken_ns;
 	u64 runtime_out_ns; /* the task's run time when it last left its CPU */
-	u32 closed;	    /* its books are; the task may stay on as a zombie */
+	u32 closed;	    /* one of the states of its books; the task may stay on as a zombie */
 	bool launcher;	    /* iotomy's own child, before its exec: not reported */
 	bool newborn;	    /* has yet to return from the call that made it */
 	bool attached;	    /* may have been inside a call when the watch began */

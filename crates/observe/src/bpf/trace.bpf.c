@@ -28,7 +28,6 @@
 
 #define PF_KTHREAD    0x00200000
 #define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
-#define TS_COMPAT     0x0002
 #define TASK_DEAD     0x0080
 #define MAX_ERRNO     4095
 #define WAKE_BYTES    (64 * 1024)
@@ -131,6 +130,8 @@ static __always_inline bool is_error(long ret)
 
 #include "rows.bpf.h"
 #include "images.bpf.h"
+#include "books.bpf.h"
+#include "life.bpf.h"
 #include "files.bpf.h"
 #include "calls.bpf.h"
 #include "sched.bpf.h"

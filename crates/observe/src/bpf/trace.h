@@ -51,9 +51,9 @@ struct counters {
 	__u64 incomplete_calls;
 	__u64 lost_files; /* rows of files that found no room */
 	__u32 live_threads;
+	__u32 open_books; /* of threads */
 	__u32 last_thread;
 	__u32 last_image;
-	__u32 pad;
 };
 
 /*

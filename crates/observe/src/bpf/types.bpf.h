@@ -43,6 +43,7 @@ enum {
 	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_F_USER_STACK = 256,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
@@ -51,7 +52,7 @@ enum {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long bp, bx, cx, dx, si, di, r8, r10, orig_ax;
+	unsigned long bp, bx, cx, dx, si, di, r8, r10, orig_ax, sp;
 };
 
 struct thread_info {
@@ -141,7 +142,7 @@ typedef struct {
 } mm_context_t;
 
 struct vm_area_struct {
-	unsigned long vm_start;
+	unsigned long vm_start, vm_end;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
 };
@@ -163,6 +164,20 @@ struct mm_rss_stat___before_6_2 {
 
 struct mm_struct___before_6_2 {
 	struct mm_rss_stat___before_6_2 rss_stat;
+};
+
+/* Changed with every change of the mappings, where pages are faulted in under a mapping's own lock.
+ */
+struct seqcount___mappings {
+	unsigned int sequence;
+};
+
+struct mm_struct___since_6_13 {
+	struct seqcount___mappings mm_lock_seq;
+};
+
+struct mm_struct___since_6_4 {
+	int mm_lock_seq;
 };
 
 struct signal_struct {
@@ -212,6 +227,10 @@ struct task_struct {
 
 struct linux_binprm {
 	const char *filename;
+};
+
+struct timespec64 {
+	s64 tv_sec;
 };
 
 struct seq_file;

@@ -135,6 +135,7 @@ impl Session {
     /// Seizes a process with all its threads.
     pub(super) fn running(pid: u32, wait: bool, files: bool) -> io::Result<Self> {
         let mut session = Self::new(pid, wait, files);
+        session.tracees.look_at(pid);
         session.seize_thread(pid)?;
         let mut tried = vec![pid];
         loop {

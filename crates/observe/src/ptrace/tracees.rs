@@ -60,6 +60,8 @@ pub(super) struct Tracees {
     processes: HashMap<u32, Option<ImageId>>,
     /// Tasks that stopped before anything was known of them.
     early: Vec<Early>,
+    /// What the process that is attached to ran just before it was seized.
+    found: Option<Process>,
 }
 
 /// A task whose maker has not told of it.
@@ -124,6 +126,12 @@ impl Tracees {
     pub(super) fn add_launcher(&mut self, pid: u32) {
         self.processes.insert(pid, None);
         self.threads.insert(pid, Tracee::new(pid, Usage::default()));
+    }
+
+    /// Looks at a process that is about to be seized: from then on until its first stop it may execute
+    /// another program, and what is read of it meanwhile is of either.
+    pub(super) fn look_at(&mut self, pid: u32) {
+        self.found = Some(procfs::process(pid));
     }
 
     /// A thread that was there before the watch.
@@ -207,6 +215,11 @@ impl Tracees {
         let now = procfs::usage(pid, pid).unwrap_or(tracee.base);
         if let Some(before) = before {
             tally.used(before, now.since(tracee.base));
+            if tracee.unseen
+                && let Some(found) = self.found.take()
+            {
+                tally.name(before, found.exec, found.argv);
+            }
         }
         let path = tracee.entered.as_ref().and_then(|entered| entered.path.as_deref());
         let exec = procfs::program(pid, path);
@@ -337,5 +350,27 @@ mod tests {
         assert_ne!(before, after);
         assert_eq!((tracees.len(), tally.process(after).threads), (1, 1));
         assert!(tracees.get(me + 1).is_none());
+    }
+
+    #[test]
+    fn an_exec_before_the_first_stop_leaves_the_name_read_before_seizing() {
+        let pid = std::process::id();
+        let name_of_the_first = |unseen: bool| {
+            let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+            tracees.look_at(pid);
+            let found = tracees.found.as_mut().unwrap();
+            found.exec = "before".to_owned();
+            found.argv = vec!["before".to_owned()];
+            tracees.add_running(pid, pid, &mut tally);
+            let first = tracees.image_of(pid).unwrap();
+            tracees.get(pid).unwrap().unseen = unseen;
+            tracees.executed(pid, pid, &mut tally);
+            assert_ne!(tracees.image_of(pid), Some(first));
+            (tally.process(first).exec.clone(), tally.process(first).argv.clone())
+        };
+        assert_eq!(name_of_the_first(true), ("before".to_owned(), vec!["before".to_owned()]));
+        // Once it has stopped, what was read of it is right.
+        let read = procfs::process(pid);
+        assert_eq!(name_of_the_first(false), (read.exec, read.argv));
     }
 }

@@ -52,6 +52,9 @@ pub struct Requests {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    pub image: u32,
     /// Who sent them.
     pub via: Via,
     /// The call they were sent in, or that waits for them; `null` where there is none.
@@ -109,6 +112,9 @@ pub struct ReadAhead {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    pub image: u32,
     /// Pages that calls got bytes of, counted by each call anew.
     pub asked_pages: u64,
     /// Pages that a call asked for and itself put into the cache.

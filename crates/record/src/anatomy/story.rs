@@ -30,6 +30,9 @@ pub struct Story {
     pub pid: u32,
     /// Program image.
     pub exec: String,
+    /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
+    #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
+    pub image: u32,
     /// Thread id.
     pub tid: u32,
     /// The call's name.

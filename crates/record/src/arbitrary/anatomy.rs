@@ -9,24 +9,31 @@ use crate::*;
 
 /// An anatomy that [`crate::store::parse_anatomy`] accepts.
 pub fn anatomy() -> impl Strategy<Value = Anatomy> {
-    let tables = (vec(dissected(), 0..4), vec(stack(), 0..4));
     let below = (option::of(super::block_io()), option::of(super::stories()));
-    let all = (trace().boxed(), sampling().boxed(), tables.boxed(), below);
-    all.prop_map(|(trace, sampling, (calls, stacks), (block, stories))| Anatomy {
-        schema: Anatomy::SCHEMA.to_string(),
-        started: "2025-03-01T10:20:30.5Z".to_string(),
-        trace,
-        sampling,
-        calls,
-        stacks,
-        block,
-        stories,
+    (trace().boxed(), sampled().boxed(), below).prop_map(|(trace, sampled, (block, stories))| {
+        Anatomy {
+            schema: Anatomy::SCHEMA.to_string(),
+            started: "2025-03-01T10:20:30.5Z".to_string(),
+            trace,
+            sampling: sampled.sampling,
+            calls: sampled.calls,
+            stacks: sampled.stacks,
+            block,
+            stories,
+        }
     })
+}
+
+pub(super) fn sampled() -> impl Strategy<Value = Sampled> {
+    (sampling().boxed(), vec(dissected(), 0..4).boxed(), vec(stack(), 0..4).boxed())
+        .prop_map(|(sampling, calls, stacks)| Sampled { sampling, calls, stacks })
 }
 
 fn sampling() -> impl Strategy<Value = Sampling> {
     let counts = (number(), number(), number(), number(), number(), number());
-    (text(), any::<u32>(), counts, positive()).prop_map(|(event, hz, counts, price)| Sampling {
+    let user = option::of((number(), number(), number(), number()));
+    let all = (text(), any::<u32>(), counts, positive(), user);
+    all.prop_map(|(event, hz, counts, price, user)| Sampling {
         event,
         hz,
         samples: counts.0,
@@ -36,6 +43,12 @@ fn sampling() -> impl Strategy<Value = Sampling> {
         lost_sleeps: counts.4,
         lost_names: counts.5,
         price_ns_per_sample: price,
+        user_stacks: user.map(|(samples, cut_short, lost, lost_mappings)| UserStacks {
+            samples,
+            cut_short,
+            lost,
+            lost_mappings,
+        }),
     })
 }
 
@@ -45,6 +58,7 @@ fn dissected() -> impl Strategy<Value = Dissected> {
     (whose, times, vec(layer(), 0..4)).prop_map(|(whose, times, layers)| Dissected {
         pid: whose.0,
         exec: whose.1,
+        image: (times.2 % 3) as u32,
         syscall: whose.2,
         on_cpu_ns: times.0,
         blocked_ns: times.1,
@@ -77,16 +91,18 @@ fn function() -> impl Strategy<Value = Function> {
 
 fn stack() -> impl Strategy<Value = Stack> {
     let whose = (any::<u32>(), text(), option::of(text()));
-    let what = (any::<bool>(), text(), option::of(text()), vec(text(), 0..4));
+    let what = (any::<bool>(), text(), option::of(text()), vec(text(), 0..4), vec(text(), 0..4));
     (whose, what, number(), number()).prop_map(|(whose, what, samples, ns)| Stack {
         pid: whose.0,
         exec: whose.1,
+        image: (samples % 3) as u32,
         syscall: whose.2,
         kind: if what.0 { StackKind::OnCpu } else { StackKind::Blocked },
         layer: what.1,
         reason: what.2,
         samples,
         ns,
+        user: what.4,
         frames: what.3,
     })
 }

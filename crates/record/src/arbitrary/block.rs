@@ -36,15 +36,16 @@ fn via() -> impl Strategy<Value = Via> {
 }
 
 fn requests() -> BoxedStrategy<Requests> {
-    let names = (any::<u32>(), text(), via(), option::of(text()), text(), text());
+    let names = (any::<(u32, u32)>(), text(), via(), option::of(text()), text(), text());
     let counts = ([(); 9].map(|()| number().boxed()), [(); 7].map(|()| number().boxed()));
     let histograms = [(); 4].map(|()| histogram().boxed());
     let all = (names.boxed(), counts, histograms);
     let all = all.prop_map(|(names, (moved, marked), histograms)| {
         let [size_log2, queue_log2, scheduler_log2, device_log2] = histograms;
         Requests {
-            pid: names.0,
+            pid: names.0.0,
             exec: names.1,
+            image: names.0.1,
             via: names.2,
             syscall: names.3,
             device: names.4,
@@ -75,16 +76,16 @@ fn requests() -> BoxedStrategy<Requests> {
 }
 
 fn read_ahead() -> impl Strategy<Value = ReadAhead> {
-    (any::<u32>(), text(), [(); 5].map(|()| number().boxed())).prop_map(|(pid, exec, pages)| {
-        ReadAhead {
-            pid,
-            exec,
-            asked_pages: pages[0],
-            missed_pages: pages[1],
-            ahead_pages: pages[2],
-            hit_pages: pages[3],
-            other_pages: pages[4],
-        }
+    let whose = (any::<(u32, u32)>(), text(), [(); 5].map(|()| number().boxed()));
+    whose.prop_map(|((pid, image), exec, pages)| ReadAhead {
+        pid,
+        exec,
+        image,
+        asked_pages: pages[0],
+        missed_pages: pages[1],
+        ahead_pages: pages[2],
+        hit_pages: pages[3],
+        other_pages: pages[4],
     })
 }
 
@@ -105,15 +106,17 @@ pub fn stories() -> BoxedStrategy<Stories> {
 }
 
 fn story() -> BoxedStrategy<Story> {
-    let whose = (any::<u32>(), text(), any::<u32>(), text(), any::<u32>(), option::of(text()));
+    let whose =
+        (any::<(u32, u32)>(), text(), any::<u32>(), text(), any::<u32>(), option::of(text()));
     let asked = (option::of(number()), option::of(number()), any::<i64>(), option::of(text()));
     let inside = (vec(happening().boxed(), 0..8), vec(hidden().boxed(), 0..4));
     let times = [(); 4].map(|()| number().boxed());
     let all =
         (whose.boxed(), asked.boxed(), times, inside).prop_map(|(whose, asked, ns, inside)| {
             Story {
-                pid: whose.0,
+                pid: whose.0.0,
                 exec: whose.1,
+                image: whose.0.1,
                 tid: whose.2,
                 syscall: whose.3,
                 fd: whose.4,

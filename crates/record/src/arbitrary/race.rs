@@ -64,7 +64,8 @@ fn spread() -> impl Strategy<Value = Spread> {
 
 fn contender() -> impl Strategy<Value = Contender> {
     let texts = (label(), text(), vec(text(), 0..3), (text(), text()));
-    let counts = (number(), number(), option::of(text()));
+    let untold = (option::of(text()), option::of(super::anatomy::sampled().boxed()));
+    let counts = (number(), number(), untold);
     let rest = (vec(run(), 0..4), option::of(trace().boxed()), any::<bool>(), counts);
     (texts, rest, spread(), spread()).prop_map(|(texts, rest, wall, cpu)| Contender {
         label: texts.0,
@@ -76,7 +77,8 @@ fn contender() -> impl Strategy<Value = Contender> {
         parameters: [texts.3].into(),
         failures: rest.3.0,
         left_behind: rest.3.1,
-        untraced: rest.3.2,
+        untraced: rest.3.2.0,
+        sampled: rest.3.2.1,
         wall,
         cpu,
     })

@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{machine, number, positive, text};
+use super::{machine, number, positive, text, volume};
 use crate::*;
 
 /// A sweep that [`crate::store::parse_sweep`] accepts.
@@ -128,8 +128,9 @@ fn about() -> impl Strategy<Value = About> {
 }
 
 fn sweep_run() -> impl Strategy<Value = SweepRun> {
-    (text(), option::of(number()), [(); 4].map(|()| number()), any::<bool>()).prop_map(
-        |(size, max_time_ns, n, is_partial)| SweepRun {
+    let limits = (text(), option::of(number()), [(); 4].map(|()| number()), any::<bool>());
+    (limits, option::of(volume()), option::of(text())).prop_map(
+        |((size, max_time_ns, n, is_partial), volume, json)| SweepRun {
             size,
             seed: n[0],
             max_time_ns,
@@ -137,6 +138,8 @@ fn sweep_run() -> impl Strategy<Value = SweepRun> {
             rounds: n[2],
             loose: n[3],
             is_partial,
+            volume,
+            json,
         },
     )
 }

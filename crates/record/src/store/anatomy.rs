@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::parse::{Stored, check_schema, check_time, parse, write, wrong};
 use super::{OutputFile, RecordError, StoreError, shown};
-use crate::Anatomy;
+use crate::{Anatomy, Sampling};
 
 /// Reads an anatomy from the bytes of a JSON record.
 ///
@@ -50,13 +50,17 @@ impl Stored for Anatomy {
         check_schema::<Self>(&self.schema)?;
         check_time("started", &self.started)?;
         self.trace.check()?;
-        let price = self.sampling.price_ns_per_sample;
-        if !price.is_finite() || price < 0.0 {
-            let what = format!("{price} is no price; expected a number of ns, 0 or more");
-            return Err(wrong("sampling.price_ns_per_sample", what));
-        }
-        Ok(())
+        check_price("sampling.price_ns_per_sample", &self.sampling)
     }
+}
+
+/// Whether the price of a sample, which stands at `path`, is one.
+pub(super) fn check_price(path: &str, sampling: &Sampling) -> Result<(), RecordError> {
+    let price = sampling.price_ns_per_sample;
+    if price.is_finite() && price >= 0.0 {
+        return Ok(());
+    }
+    Err(wrong(path, format!("{price} is no price; expected a number of ns, 0 or more")))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
+use rustix::io::Errno;
+
 /// Why a record could not be loaded or an output not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,6 +105,15 @@ pub enum RecordError {
         /// The schema this version reads.
         known: &'static str,
     },
+    /// It is a raw record of a bench, which has the schema of a sweep and not its order.
+    #[error(
+        "it is the raw record of a bench ({experiment}), not of an experiment; README.md beside it has its \
+         tables, and `make bench-summary` in iotomy's source reads it"
+    )]
+    OfABench {
+        /// What the bench calls it.
+        experiment: String,
+    },
     /// A field is missing or of another type.
     #[error("at {path} (line {line}, column {column}): {what}")]
     Field {
@@ -153,6 +164,9 @@ pub(super) fn write_hint(error: &io::Error) -> &'static str {
             "; write to another place, or to - for standard output"
         }
         ErrorKind::IsADirectory => "; name a file in it",
+        _ if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {
+            "; it was closed, or is not open for writing"
+        }
         _ => "",
     }
 }

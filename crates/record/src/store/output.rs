@@ -46,7 +46,7 @@ impl OutputFile {
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), StoreError> {
         if path == Path::new("-") {
-            return through(io::stdout().lock(), content)
+            return through(StandardOutput, content)
                 .map_err(|e| failed("write to", path, base_dir, e));
         }
         let failed = |operation| move |e| failed(operation, path, base_dir, e);
@@ -149,6 +149,20 @@ fn can_be_opened(path: &Path) -> io::Result<()> {
         return Err(Errno::NXIO.into());
     }
     Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
+}
+
+/// Standard output without the standard library, which takes a descriptor that cannot be written to for
+/// one that took all.
+struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(io::stdout(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn through(

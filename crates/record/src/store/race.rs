@@ -3,6 +3,7 @@
 use std::io;
 
 use super::RecordError;
+use super::anatomy::check_price;
 use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
 use crate::{Race, Spread};
 
@@ -31,6 +32,9 @@ impl Stored for Race {
         check_time("started", &self.started)?;
         for contender in &self.contenders {
             contender.trace.as_ref().map_or(Ok(()), Stored::check)?;
+            if let Some(sampled) = &contender.sampled {
+                check_price("contenders.sampled.price_ns_per_sample", &sampled.sampling)?;
+            }
             for Spread { median_ns, ci95, min_ns, max_ns, mean_ns, stddev_ns, .. } in
                 [contender.wall, contender.cpu]
             {

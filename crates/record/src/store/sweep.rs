@@ -5,7 +5,7 @@ use std::io;
 
 use super::RecordError;
 use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
-use crate::{Case, Sweep};
+use crate::{About, Case, Sweep, SweepRun};
 
 /// Reads a sweep from the bytes of a JSON record.
 ///
@@ -29,6 +29,25 @@ impl Stored for Sweep {
 
     fn check(&self) -> Result<(), RecordError> {
         check_schema::<Self>(&self.schema)?;
+        self.check_order().map_err(|wrong| match self.is_of_a_bench() {
+            true => RecordError::OfABench { experiment: quoted(&self.experiment) },
+            false => wrong,
+        })
+    }
+}
+
+impl Sweep {
+    /// A bench says nothing of itself nor of how it was run, and has targets: claims that are of no article.
+    fn is_of_a_bench(&self) -> bool {
+        // One or several, as in "000, 003".
+        let is_number =
+            |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b',' | b' '));
+        self.about == About::default()
+            && self.run == SweepRun::default()
+            && (self.claims.is_empty() || self.claims.iter().any(|claim| !is_number(&claim.source)))
+    }
+
+    fn check_order(&self) -> Result<(), RecordError> {
         check_time("started", &self.started)?;
         check_once("axes", self.axes.iter().map(|axis| &axis.name))?;
         check_once("claims", self.claims.iter().map(|claim| &claim.id))?;
@@ -43,9 +62,7 @@ impl Stored for Sweep {
         }
         Ok(())
     }
-}
 
-impl Sweep {
     fn check_params(&self, at: usize, case: &Case) -> Result<(), RecordError> {
         let path = || format!("cases[{at}].params");
         for (name, value) in &case.params {

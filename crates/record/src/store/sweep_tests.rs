@@ -35,6 +35,16 @@ fn fields_added_later_have_defaults() {
 }
 
 #[test]
+fn a_raw_record_of_a_bench_is_called_that() {
+    let of_a_bench = PLAIN.replacen("\"002\"", "\"targets\"", 1);
+    assert!(parse_sweep(of_a_bench.as_bytes()).is_ok(), "as long as it has the order of a sweep");
+    let text = of_a_bench.replacen("\"processes\": 1}", "\"processes\": 1, \"calls\": 9}", 1);
+    let error = parse_sweep(text.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("the raw record of a bench (herd)"), "{error}");
+    assert!(error.contains("`make bench-summary`"), "{error}");
+}
+
+#[test]
 fn a_wrong_value_is_named_with_its_place() {
     for (from, to, says) in [
         ("iotomy.sweep/1", "iotomy.sweep/2", "this iotomy reads iotomy.sweep/1"),

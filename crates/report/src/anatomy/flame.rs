@@ -1,8 +1,8 @@
 //! Stacks as folded lines, and as pictures of flames.
 //!
-//! A line is the program, the call, the stack from the outside in, and its time in µs: on a CPU by
-//! its share of the samples, asleep exactly, under a frame that says what was waited for. So widths
-//! are time, and add up to the calls' time.
+//! A line is the program, the functions of user space where these were asked for, the call, the stack
+//! from the outside in, and its time in µs: on a CPU by its share of the samples, asleep exactly, under a
+//! frame that says what was waited for. So widths are time, and add up to the calls' time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,6 +10,8 @@ use std::io;
 use inferno::differential;
 use inferno::flamegraph::{self, Options};
 use iotomy_record::{Anatomy, Stack, StackKind, printable};
+
+use super::icicle::is_of_user_space;
 
 /// Why there is no picture.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl std::error::Error for FlameError {}
 
 /// The record's stacks, folded: a line a stack, sorted.
 pub fn folded(record: &Anatomy) -> String {
-    fold(record, true)
+    fold(record, true, true)
 }
 
 /// The record as a picture of flames, in SVG.
@@ -52,7 +54,8 @@ pub fn flame(record: &Anatomy) -> Result<String, FlameError> {
 pub fn difference(before: &Anatomy, after: &Anatomy) -> Result<String, FlameError> {
     let mut lines = Vec::new();
     // Programs have other names on the two sides; their calls have the same.
-    let (old, new) = (fold(before, false), fold(after, false));
+    let callers = have_callers(before, after);
+    let (old, new) = (fold(before, false, callers), fold(after, false, callers));
     let plain = differential::Options::default();
     differential::from_readers(plain, old.as_bytes(), new.as_bytes(), &mut lines)
         .map_err(FlameError::Draw)?;
@@ -90,21 +93,32 @@ fn command(record: &Anatomy) -> String {
     }
 }
 
-fn fold(record: &Anatomy, with_program: bool) -> String {
+/// Whether both tell who calls whom in user space: one alone would differ in everything.
+pub(super) fn have_callers(before: &Anatomy, after: &Anatomy) -> bool {
+    [before, after].iter().all(|record| record.sampling.user_stacks.is_some())
+}
+
+/// Whether what a stack tells of user space is all there is of it: it was found running there.
+pub(super) fn is_of_callers_alone(stack: &Stack) -> bool {
+    let outside = stack.kind == StackKind::OnCpu && stack.syscall.is_none();
+    outside && !stack.user.is_empty() && is_of_user_space(&stack.layer)
+}
+
+fn fold(record: &Anatomy, with_program: bool, with_callers: bool) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for stack in &record.stacks {
-        let ns = lines.entry(line(stack, with_program)).or_default();
+        let ns = lines.entry(line(stack, with_program, with_callers)).or_default();
         *ns = ns.saturating_add(stack.ns);
     }
-    let mut known: BTreeMap<(u32, &str, Option<&str>), u128> = BTreeMap::new();
+    let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
     for stack in &record.stacks {
-        let key = (stack.pid, stack.exec.as_str(), stack.syscall.as_deref());
+        let key = (stack.pid, stack.exec.as_str(), stack.image, stack.syscall.as_deref());
         *known.entry(key).or_default() += u128::from(stack.ns);
     }
     for call in &record.calls {
         // What no stack speaks for, so that the whole is whole.
         let whole = u128::from(call.on_cpu_ns) + u128::from(call.blocked_ns);
-        let key = (call.pid, call.exec.as_str(), call.syscall.as_deref());
+        let key = (call.pid, call.exec.as_str(), call.image, call.syscall.as_deref());
         let known = known.remove(&key).unwrap_or(0);
         let rest = Stack {
             exec: call.exec.clone(),
@@ -112,7 +126,7 @@ fn fold(record: &Anatomy, with_program: bool) -> String {
             frames: vec!["[not sampled]".to_owned()],
             ..Stack::default()
         };
-        let ns = lines.entry(line(&rest, with_program)).or_default();
+        let ns = lines.entry(line(&rest, with_program, with_callers)).or_default();
         *ns = ns.saturating_add(u64::try_from(whole.saturating_sub(known)).unwrap_or(u64::MAX));
     }
     let whole =
@@ -120,9 +134,15 @@ fn fold(record: &Anatomy, with_program: bool) -> String {
     lines.into_iter().filter_map(whole).collect()
 }
 
-fn line(stack: &Stack, with_program: bool) -> String {
+fn line(stack: &Stack, with_program: bool, with_callers: bool) -> String {
     let mut frames = Vec::new();
     frames.extend(with_program.then(|| frame(&stack.exec)));
+    if with_callers {
+        frames.extend(stack.user.iter().map(|name| frame(name)));
+        if is_of_callers_alone(stack) {
+            return frames.join(";");
+        }
+    }
     frames.push(stack.syscall.as_deref().map_or_else(|| "[outside calls]".to_owned(), frame));
     if stack.kind == StackKind::Blocked {
         frames.push(format!("[asleep: {}]", frame(stack.reason.as_deref().unwrap_or("unknown"))));

@@ -27,6 +27,7 @@ fn requests(via: Via, syscall: Option<&str>, operation: &str, count: u64) -> Req
     Requests {
         pid: 4711,
         exec: "dd".into(),
+        image: 0,
         via,
         syscall: syscall.map(str::to_owned),
         device: "vda".into(),
@@ -67,6 +68,7 @@ pub(super) fn io() -> BlockIo {
         read_ahead: vec![ReadAhead {
             pid: 4711,
             exec: "dd".into(),
+            image: 0,
             asked_pages: 260,
             missed_pages: 1,
             ahead_pages: 319,
@@ -121,11 +123,11 @@ pub(super) fn stories() -> Stories {
                 &[("operation", "flush"), ("device", "vda")],
             ),
         ],
-        hidden: vec![Hidden {
-            event: "mm_filemap_add_to_page_cache".into(),
-            count: 56,
-            before_ns: 181_568,
-        }],
+        hidden: vec![
+            Hidden { event: "mm_filemap_add_to_page_cache".into(), count: 56, before_ns: 181_568 },
+            Hidden { event: "off-cpu".into(), count: 9, before_ns: 1_547_469 },
+            Hidden { event: "on-cpu".into(), count: 1, before_ns: 1_547_469 },
+        ],
         ..Story::default()
     };
     let read = Story {

@@ -3,12 +3,12 @@
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
 
-use super::{icicle, lacks, missed, requests, sampling, stacks, timeline};
+use super::{doubts, icicle, requests, sampling, stacks, timeline};
 use crate::chart::Chart;
 use crate::numbers::{duration, thousands};
 use crate::page::Page;
 use crate::section::{Answer, Block, Section, Tile};
-use crate::sheet::wide_style;
+use crate::sheet::{tone, wide_style};
 use crate::trace;
 
 /// What the icicle shows better.
@@ -21,9 +21,8 @@ pub(crate) fn section(record: &Anatomy, limits: Option<&Limits>, all: &[&Record]
     let page = Page::new(&style);
     let mut section = trace::section(&record.trace, limits);
     section.kind = "anatomy";
-    let lacks = lacks(record).into_iter().map(|text| Answer::new("bad", "lost", text));
-    section.answers.extend(lacks);
-    section.answers.extend(missed(record).map(|text| Answer::new("doubt", "few samples", text)));
+    let doubts = doubts(&record.sampling, &record.calls).into_iter();
+    section.answers.extend(doubts.map(|one| Answer::new(tone(one.ink), one.says, one.text)));
     section.tiles.push(Tile {
         label: "samples",
         value: thousands(record.sampling.samples.into()),

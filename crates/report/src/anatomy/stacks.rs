@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Anatomy, Stack, StackKind};
 
+use super::flame::{have_callers, is_of_callers_alone};
 use super::icicle::{ASLEEP, USER, WHOLE, is_of_user_space, left_out, legend, on_cpu};
 use crate::chart::{Chart, Key};
 use crate::frames::{self, Frame, Whole};
@@ -74,6 +75,7 @@ fn path(
     page: &Page<'_>,
     stack: &Stack,
     with_program: bool,
+    with_callers: bool,
 ) -> impl Iterator<Item = (String, Kind)> {
     let named = |name: &str| match page.name(name, 100) {
         name if name.is_empty() => "?".to_owned(),
@@ -82,6 +84,12 @@ fn path(
     let mut path = Vec::new();
     if with_program {
         path.push((named(&stack.exec), Kind::Whole));
+    }
+    if with_callers {
+        path.extend(stack.user.iter().take(DEEPEST).map(|name| (named(name), Kind::User)));
+        if is_of_callers_alone(stack) {
+            return path.into_iter();
+        }
     }
     path.push((
         stack.syscall.as_deref().map_or_else(|| "outside calls".to_owned(), named),
@@ -102,16 +110,16 @@ fn path(
 
 /// The stacks of a record, and what no stack speaks for: so that the whole is whole.
 fn stacks(record: &Anatomy) -> Vec<(Stack, u128)> {
-    let mut known: BTreeMap<(u32, &str, Option<&str>), u128> = BTreeMap::new();
+    let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
     let mut stacks = Vec::new();
     for stack in &record.stacks {
-        let key = (stack.pid, stack.exec.as_str(), stack.syscall.as_deref());
+        let key = (stack.pid, stack.exec.as_str(), stack.image, stack.syscall.as_deref());
         *known.entry(key).or_default() += u128::from(stack.ns);
         stacks.push((stack.clone(), u128::from(stack.ns)));
     }
     for call in &record.calls {
         let whole = u128::from(call.on_cpu_ns) + u128::from(call.blocked_ns);
-        let key = (call.pid, call.exec.as_str(), call.syscall.as_deref());
+        let key = (call.pid, call.exec.as_str(), call.image, call.syscall.as_deref());
         let rest = Stack {
             exec: call.exec.clone(),
             syscall: call.syscall.clone(),
@@ -135,7 +143,7 @@ pub(super) fn flame(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let programs = has_programs(&stacks);
     let mut root = Node::default();
     for (stack, ns) in &stacks {
-        root.add(path(page, stack, programs), 0, *ns);
+        root.add(path(page, stack, programs, true), 0, *ns);
     }
     let whole = root.sums().0[0];
     if whole == 0 {
@@ -159,10 +167,20 @@ pub(super) fn flame(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
         id: "flame".into(),
         title: "Flame graph".into(),
         says: says.join("; "),
-        legend: legend(),
+        legend: legend_of(record),
         notes,
         drawing: drawn.drawing,
     })
+}
+
+/// Of a record with callers, functions of the program stand below what they call.
+fn legend_of(record: &Anatomy) -> Vec<Key> {
+    let mut legend = legend();
+    if record.sampling.user_stacks.is_some() {
+        legend.retain(|key| key.class != USER);
+        legend.push(Key::new(USER, "functions of the program, and on a CPU in them"));
+    }
+    legend
 }
 
 fn plain(node: &Node, (name, kind): (String, Kind), whole: u128) -> Frame {
@@ -200,8 +218,10 @@ fn by_function(record: &Anatomy) -> Vec<(&str, Times)> {
     let mut by_name: BTreeMap<&str, Times> = BTreeMap::new();
     for stack in &record.stacks {
         let ns = u128::from(stack.ns);
-        let mut seen: Vec<&str> = stack.frames.iter().take(DEEPEST).map(String::as_str).collect();
-        if let Some(innermost) = seen.last() {
+        let mut seen: Vec<&str> = stack.user.iter().take(DEEPEST).map(String::as_str).collect();
+        let inside = seen.len();
+        seen.extend(stack.frames.iter().take(DEEPEST).map(String::as_str));
+        if let Some(innermost) = seen[inside..].last() {
             let times = by_name.entry(innermost).or_default();
             match stack.kind {
                 StackKind::OnCpu => {
@@ -267,10 +287,11 @@ const CHANGED: [(f64, &str, &str); 4] = [
 /// gone is there, too.
 pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Option<Chart> {
     let mut root = Node::default();
+    let callers = have_callers(before, now);
     for (side, record) in [before, now].into_iter().enumerate() {
         for (stack, ns) in stacks(record) {
             // Programs have other names on the two sides; their calls have the same.
-            root.add(path(page, &stack, false), side, ns);
+            root.add(path(page, &stack, false, callers), side, ns);
         }
     }
     if root.sums().1 == 0 {

@@ -111,9 +111,7 @@ fn signed(n: i64) -> String {
 
 fn print_hidden(page: &mut Page<'_>, hidden: &mut Peekable<Iter<'_, Hidden>>, until: u64) {
     while let Some(next) = hidden.next_if(|hidden| hidden.before_ns <= until) {
-        let name = page.name(&next.event, 40);
-        let text =
-            format!("  {:>MOMENT$}       … {} more {name}", "", thousands(next.count.into()));
+        let text = format!("  {:>MOMENT$}       {}", "", untold(page, &next.event, next.count));
         page.line(&[(Ink::Dim, &text)]);
     }
 }
@@ -128,6 +126,16 @@ fn print_event(page: &mut Page<'_>, event: &Happening) {
     let more = details(page, event);
     let gap = if more.is_empty() { "" } else { "  " };
     page.line(&[(Ink::Plain, &lead), (ink, &what), (Ink::Plain, gap), (Ink::Dim, &more)]);
+}
+
+/// Events that are only counted, in the words of those that are told.
+pub(super) fn untold(page: &Page<'_>, event: &str, count: u64) -> String {
+    let more = thousands(count.into());
+    match (ours(event), count) {
+        (Some(words), 1) => format!("… {words} once more"),
+        (Some(words), _) => format!("… {words} {more} times more"),
+        (None, _) => format!("… {more} more {}", page.name(event, 40)),
+    }
 }
 
 /// What happens to the thread itself, in words; none for what the kernel has a name of.

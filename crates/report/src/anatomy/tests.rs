@@ -1,5 +1,7 @@
 use iotomy_record::store::{self, Record};
-use iotomy_record::{Dissected, Function, Layer, Sampling, Stack, StackKind, arbitrary};
+use iotomy_record::{
+    Dissected, Function, Layer, Sampling, Stack, StackKind, UserStacks, arbitrary,
+};
 use proptest::prelude::*;
 
 use super::inside_tests::{io, stories};
@@ -27,6 +29,7 @@ fn dissected(call: Option<&str>, layers: Vec<Layer>) -> Dissected {
     Dissected {
         pid: 29_838,
         exec: "dd".into(),
+        image: 0,
         syscall: call.map(str::to_owned),
         on_cpu_ns: sum(|layer| layer.on_cpu_ns),
         blocked_ns: sum(|layer| layer.blocked_ns),
@@ -39,12 +42,14 @@ fn stack(call: Option<&str>, layer: &str, kind: StackKind, ms: u64, frames: &str
     Stack {
         pid: 29_838,
         exec: "dd".into(),
+        image: 0,
         syscall: call.map(str::to_owned),
         kind,
         layer: layer.into(),
         reason: (kind == StackKind::Blocked).then(|| "device".to_owned()),
         samples: ms,
         ns: ms * 1_000_000,
+        user: Vec::new(),
         frames: frames.split(';').map(str::to_owned).collect(),
     }
 }
@@ -91,6 +96,59 @@ fn record(copying: u64) -> Anatomy {
 
 fn as_record(anatomy: Anatomy) -> Record {
     Record::Anatomy(Box::new(anatomy))
+}
+
+/// The same, with who calls whom in user space.
+fn with_callers() -> Anatomy {
+    let mut record = record(30);
+    record.sampling.user_stacks =
+        Some(UserStacks { samples: 60, cut_short: 15, lost: 1, lost_mappings: 0 });
+    let chains = [
+        "main;copy;put;write",
+        "main;header;put;write",
+        "main;copy;put;write",
+        "main;copy;get;read",
+        "main;copy",
+    ];
+    for (stack, chain) in record.stacks.iter_mut().zip(chains) {
+        stack.user = chain.split(';').map(str::to_owned).collect();
+    }
+    record
+}
+
+#[test]
+fn functions_of_user_space_stand_between_the_program_and_the_call() {
+    let folded = folded(&with_callers());
+    for line in [
+        "dd;main;copy 13000",
+        "dd;main;copy;get;read;read;ksys_read;read_iter_zero 12000",
+        "dd;main;header;put;write;write;[asleep: device];ksys_write;io_schedule 14000",
+    ] {
+        assert!(folded.lines().any(|known| known == line), "{line}: {folded}");
+    }
+    let page = looks::page_alone(&as_record(with_callers()));
+    assert!(page.contains("header: 14"), "{page}");
+    assert!(page.contains("functions of the program, and on a CPU in them"), "{page}");
+}
+
+#[test]
+fn callers_are_told_where_there_are_several_and_how_many_are_unknown() {
+    let text = anatomy(&with_callers(), &Style::default());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("from copy › put › write"), "{text}");
+    assert!(words.contains("from header › put › write"), "{text}");
+    assert!(!words.contains("from copy › get › read"), "{text}");
+    assert!(words.contains("short 25.0 % of the stacks of user space end after"), "{text}");
+    assert!(words.contains("lost 1 stack of user space had no place of their own"), "{text}");
+    assert!(!words.contains("innermost function is known"), "{text}");
+}
+
+#[test]
+fn what_one_of_two_does_not_tell_is_no_difference() {
+    let picture = difference(&record(30), &with_callers()).unwrap();
+    assert!(!picture.contains("header"), "{picture}");
+    let picture = difference(&with_callers(), &with_callers()).unwrap();
+    assert!(picture.contains("header"), "{picture}");
 }
 
 #[test]

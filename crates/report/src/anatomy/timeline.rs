@@ -6,7 +6,7 @@ use iotomy_record::{Happening, Stories, Story};
 use super::moments::{
     ASLEEP, DEVICE, INSIDE, QUEUED, RUNNING, Span, UNKNOWN, WAITING, lasting, threads,
 };
-use super::story::{asked, call, details, headline, lost, ours, subject, times};
+use super::story::{asked, call, details, headline, lost, ours, subject, times, untold};
 use crate::axis::Axis;
 use crate::chart::{Chart, Drawing, Key, WIDE, labels_below, start};
 use crate::numbers::{bytes, duration, fixed, thousands};
@@ -120,7 +120,7 @@ fn draw(page: &Page<'_>, story: &Story, lines: &[Line<'_>]) -> Pen {
         let y = TOP + ROW * row as f64;
         match line {
             Line::Hidden(name, count) => {
-                let text = format!("… {} more {}", thousands((*count).into()), page.name(name, 40));
+                let text = untold(page, name, *count);
                 pen.drawing.text(WORDS, y + 9.5, "dim", &start(&text, WORDS_END - WORDS));
             }
             Line::Moment(at, event) => pen.moment(page, y, story, *at, event),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Anatomy, Dissected, LedgerRow};
 
+use super::callers::callers;
 use crate::numbers::{decimals_for, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
@@ -123,6 +124,9 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     ]);
     for part in &parts {
         lines.part(page, &mut table, part);
+        for (name, ns) in callers(page, record, &part.name) {
+            lines.plain(&mut table, &format!("  from {name}"), signed(ns), Ink::Dim);
+        }
     }
     lines.plain(&mut table, "waiting for a CPU", signed(runnable), Ink::Plain);
     let residual = signed(thread) - signed(shown) - signed(runnable);
@@ -130,9 +134,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     lines.plain(&mut table, "thread time", signed(thread), Ink::Bold);
     page.blank();
     table.print(page);
-    let note = "± holds the true value 95 times in 100; what has none is exact. Of user space only the \
-                innermost function is known";
-    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
+    let mut note = "± holds the true value 95 times in 100; what has none is exact".to_owned();
+    if record.sampling.user_stacks.is_none() {
+        note.push_str(". Of user space only the innermost function is known");
+    }
+    page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &note);
 }
 
 /// By call, most time first.

@@ -6,6 +6,7 @@ use super::{amount, when};
 use crate::Style;
 use crate::numbers::{counted, fixed};
 use crate::page::{Ink, Page};
+use crate::sheet::{Cell, Field, Sheet, name};
 use crate::table::{Column, Row, Table};
 
 /// Rows of measures.
@@ -58,6 +59,77 @@ fn in_one_only(difference: &Difference) -> Option<(&str, &'static str)> {
         (true, false) => Some((now, "later")),
         _ => None,
     }
+}
+
+/// The same as tables of a report: a row a measure, and what differs around the two.
+pub(crate) fn sheets(page: &Page<'_>, record: &Against) -> Vec<Sheet> {
+    let mut sheets = vec![changes(page, record)];
+    if !record.differences.is_empty() {
+        sheets.push(differences(page, record));
+    }
+    sheets
+}
+
+fn changes(page: &Page<'_>, record: &Against) -> Sheet {
+    let baseline = page.name(&record.baseline, 60);
+    let mut sheet = Sheet::new(
+        "against",
+        &format!("Against {baseline}, of {}", when(page, &record.started)),
+        vec![
+            Field::text("measure", "measure"),
+            Field::text("subject", "of"),
+            Field::number("then", "then", ""),
+            Field::number("now", "now", ""),
+            Field::number("ratio", "now ÷ then", ""),
+            Field::number("ratio_low", "95 % from", ""),
+            Field::number("ratio_high", "to", ""),
+            Field::text("verdict", "now it is"),
+            Field::number("runs_then", "runs then", ""),
+            Field::number("runs_now", "runs now", ""),
+            Field::text("unit", "recorded in"),
+        ],
+    );
+    for change in &record.changes {
+        let value = |value: f64| Cell::real(value, amount(value, &change.unit));
+        let of_1 = |x: f64| Cell::real(x, ratio(x));
+        let [low, high] = Cell::ends(change.ci95, of_1);
+        let is = match change.verdict {
+            None if change.then == change.now => "the same",
+            None => "changed",
+            Some(_) => verdict(change),
+        };
+        sheet.push(vec![
+            Cell::text(page.name(&change.measure, 60)),
+            Cell::text(name(page, &change.subject)),
+            value(change.then),
+            value(change.now),
+            Cell::of(change.ratio, of_1),
+            low,
+            high,
+            Cell::text(is),
+            Cell::count(change.runs_then),
+            Cell::count(change.runs_now),
+            Cell::text(page.name(&change.unit, 20)),
+        ]);
+    }
+    sheet.notes.push(what_it_rests_on(record));
+    sheet.without_empty_columns()
+}
+
+fn differences(page: &Page<'_>, record: &Against) -> Sheet {
+    let heads = [("what", "what differs"), ("then", "then"), ("now", "now"), ("so", "so")];
+    let fields = heads.map(|(key, head)| Field::text(key, head));
+    let mut sheet = Sheet::new("differences", "What differs around them", fields.into());
+    for one in &record.differences {
+        let so = match in_one_only(one) {
+            Some((_, whose)) => format!("left out: only the {whose} run has it"),
+            None if one.matters => "may be the reason: no verdict".to_owned(),
+            None => "does not matter".to_owned(),
+        };
+        let cells = [page.name(&one.what, 40), name(page, &one.then), name(page, &one.now), so];
+        sheet.push(cells.map(Cell::text).into());
+    }
+    sheet
 }
 
 fn print_changes(page: &mut Page<'_>, record: &Against) {

@@ -76,7 +76,7 @@ fn held() -> Against {
     }
 }
 
-fn elsewhere() -> Against {
+pub(crate) fn elsewhere() -> Against {
     let mut against = held();
     let differs = |what: &str, then: &str, now: &str| Difference {
         what: what.into(),
@@ -135,9 +135,10 @@ macro_rules! golden {
 
 const NARROW: Style = Style { color: false, unicode: false, width: 60 };
 
-golden!(a_list, history(&runs(), 8, &Style::default()));
-golden!(a_list_narrow_and_ascii, history(&runs(), 1, &NARROW));
-golden!(an_empty_list, history(&[], 0, &Style::default()));
+golden!(a_list, history(&runs(), 8, 20, &Style::default()));
+golden!(a_list_narrow_and_ascii, history(&runs(), 1, 20, &NARROW));
+golden!(an_empty_list, history(&[], 0, 0, &Style::default()));
+golden!(a_list_of_none_that_match, history(&[], 0, 20, &Style::default()));
 golden!(on_the_same_machine, against(&held(), &Style::default()));
 golden!(on_another_machine, against(&elsewhere(), &Style::default()));
 golden!(on_another_machine_narrow_and_ascii, against(&elsewhere(), &NARROW));
@@ -162,7 +163,7 @@ proptest! {
         let mut run = kept(9, &texts[0], &texts[1], Some(&texts[2]));
         (run.id, run.bytes) = (u64::MAX, u64::MAX);
         run.started.clone_from(&texts[3]);
-        looks::keeps_to(width, unicode, |style| history(&[run.clone()], 3, style));
+        looks::keeps_to(width, unicode, |style| history(&[run.clone()], 3, 4, style));
     }
 
     #[test]

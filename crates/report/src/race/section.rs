@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Limits, Metric, Race, Verdict};
 
-use super::{charts, contenders, headline, how, is_told, terms};
+use super::{charts, contenders, doubts, headline, how, is_told, terms};
 use crate::ceilings;
 use crate::numbers::{decimals_for, duration, figure, fixed, thousands};
 use crate::page::Page;
@@ -58,6 +58,8 @@ fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
             .into_iter()
             .map(|said| Answer::new(tone(said.ink), said.answer, said.rest)),
     );
+    let doubts = doubts(page, record).into_iter();
+    answers.extend(doubts.map(|(one, text)| Answer::new(tone(one.ink), one.says, text)));
     answers
 }
 
@@ -85,6 +87,9 @@ const PAIRS: usize = 8;
 
 fn blocks(page: &Page<'_>, record: &Race, limits: Option<&Limits>) -> Vec<Block> {
     let mut blocks = vec![Block::Sheet(table(page, record))];
+    let against = record.against.iter();
+    let against = against.flat_map(|against| crate::history::sheets_against(page, against));
+    blocks.extend(against.map(Block::Sheet));
     blocks.extend(charts::runs(page, record).map(Block::Chart));
     let compared = record.comparisons.iter().filter(|found| {
         found.metric == Metric::Wall

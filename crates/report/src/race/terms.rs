@@ -148,19 +148,22 @@ pub(super) fn sheet(page: &Page<'_>, found: &Attribution) -> Sheet {
             page.name(&found.other, 20)
         ),
     };
-    let mut sheet = Sheet::new(
-        &id("terms", found),
-        &name_of,
-        vec![
-            Field::text("term", "term"),
+    // Alone there is no base: the difference to nothing is all there is.
+    let figures = match alone {
+        true => vec![Field::number("calls", "calls", ""), Field::number("time_ns", "time", "ms")],
+        false => vec![
             Field::number("calls_base", &format!("{base} calls"), ""),
             Field::number("calls_other", &format!("{other} calls"), ""),
             Field::number("base_ns", base, "ms"),
             Field::number("other_ns", other, "ms"),
             Field::number("delta_ns", "Δ", "ms"),
-            Field::text("remarks", "remarks"),
         ],
-    );
+    };
+    let last = figures.len();
+    let mut fields = vec![Field::text("term", "term")];
+    fields.extend(figures);
+    fields.push(Field::text("remarks", "remarks"));
+    let mut sheet = Sheet::new(&id("terms", found), &name_of, fields);
     let largest = found.terms.iter().flat_map(|term| [term.base_ns, term.other_ns, term.delta_ns]);
     let largest = largest.map(i64::unsigned_abs).max().unwrap_or(0);
     let decimals = decimals_for(largest as f64 / 1e6);
@@ -170,19 +173,19 @@ pub(super) fn sheet(page: &Page<'_>, found: &Attribution) -> Sheet {
         false => Cell::absent(),
     };
     for term in &found.terms {
-        sheet.push(vec![
-            Cell::text(name(page, term)),
-            count(term, term.calls_base),
-            count(term, term.calls_other),
-            ms(term.base_ns),
-            ms(term.other_ns),
-            ms(term.delta_ns),
-            Cell::text(remarks(found, term, alone).join(", ")),
-        ]);
+        let mut row = vec![Cell::text(name(page, term))];
+        if alone {
+            row.push(count(term, term.calls_other));
+        } else {
+            row.extend([count(term, term.calls_base), count(term, term.calls_other)]);
+            row.extend([ms(term.base_ns), ms(term.other_ns)]);
+        }
+        row.extend([ms(term.delta_ns), Cell::text(remarks(found, term, alone).join(", "))]);
+        sheet.push(row);
     }
     let end = |label: &str, ns: i64| {
-        let mut row = vec![Cell::default(); 7];
-        (row[0], row[5]) = (Cell::text(label), ms(ns));
+        let mut row = vec![Cell::default(); last + 2];
+        (row[0], row[last]) = (Cell::text(label), ms(ns));
         row
     };
     sheet.push(end("residual", found.residual_ns));

@@ -28,6 +28,7 @@ fn contender(label: &str, command: &str, ms: f64) -> Contender {
         failures: 0,
         left_behind: 0,
         untraced: None,
+        sampled: None,
         wall: spread(ms * 1e6),
         cpu: spread(ms * 0.9e6),
     }
@@ -161,7 +162,9 @@ golden!(too_few_runs, {
     race.contenders[0].wall.ci95 = None;
     rendered(&race)
 });
-golden!(alone, {
+golden!(alone, rendered(&one_alone()));
+
+fn one_alone() -> Race {
     let mut race = dd_and_cat();
     race.contenders.pop();
     race.comparisons.clear();
@@ -175,13 +178,23 @@ golden!(alone, {
         let sum: i64 = found.terms.iter().map(|term| term.delta_ns).sum();
         found.residual_ns = found.delta_ns - sum;
     }
-    rendered(&race)
-});
+    race
+}
 golden!(denied_and_failing, {
     let mut race = dd_and_cat();
     race.contenders[1].denied = vec!["copy_file_range=ENOSYS".into()];
     race.contenders[1].failures = 2;
     race.attributions.clear();
+    rendered(&race)
+});
+golden!(sampled, {
+    let mut race = dd_and_cat();
+    race.attributions.clear();
+    for (one, cut_short) in race.contenders.iter_mut().zip([0, 15]) {
+        let user_stacks = Some(UserStacks { samples: 60, cut_short, lost: 0, lost_mappings: 0 });
+        let sampling = Sampling { lost: 15 - cut_short, user_stacks, ..Sampling::default() };
+        one.sampled = Some(Sampled { sampling, calls: vec![], stacks: vec![] });
+    }
     rendered(&race)
 });
 golden!(ascii, race(&dd_and_cat(), &Style { unicode: false, ..Style::default() }));
@@ -249,6 +262,22 @@ fn a_page() {
 #[test]
 fn other_forms() {
     insta::assert_snapshot!(looks::other_forms(&with_runs()));
+}
+
+#[test]
+fn one_command_alone_has_no_columns_of_a_base() {
+    let record = store::Record::Race(Box::new(one_alone()));
+    let source = crate::Source { name: "run.json", record: &record, bytes: b"{}" };
+    let table = crate::csv(&[source], Some("terms-a-a")).unwrap();
+    assert!(table.starts_with("term,calls,time_ns,remarks\nread,9,128000000,"), "{table}");
+    assert!(table.lines().last().unwrap().starts_with("residual,,"), "{table}");
+}
+
+#[test]
+fn what_a_race_was_held_against_is_in_every_form() {
+    let mut race = dd_and_cat();
+    race.against = Some(crate::history::tests::elsewhere());
+    insta::assert_snapshot!(looks::other_forms(&store::Record::Race(Box::new(race))));
 }
 
 proptest! {

@@ -5,8 +5,8 @@ use iotomy_record::{AxisValue, Case, ClaimVerdict, Sweep};
 use super::chart::{Fit, chart};
 use super::dots::dots;
 use super::grid::Grid;
-use super::label;
 use super::scale::Scale;
+use super::{folder, label};
 use crate::axis::Unit;
 use crate::numbers::{counted, duration, thousands};
 use crate::page::Page;
@@ -34,6 +34,7 @@ pub(crate) fn section(record: &Sweep) -> Section {
     facts.push(("controls", controls.collect::<Vec<String>>().join("; ")));
     facts.push(("started", name(&page, &record.started)));
     facts.extend(machine_facts(&page, &record.machine));
+    facts.extend(folder(&page, record).map(|folder| ("folder", folder)));
     if record.run.rounds > 0 {
         let rounds = counted(record.run.rounds.into(), "round", "rounds");
         let size = page.name(&record.run.size, 20);
@@ -93,7 +94,8 @@ fn found(page: &Page<'_>, claim: &iotomy_record::Claim) -> Found {
 
 fn tiles(record: &Sweep) -> Vec<Tile> {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
-    let skipped = record.cases.iter().filter(|case| case.skipped.is_some()).count();
+    let late = record.cases.iter().filter(|case| case.had_no_time()).count();
+    let skipped = record.cases.iter().filter(|case| case.skipped.is_some()).count() - late;
     let samples: usize = record.cases.iter().map(|case| case.samples.len()).sum();
     let loose = match record.run.loose {
         0 => "all intervals tight".to_owned(),
@@ -103,7 +105,10 @@ fn tiles(record: &Sweep) -> Vec<Tile> {
         Tile {
             label: "cases",
             value: thousands(measured as u128),
-            note: format!("{skipped} skipped"),
+            note: match late {
+                0 => format!("{skipped} skipped"),
+                late => format!("{skipped} skipped, {late} had no time"),
+            },
         },
         Tile { label: "samples", value: thousands(samples as u128), note: loose },
     ];

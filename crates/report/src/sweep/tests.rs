@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use iotomy_record::{About, Case, Claim, ClaimVerdict, Extra, Machine, SweepRun, arbitrary};
+use iotomy_record::{
+    About, Case, Claim, ClaimVerdict, Extra, Machine, SweepRun, Volume, arbitrary,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -155,6 +157,48 @@ fn names_along_have_a_table_and_no_chart() {
     record.claims.clear();
     record.run.is_partial = true;
     insta::assert_snapshot!(text(&record));
+}
+
+#[test]
+fn cases_that_had_no_time_are_counted_apart_and_named_with_what_helps() {
+    let mut record = record();
+    let skipped = record.cases.iter().filter(|case| case.skipped.is_some()).count();
+    for n in 1..=5 {
+        record.cases.push(without(case("late", n, 1.0, 1.0), Case::NO_TIME));
+    }
+    let text = text(&record);
+    let (before, _) = text.split_once("· 5 had no time ·").expect("in the headline");
+    assert_eq!(before.contains("skipped"), skipped > 0, "{text}");
+    assert!(text.contains("\n5 cases had no time: late, processes 1;"), "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains("; 2 more; give them more with --max-time"), "{text}");
+}
+
+#[test]
+fn wide_intervals_come_with_what_narrows_them() {
+    let said = |size: &str, max_time_ns, loose| {
+        let mut record = record();
+        record.run = SweepRun { size: size.into(), max_time_ns, loose, ..record.run };
+        let text = text(&record);
+        let at = text.find("  try: ").map(|at| text[at..].lines().next().unwrap().to_owned());
+        at.unwrap_or_default()
+    };
+    assert_eq!(said("quick", Some(11), 0), "");
+    assert!(said("quick", Some(11), 2).contains("without --quick"));
+    assert!(said("default", Some(130), 2).contains("--full"));
+    assert!(said("full", Some(9), 2).contains("a longer --max-time"));
+    assert!(said("full", None, 1).contains("to narrow the wide interval"));
+}
+
+#[test]
+fn the_folder_is_told_with_its_file_system() {
+    let mut record = record();
+    let (path, file_system) = ("/mnt/disk".to_owned(), "xfs".to_owned());
+    record.run.volume = Some(Volume { path, file_system, id: "xfs 1 2 3".to_owned() });
+    assert!(text(&record).contains(" · /mnt/disk (xfs) · 3 rounds"), "{}", text(&record));
+    let facts = section::section(&record).facts;
+    assert!(facts.contains(&("folder", "/mnt/disk (xfs)".to_owned())), "{facts:?}");
 }
 
 #[test]

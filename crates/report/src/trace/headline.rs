@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{Exit, Trace};
+use iotomy_record::{Exit, Process, Running, Trace};
 
 use super::images::{CallSum, Image, label};
 use crate::numbers::{bytes, counted, duration, share, thousands};
@@ -62,15 +62,16 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
     let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
     let Some(command) = record.command.first() else {
         return match images {
+            _ if record.view.machine => {
+                let seen = counted(pids.len() as u128, "process", "processes");
+                format!("the machine, {seen}")
+            }
             [one] => one.label(page),
             _ => counted(pids.len() as u128, "process", "processes"),
         };
     };
     let name = command.rsplit('/').find(|part| !part.is_empty()).unwrap_or(command);
-    // The command is the process whose parent is not among those watched.
-    let known: BTreeSet<u32> = record.processes.iter().map(|p| p.pid).collect();
-    let root = record.processes.iter().find(|p| !known.contains(&p.ppid));
-    let pid = root.or(record.processes.first()).map(|p| p.pid).or(images.first().map(|i| i.pid));
+    let pid = root(record).map(|process| process.pid).or(images.first().map(|i| i.pid));
     let mut subject = match pid {
         Some(pid) => label(page, name, pid),
         None => page.name(name, 24),
@@ -80,6 +81,13 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
         subject = format!("{subject} and {others}");
     }
     subject
+}
+
+/// The command: the process whose parent is not among those watched.
+fn root(record: &Trace) -> Option<&Process> {
+    let known: BTreeSet<u32> = record.processes.iter().map(|p| p.pid).collect();
+    let root = record.processes.iter().find(|p| !known.contains(&p.ppid));
+    root.or(record.processes.first())
 }
 
 fn ended(record: &Trace) -> Option<String> {
@@ -149,12 +157,35 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         let text = format!("only {calls} watched; other calls are not counted");
         warn(Ink::Dim, "restricted", text);
     }
-    // Where running processes were watched, that they still run says nothing.
-    if !record.still_running.is_empty() && !record.command.is_empty() {
-        let named = some_of(&record.still_running, |one| label(page, &one.exec, one.pid));
-        warn(Ink::Yellow, STILL_RUNNING, format!("{named}; --wait waits for them"));
-    }
+    warnings.extend(left_running(page, record));
     warnings
+}
+
+/// What ran on when the watch ended. Where running processes were watched, that says nothing.
+fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
+    if record.still_running.is_empty() || record.command.is_empty() {
+        return None;
+    }
+    let root = root(record).map(|process| process.pid);
+    let (command, others): (Vec<&Running>, Vec<&Running>) =
+        record.still_running.iter().partition(|one| Some(one.pid) == root);
+    let names = |all: &[&Running]| some_of(all, |one| label(page, &one.exec, one.pid));
+    // A command is waited for, whatever ends its watch.
+    if let ([command, ..], Some(_)) = (&command[..], record.exit) {
+        let mut text = format!(
+            "the watch ended before {}, which has ended since",
+            label(page, &command.exec, command.pid)
+        );
+        if !others.is_empty() {
+            text += &format!("; still running then: {}", names(&others));
+        }
+        return Some(Warning { ink: Ink::Yellow, word: "cut short", text });
+    }
+    let all: Vec<&Running> = record.still_running.iter().collect();
+    let advice =
+        if record.view.wait { "the watch ended before them" } else { "--wait waits for them" };
+    let text = format!("{}; {advice}", names(&all));
+    Some(Warning { ink: Ink::Yellow, word: STILL_RUNNING, text })
 }
 
 /// The one word that is too long for the column of the others.

@@ -47,6 +47,7 @@ pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
 /// What was run.
 fn command(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
+        true if record.view.machine => "none: the machine was watched".to_owned(),
         true => "none: running processes were watched".to_owned(),
         // More words than columns cannot be seen.
         false => page.name(&record.command[..record.command.len().min(2_000)].join(" "), 2_000),

@@ -25,6 +25,8 @@ golden!(a_tree_of_processes, rendered(&records::shell_tree()));
 golden!(seen_by_ptrace, rendered(&records::by_ptrace()));
 golden!(killed_by_a_signal, rendered(&records::killed()));
 golden!(attached_to_a_process, rendered(&records::attached()));
+golden!(attached_to_the_machine, rendered(&records::idle_machine()));
+golden!(a_watch_that_ended_before_its_command, rendered(&records::cut_short()));
 golden!(nothing_at_all, rendered(&records::empty()));
 golden!(many_images, rendered(&records::many()));
 golden!(every_row, {
@@ -86,6 +88,16 @@ fn zero_rows_means_all_of_them() {
     record.view.top = Some(1);
     let text = rendered(&record);
     assert!(text.contains("… 23 more (--top 24)"), "{text}");
+}
+
+#[test]
+fn what_was_waited_for_is_not_advised_to_be() {
+    let mut record = records::cut_short();
+    assert!(!rendered(&record).contains("--wait"), "the time ended the watch");
+    record.still_running.remove(0);
+    assert!(rendered(&record).contains("; --wait waits for them"));
+    record.view.wait = true;
+    assert!(rendered(&record).contains("; the watch ended before them"));
 }
 
 #[test]

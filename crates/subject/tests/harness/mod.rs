@@ -31,7 +31,7 @@ pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
     }
 }
 
-fn skip(what: &str, reason: &str) {
+pub(crate) fn skip(what: &str, reason: &str) {
     let count = SKIPS.fetch_add(1, Ordering::Relaxed) + 1;
     eprintln!("skip {count}: {what}: {reason}");
 }
@@ -259,10 +259,11 @@ impl Running {
     }
 }
 
-/// Whether a thread of this process waits in poll or ppoll (numbers of x86-64).
+/// Whether a thread of this process waits in poll or ppoll, or in one that was disturbed and goes on as
+/// restart_syscall (numbers of x86-64).
 fn a_thread_polls() -> bool {
     std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
         let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
-        call.starts_with("7 ") || call.starts_with("271 ")
+        ["7 ", "271 ", "219 "].iter().any(|number| call.starts_with(number))
     })
 }

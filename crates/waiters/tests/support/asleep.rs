@@ -1,25 +1,34 @@
 //! Whether a thread of this process sleeps in a call: what tests wait for instead of some time.
 
+use std::time::Instant;
+
 use iotomy_sys::syscalls::{self, Abi};
 use iotomy_waiters::Declaration;
+
+use super::PATIENCE;
 
 /// The calling thread, for others to look at.
 pub(crate) fn this_thread() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Comes back when the thread sleeps in the call its waiter waits by; at once where it never sleeps.
+/// Comes back when the thread sleeps in the call its waiter waits by; at once where it never sleeps. A call
+/// that the kernel itself has disturbed, as when a ring the thread had is taken down, goes on as
+/// restart_syscall(2).
 pub(crate) fn until_asleep(thread: i32, waiter: &Declaration) {
     if !waiter.abilities.sleeps {
         return;
     }
-    let number = syscalls::number(Abi::X86_64, waiter.calls.wait[0].name).unwrap();
+    let number = |name| syscalls::number(Abi::X86_64, name).unwrap().to_string();
+    let asleep = [waiter.calls.wait[0].name, "restart_syscall"].map(number);
     let path = format!("/proc/self/task/{thread}/syscall");
+    let began = Instant::now();
     loop {
         let told = std::fs::read_to_string(&path).unwrap();
-        if told.split(' ').next() == Some(&number.to_string()) {
+        if told.split(' ').next().is_some_and(|call| asleep.iter().any(|number| number == call)) {
             return;
         }
+        assert!(began.elapsed() < PATIENCE, "{} does not fall asleep: {told}", waiter.name);
         std::thread::yield_now();
     }
 }

@@ -2,10 +2,13 @@
 //! what to try.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::BorrowedFd;
 
 use anyhow::anyhow;
 use iotomy_movers::{Kind, MoveError, Side};
 use iotomy_report::thousands;
+use iotomy_sys::startup::was_closed;
+use rustix::fs::{FileType, stat};
 use rustix::io::Errno;
 
 use super::source::Source;
@@ -44,13 +47,23 @@ pub(super) fn answer(errno: Option<Errno>) -> String {
     }
 }
 
+/// Looks whether a standard stream is one that iotomy was given: the null device is in the place of one
+/// that was closed, and would swallow the copy.
+///
+/// # Errors
+/// As read(2) and write(2) of a closed one.
+pub(super) fn open_at_start(stream: BorrowedFd<'_>) -> io::Result<()> {
+    if was_closed(stream) { Err(Errno::BADF.into()) } else { Ok(()) }
+}
+
 /// A source that could not be opened or looked at.
 pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         ErrorKind::NotFound => "; check the name",
         ErrorKind::PermissionDenied => "; see `ls -l` for who may read it",
         ErrorKind::NotADirectory => "; a part of its path is no folder",
-        _ if error.raw_os_error() == Some(ENXIO) => "; a socket cannot be opened by its name",
+        _ if error.raw_os_error() == Some(ENXIO) => nobody_there(name),
+        _ if error.raw_os_error() == Some(EBADF) => IS_CLOSED,
         _ => "",
     };
     anyhow!("cannot read {name}: {}{hint}", said(error))
@@ -61,10 +74,26 @@ pub(super) fn is_folder(name: &str) -> anyhow::Error {
     anyhow!("cannot copy {name}: it is a directory; name the files in it")
 }
 
+/// What to say of a standard stream that is none.
+const IS_CLOSED: &str = "; it was closed when iotomy was started";
+
+/// `EBADF`: no descriptor.
+const EBADF: i32 = 9;
 /// `ENXIO`: no such device or address.
 const ENXIO: i32 = 6;
 /// `ETXTBSY`: a program that runs.
 const ETXTBSY: i32 = 26;
+
+/// Why `ENXIO` may be what opening this name says, where it can be told.
+fn nobody_there(name: &str) -> &'static str {
+    match stat(name).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::Socket) => "; a socket cannot be opened by its name",
+        Ok(FileType::CharacterDevice | FileType::BlockDevice) => {
+            "; the device of this name is not there, as /dev/tty is not without a terminal"
+        }
+        _ => "",
+    }
+}
 
 /// A target that could not be opened or made.
 pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
@@ -76,7 +105,8 @@ pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
         ErrorKind::ReadOnlyFilesystem => "; write to another place",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free room",
         _ => match error.raw_os_error() {
-            Some(ENXIO) => "; a socket cannot be opened by its name",
+            Some(ENXIO) => nobody_there(name),
+            Some(EBADF) => IS_CLOSED,
             Some(ETXTBSY) => "; it is a program that runs: use --atomic to replace it",
             _ => "",
         },

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use iotomy_movers::{BLOCK_SIZE, Job, MOVERS, Mover, Reflink, Sparse};
+use iotomy_movers::{Job, MOVERS, Mover, Reflink, Sparse};
 
 use super::sizes::{block_size, size};
 use crate::verbs::keeping::SaveArgs;
@@ -46,9 +46,10 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     pub(super) explain: bool,
 
-    /// Bytes a request, for movers that have a choice
-    #[arg(long, value_name = "SIZE", default_value_t = BLOCK_SIZE, value_parser = block_size)]
-    block_size: usize,
+    /// Bytes a request, for movers that have a choice; else 256K, and 512K from a file through the
+    /// loopback
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    block_size: Option<usize>,
 
     /// Requests under way at once, for movers that can have several
     #[arg(long, value_name = "N", default_value_t = DEPTH, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -57,6 +58,14 @@ pub(crate) struct CopyArgs {
     /// Threads, for movers that can use several
     #[arg(long, value_name = "N", default_value_t = THREADS, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
+
+    /// Map the pages of each window at once, and not as they are written from; with mmap-write
+    #[arg(long)]
+    populate: bool,
+
+    /// Ask for huge pages in windows, which some file systems have; with mmap-write
+    #[arg(long)]
+    huge_pages: bool,
 
     /// Later writes to the source must not show through in the target
     #[arg(long)]
@@ -120,6 +129,9 @@ const DEPTH: u32 = 8;
 /// Threads, unless asked otherwise.
 const THREADS: u32 = 2;
 
+/// The mover that maps the source.
+const MAPPING: &str = "mmap-write";
+
 /// When to do what can also be left to iotomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum When {
@@ -141,11 +153,14 @@ fn movers() -> impl TypedValueParser<Value = &'static str> {
 }
 
 /// Standard input and output have names too, which lead to the same descriptors.
-const STANDARD: [&str; 2] = ["/dev/stdin", "/dev/stdout"];
+const STANDARD: [[&str; 4]; 2] = [
+    ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"],
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"],
+];
 
 /// Whether a path stands for standard input (of sources) or output (of the target).
 pub(super) fn is_standard(path: &Path, role: usize) -> bool {
-    path == Path::new("-") || path == Path::new(STANDARD[role])
+    STANDARD[role].iter().any(|name| path == Path::new(name))
 }
 
 /// Of [`is_standard`]: standard input.
@@ -162,16 +177,26 @@ impl CopyArgs {
             [b'-', rest @ ..] => rest.is_empty(),
             _ => true,
         };
-        let paths: Option<Vec<PathBuf>> =
-            words.map(|word| is_name(&word).then(|| word.into())).collect();
+        let mut paths = Vec::with_capacity(words.size_hint().0);
+        for word in words {
+            if !is_name(&word) {
+                return None;
+            }
+            paths.push(PathBuf::from(word));
+        }
+        if paths.is_empty() {
+            return None;
+        }
         Some(Self {
-            paths: paths.filter(|paths| !paths.is_empty())?,
+            paths,
             mover: None,
             list: false,
             explain: false,
-            block_size: BLOCK_SIZE,
+            block_size: None,
             depth: DEPTH,
             threads: THREADS,
+            populate: false,
+            huge_pages: false,
             by_value: false,
             sparse: When::Auto,
             reflink: When::Auto,
@@ -192,8 +217,15 @@ impl CopyArgs {
     /// The sources and the target.
     ///
     /// # Errors
-    /// There are not enough of them.
+    /// There are not enough of them, or they are to be mapped by a mover that maps nothing.
     pub(super) fn ends(&self) -> Result<(&[PathBuf], &Path)> {
+        let of_windows = [("--populate", self.populate), ("--huge-pages", self.huge_pages)];
+        if let Some((option, _)) = of_windows.iter().find(|(_, is_given)| *is_given)
+            && self.mover != Some(MAPPING)
+        {
+            let by = self.mover.unwrap_or("the chooser's movers");
+            bail!("cannot use {option} with {by}: only {MAPPING} maps; add --mover {MAPPING}");
+        }
         match self.paths.split_last() {
             Some((target, sources)) if !sources.is_empty() => Ok((sources, target)),
             Some((only, _)) => bail!(
@@ -216,6 +248,8 @@ impl CopyArgs {
             block_size: self.block_size,
             depth: self.depth,
             threads: self.threads,
+            populate: self.populate,
+            huge_pages: self.huge_pages,
             by_value: self.by_value,
             reflink: match self.reflink {
                 When::Auto => Reflink::Auto,

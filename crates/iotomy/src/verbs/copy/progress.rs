@@ -30,7 +30,8 @@ const UNKNOWN: u64 = u64::MAX;
 /// What is drawn, and when.
 pub(super) struct Meter {
     when: When,
-    begun: Instant,
+    /// Asked of the clock when somebody is to know it: its first answer costs as much as several calls.
+    begun: Option<Instant>,
     /// Of what is moved next.
     size: Option<u64>,
     shared: Arc<Shared>,
@@ -43,7 +44,7 @@ pub(super) struct Shared {
     /// Bytes moved so far, by all parts.
     pub(super) moved: AtomicU64,
     total: AtomicU64,
-    begun: Instant,
+    begun: Option<Instant>,
     terminal: bool,
     state: Mutex<State>,
     wake: Condvar,
@@ -56,9 +57,9 @@ struct State {
 }
 
 impl Meter {
-    /// Nothing is drawn yet.
-    pub(super) fn new(when: When) -> Self {
-        let begun = Instant::now();
+    /// Nothing is drawn yet. `timed` says that the time since the start will be asked for.
+    pub(super) fn new(when: When, timed: bool) -> Self {
+        let begun = (timed || when == When::Always).then(Instant::now);
         Self {
             when,
             begun,
@@ -69,9 +70,9 @@ impl Meter {
         }
     }
 
-    /// Since the start.
+    /// Since the start, where that is timed.
     pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        since(self.begun)
     }
 
     /// The counter for a job.
@@ -90,11 +91,10 @@ impl Meter {
     /// A plan is about to be carried out: starts drawing when it can take long. `quiet` says that an
     /// end is a terminal, on which drawing would only disturb.
     pub(super) fn begin(&mut self, plan: &mut Plan, quiet: impl Fn() -> bool) {
-        let long = self.size.is_none_or(|size| size >= LONG) || self.begun.elapsed() >= LONG_AGO;
         let wanted = match self.when {
             When::Never => false,
             When::Always => true,
-            When::Auto => long && self.is_on_terminal() && !quiet(),
+            When::Auto => self.is_on_terminal() && self.is_long() && !quiet(),
         };
         if !wanted {
             return;
@@ -113,6 +113,12 @@ impl Meter {
             // Without a thread to be had there is no progress, and the copy goes on.
             self.drawing = std::thread::Builder::new().spawn(move || shared.draw(first)).ok();
         }
+    }
+
+    /// Whether what comes next can take long, or what was has.
+    fn is_long(&mut self) -> bool {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        self.size.is_none_or(|size| size >= LONG) || begun.elapsed() >= LONG_AGO
     }
 
     /// Asked once, of however many files.
@@ -142,7 +148,7 @@ impl Meter {
 }
 
 impl Shared {
-    fn new(terminal: bool, begun: Instant) -> Arc<Self> {
+    fn new(terminal: bool, begun: Option<Instant>) -> Arc<Self> {
         Arc::new(Self {
             moved: AtomicU64::new(0),
             total: AtomicU64::new(UNKNOWN),
@@ -188,7 +194,7 @@ impl Shared {
         let total = Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN);
         let mover = MOVERS.get(AT_WORK.load(Ordering::Relaxed));
         let name = mover.map_or("", |mover| mover.declaration().name);
-        let text = line(moved, total, self.begun.elapsed(), name, done);
+        let text = line(moved, total, since(self.begun), name, done);
         let columns = rustix::termios::tcgetwinsize(std::io::stderr())
             .map_or(0, |size| usize::from(size.ws_col));
         match columns {
@@ -197,6 +203,10 @@ impl Shared {
             columns => text.chars().take(columns.saturating_sub(1)).collect(),
         }
     }
+}
+
+fn since(begun: Option<Instant>) -> Duration {
+    begun.map_or(Duration::ZERO, |begun| begun.elapsed())
 }
 
 /// What empties the line the cursor is on.

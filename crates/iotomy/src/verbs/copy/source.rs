@@ -10,7 +10,7 @@ use iotomy_movers::{End, Job, Kind, chooser};
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::retry_on_intr;
 
-use super::fault::{is_folder, said, unreadable};
+use super::fault::{is_folder, open_at_start, said, unreadable};
 use super::options::{INPUT, is_standard};
 
 /// The magic numbers of file systems seen, by device: thousands of files ask once.
@@ -52,7 +52,10 @@ impl Source {
     /// It cannot be read, or is a folder.
     pub(super) fn open(path: &Path, systems: &mut FileSystems) -> Result<Self> {
         let (hold, name) = if is_standard(path, INPUT) {
-            (Hold::Standard(rustix::stdio::stdin()), "standard input".to_owned())
+            let fd = rustix::stdio::stdin();
+            let name = "standard input".to_owned();
+            open_at_start(fd).map_err(|e| unreadable(&name, &e))?;
+            (Hold::Standard(fd), name)
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let name = path.to_string_lossy().into_owned();

@@ -7,21 +7,20 @@ use std::cell::Cell;
 use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::{End, Kind};
 use iotomy_record::store::{Fresh, Place};
 use rustix::fs::{
-    Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, ftruncate,
-    openat, seek, tell, unlinkat,
+    Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, fstatvfs,
+    ftruncate, openat, seek, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{number, said, unwritable};
+use super::fault::{number, open_at_start, said, unwritable};
 use super::options::{CopyArgs, OUTPUT, is_standard};
-use super::source::{FileSystems, Source};
+use super::source::FileSystems;
 
 /// Where a target is to be.
 #[derive(Debug, Clone, Copy)]
@@ -32,28 +31,31 @@ pub(super) struct Where<'a> {
     pub(super) name: &'a Path,
     /// The whole path.
     pub(super) path: &'a Path,
+    /// Whether it is known that something has the name which is no folder.
+    pub(super) is_there: bool,
 }
 
 impl Where<'_> {
-    fn folder(&self) -> BorrowedFd<'_> {
+    /// What `name` starts from.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.unwrap_or(CWD)
     }
 }
 
 /// A target, open for writing.
 pub(super) struct Target<'a> {
-    hold: Hold,
-    stat: Stat,
+    pub(super) hold: Hold,
+    pub(super) stat: Stat,
     flags: OFlags,
     magic: u64,
     place: Where<'a>,
-    truncates: bool,
+    pub(super) truncates: bool,
     begun: Cell<bool>,
     /// What messages call it.
     pub(super) name: String,
 }
 
-enum Hold {
+pub(super) enum Hold {
     Standard(BorrowedFd<'static>),
     /// A name; `made` when it was not there before.
     Named {
@@ -64,10 +66,10 @@ enum Hold {
 }
 
 /// A file that will take the name `path`, and with it the place of `old`.
-struct Pending {
+pub(super) struct Pending {
     file: Fresh,
     path: PathBuf,
-    old: Option<Metadata>,
+    pub(super) old: Option<Metadata>,
 }
 
 impl<'a> Target<'a> {
@@ -93,7 +95,10 @@ impl<'a> Target<'a> {
             (true, false) if args.append => {
                 bail!("cannot append to {name}: it is open already; let the shell do it with >>")
             }
-            (true, false) => Hold::Standard(rustix::stdio::stdout()),
+            (true, false) => {
+                open_at_start(rustix::stdio::stdout()).map_err(|e| unwritable(&name, &e))?;
+                Hold::Standard(rustix::stdio::stdout())
+            }
             (false, true) => fresh(place.path, &name, mode)?,
             (false, false) => named(place, args.append, mode).map_err(cannot)?,
         };
@@ -108,8 +113,27 @@ impl<'a> Target<'a> {
         let truncates = args.truncates() && matches!(hold, Hold::Named { .. });
         let begun = Cell::new(false);
         let target = Self { hold, stat, flags, magic, place, truncates, begun, name };
-        target.seek(args.seek)?;
-        Ok(target)
+        match target.can_append().and_then(|()| target.seek(args.seek)) {
+            Ok(()) => Ok(target),
+            Err(error) => {
+                target.give_up();
+                Err(error)
+            }
+        }
+    }
+
+    /// Refuses a device that was opened for appending, by `--append` or by the shell: Linux takes the
+    /// flag and writes over the device's start all the same.
+    fn can_append(&self) -> Result<()> {
+        let end = self.end();
+        if !end.is_append() || end.kind() != Kind::Block {
+            return Ok(());
+        }
+        bail!(
+            "cannot append to {}: it is a block device, where nothing is behind what it holds; name \
+             the device, and with --seek the place to write to",
+            self.name
+        )
     }
 
     /// Goes to where the first byte is to be written.
@@ -160,6 +184,12 @@ impl<'a> Target<'a> {
         matches!(self.hold, Hold::Fresh(_) | Hold::Named { made: true, .. })
     }
 
+    /// Whether it is a file that is to end where what is copied ends.
+    pub(super) fn ends_with_the_copy(&self) -> bool {
+        let is_emptied = self.truncates || matches!(self.hold, Hold::Fresh(_));
+        is_emptied && self.end().has_true_size()
+    }
+
     /// Whether bytes written to it are gone at once, to a reader.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self.end().kind(), Kind::Pipe | Kind::Socket)
@@ -172,75 +202,6 @@ impl<'a> Target<'a> {
             && self.end().kind() == Kind::Regular
     }
 
-    /// Whether a file with this stat is, or will be replaced by, the target.
-    fn is(&self, stat: &Stat) -> bool {
-        match (&self.hold, self.end().kind()) {
-            (Hold::Fresh(pending), _) => {
-                let old = pending.old.as_ref().map(|old| (old.dev(), old.ino()));
-                old == Some((stat.st_dev, stat.st_ino))
-            }
-            (_, Kind::Block) => {
-                let same_kind = stat.st_mode & 0o170_000 == self.stat.st_mode & 0o170_000;
-                same_kind && stat.st_rdev == self.stat.st_rdev
-            }
-            (_, Kind::Regular | Kind::Pipe) => {
-                (self.stat.st_dev, self.stat.st_ino) == (stat.st_dev, stat.st_ino)
-            }
-            _ => false,
-        }
-    }
-
-    /// Refuses a source that is the target too, unless bytes are read from one part of it and
-    /// written to another.
-    ///
-    /// # Errors
-    /// They are the same, and which of their names are.
-    pub(super) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
-        if !self.is(&source.stat) {
-            return Ok(());
-        }
-        let same = || self.same(&source.name);
-        let begins = tell(source.fd()).map(|at| at.saturating_add(skip));
-        let (Ok(from), Ok(at)) = (begins, tell(self.fd())) else { return Err(same()) };
-        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
-        let is_regular = source.end().kind() == Kind::Regular;
-        // Nothing is left to be read, so nothing will be written.
-        if !goes && is_regular && from >= source.end().size() {
-            return Ok(());
-        }
-        let to = if self.end().is_append() { source.end().size() } else { at };
-        let length = count.unwrap_or(u64::MAX);
-        if goes || (from < to.saturating_add(length) && to < from.saturating_add(length)) {
-            return Err(same());
-        }
-        Ok(())
-    }
-
-    /// Whether the source is the target too, and has nothing left to be read.
-    pub(super) fn is_spent(&self, source: &Source) -> bool {
-        self.is(&source.stat)
-            && source.end().kind() == Kind::Regular
-            && tell(source.fd()).is_ok_and(|at| at >= source.end().size())
-    }
-
-    /// As [`Target::apart_from`], of a source that is not open yet and will be read whole.
-    ///
-    /// # Errors
-    /// They are the same.
-    pub(super) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
-        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
-        if self.is(stat) && (goes || stat.st_size > 0) { Err(self.same(source)) } else { Ok(()) }
-    }
-
-    fn same(&self, source: &str) -> anyhow::Error {
-        let what = match self.end().kind() {
-            Kind::Pipe => "pipe, which would be fed with what it gives",
-            Kind::Block => "device",
-            _ => "file",
-        };
-        anyhow!("cannot copy {source} to {}: they are the same {what}; name another", self.name)
-    }
-
     /// Whether something is in it that [`Target::begin`] will take away.
     pub(super) fn has_what_goes(&self) -> bool {
         self.truncates
@@ -249,12 +210,32 @@ impl<'a> Target<'a> {
             && self.end().kind() == Kind::Regular
     }
 
-    /// A file like it that is gone with the value, to try on what might be refused; `None` where none
-    /// can be made.
-    pub(super) fn stand_in(&self) -> Option<Fresh> {
+    /// Whether something would be gone, at once or in the end, if nothing were moved.
+    pub(super) fn replaces_something(&self) -> bool {
+        let is_new = |pending: &Pending| pending.old.as_ref().is_none_or(|old| old.len() == 0);
+        match &self.hold {
+            Hold::Fresh(pending) => !is_new(pending),
+            _ => self.has_what_goes(),
+        }
+    }
+
+    /// A file like it that is gone with the value, to try on what might be refused.
+    ///
+    /// # Errors
+    /// Why none can be made.
+    pub(super) fn stand_in(&self) -> Result<Fresh, String> {
+        let cannot = |e: &io::Error| format!("no file can be made beside it: {}", said(e));
         // Where a link leads, its file is, and with it the file system to try on.
-        let path = std::fs::canonicalize(self.path()?).ok()?;
-        Fresh::beside(&path, 0o600).ok()
+        let path = std::fs::canonicalize(self.place.path).map_err(|e| cannot(&e))?;
+        let file = Fresh::beside(&path, 0o600).map_err(|e| cannot(&e))?;
+        let device = fstat(file.file()).map_err(|e| cannot(&e.into()))?.st_dev;
+        // A file can be mounted on. File systems of several layers have more numbers than one.
+        let system = |fd: BorrowedFd<'_>| fstatvfs(fd).map(|vfs| vfs.f_fsid).ok();
+        let is_here = |id: u64| id != 0 && system(self.fd()) == Some(id);
+        if device == self.stat.st_dev || system(file.file().as_fd()).is_some_and(is_here) {
+            return Ok(file);
+        }
+        Err("its folder is on another file system".to_owned())
     }
 
     /// Empties it, when it is to be emptied: from here on the old content is gone.
@@ -279,7 +260,8 @@ impl<'a> Target<'a> {
             Hold::Fresh(pending) if pending.old.is_some() => Some(format!("{name} is as it was")),
             Hold::Fresh(_) => Some(format!("{name} was not made")),
             Hold::Named { made: true, .. } if written == 0 => None,
-            _ if !matches!(self.end().kind(), Kind::Regular | Kind::Block) => None,
+            // What it holds is the kernel's, whatever was written.
+            _ if self.end().kind() != Kind::Block && !self.end().has_true_size() => None,
             _ if written > 0 => Some(format!("{name} is partial")),
             _ if self.truncates && self.begun.get() => Some(format!("{name} is empty now")),
             _ => None,

@@ -5,24 +5,25 @@
 //! and it is emptied when a mover has been found that serves.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_movers::chooser::{self, Failed, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat, accessat, fdatasync, fstat,
-    fsync, open, seek, stat, tell,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, open,
+    stat,
 };
 use rustix::io::Errno;
 use rustix::stdio::stdin;
 
-use super::fault::{Stop, answer, failed, is_folder, number, said, unreadable};
+use super::fault::{Stop, answer, failed, is_folder, number, open_at_start, said, unreadable};
 use super::options::{INPUT, When, is_standard};
+use super::rehearsal::rehearse;
+use super::same::refuse_pipe_to_itself;
 use super::source::Source;
 use super::target::{Target, Where, articled};
-use super::verify::{Begin, can_be_read_again};
+use super::verify::{Begin, can_be_read_again, ends_behind};
 use super::{Session, account, explain, preserve};
 
 /// Copies every source into the target.
@@ -31,6 +32,7 @@ pub(super) fn transfer(
     sources: &[PathBuf],
     place: Where<'_>,
 ) -> Result<(), Stop> {
+    refuse_pipe_to_itself(sources, place)?;
     let looked_at = look_at(sources)?;
     let (Some(path), rest) = (sources.first(), sources.get(1..).unwrap_or_default()) else {
         return Ok(());
@@ -72,6 +74,7 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
     for path in sources {
         if is_standard(path, INPUT) {
             let name = "standard input".to_owned();
+            open_at_start(stdin()).map_err(|e| unreadable(&name, &e))?;
             let stat = fstat(stdin()).map_err(|e| unreadable(&name, &e.into()))?;
             all.push(LookedAt { name, stat });
             continue;
@@ -153,16 +156,18 @@ fn fill(
 ) -> Result<(), Stop> {
     let args = session.args;
     let mut left = Left { skip: args.skip, count: args.count };
-    let mut written = 0;
+    let (mut written, mut compared) = (0, 0);
     let mut source = first;
+    let sources = rest.len() + 1;
     let mut rest = rest.iter();
     loop {
         left.skip -= source.skip(left.skip)?;
         if left.count != Some(0) && !target.is_spent(&source) {
             let begin = args.verify.then(|| Begin::now(&source, target)).transpose()?;
-            let moved = carry(session, &source, target, (left.count, written))?;
+            let moved = carry(session, &source, target, (left.count, written, sources))?;
             if let Some(begin) = begin {
-                session.verified(begin.compare(&source, target, moved.bytes))?;
+                let same = begin.compare(&source, target, (moved.bytes, left.count));
+                compared += session.verified(same)?;
             }
             written += moved.bytes;
             left.count = left.count.map(|count| count.saturating_sub(moved.bytes));
@@ -173,6 +178,9 @@ fn fill(
         }
     }
     target.begin()?;
+    if args.verify {
+        session.verified(ends_behind(target, compared))?;
+    }
     if args.preserve {
         preserve::keep(&source, target)?;
     }
@@ -206,12 +214,12 @@ impl Session<'_> {
     }
 }
 
-/// Carries one source to the target's position.
+/// Carries one of so many sources to the target's position.
 fn carry(
     session: &mut Session<'_>,
     source: &Source,
     target: &Target<'_>,
-    (count, before): (Option<u64>, u64),
+    (count, before, sources): (Option<u64>, u64, usize),
 ) -> Result<Moved, Stop> {
     let (from, to) = (source.end(), target.end());
     let shared = session.meter.shared();
@@ -220,22 +228,27 @@ fn carry(
     if let Some(part) = part.as_ref().filter(|_| session.args.explain) {
         explain::plan(&session.contract, part);
     }
-    rehearse(session, source, target, &plan, before)?;
+    if target.has_what_goes() {
+        let job = session.args.job(count, &shared.moved);
+        chooser::has_memory(&plan, &from, &to, &job)
+            .map_err(|bytes| no_memory(source, target, bytes))?;
+    }
+    rehearse(session.args, source, target, &plan, sources)?;
     target.begin()?;
     session.meter.begin(&mut plan, || [from, to].iter().any(is_terminal));
     // Drawing may have begun, and counts in a place of its own.
     let shared = session.meter.shared();
     let job = session.args.job(count, &shared.moved);
-    let begun = Instant::now();
+    let begun = part.is_some().then(Instant::now);
     let outcome = chooser::run(&plan, &from, &to, &job);
-    let took = begun.elapsed();
+    let took = begun.map(|begun| begun.elapsed());
     let (report, error) = match outcome {
         Ok(report) => (report, None),
         Err(Failed { error, refused }) => {
             (Report { mover: Some(error.mover), moved: error.moved, refused }, Some(error))
         }
     };
-    if let Some(part) = &mut part {
+    if let (Some(part), Some(took)) = (&mut part, took) {
         account::settle(part, &report, took);
         part.error = error.as_ref().map(ToString::to_string);
     }
@@ -247,46 +260,6 @@ fn carry(
         return Err(Stop::Failed(all_refused(source, target, &report, before)));
     }
     Ok(report.moved)
-}
-
-/// Bytes a mover is tried with that could be refused: whole blocks of every file system.
-const REHEARSAL: u64 = 1 << 20;
-
-/// Tries a plan that the kernel may refuse as a whole on a file that nobody sees, before the target
-/// is emptied for it. A plan with a mover that is never refused needs no such trial, and a source
-/// that cannot be read twice allows none.
-///
-/// # Errors
-/// Every mover was refused; the target is as it was.
-fn rehearse(
-    session: &Session<'_>,
-    source: &Source,
-    target: &Target<'_>,
-    plan: &Plan,
-    before: u64,
-) -> Result<(), Stop> {
-    let from = source.end();
-    let is_sure = plan.steps.iter().any(|step| step.mover.declaration().name == "read-write");
-    if is_sure || !target.has_what_goes() || !from.has_true_size() {
-        return Ok(());
-    }
-    let (Some(stand_in), Ok(at)) = (target.stand_in(), tell(source.fd())) else { return Ok(()) };
-    let Ok(to) = End::of(stand_in.file()) else { return Ok(()) };
-    let moved = AtomicU64::new(0);
-    // Only a whole file is cloned, and that costs nothing.
-    let clones = plan.steps.iter().all(|step| step.mover.declaration().name == "reflink");
-    let left = session.args.count.unwrap_or(u64::MAX);
-    let count = (!clones || left != u64::MAX).then(|| left.min(REHEARSAL));
-    let outcome = chooser::run(plan, &from, &to, &session.args.job(count, &moved));
-    // A source that had a position has it still.
-    let _ = seek(source.fd(), SeekFrom::Start(at));
-    match outcome {
-        Ok(report) if report.mover.is_none() => {
-            Err(Stop::Failed(all_refused(source, target, &report, before)))
-        }
-        // What fails for another reason fails again, and is told then.
-        _ => Ok(()),
-    }
 }
 
 fn is_terminal(end: &End<'_>) -> bool {
@@ -322,6 +295,9 @@ fn plan(
     let only_shares = args.reflink == When::Always && name != "reflink";
     let refused = match chooser::only(mover, &from, &to, job) {
         Ok(_) if only_shares => "it copies, and extents must be shared".to_owned(),
+        Ok(_) if mover.declaration().calls.is_empty() && target.replaces_something() => {
+            "it moves nothing, and what the target holds would be gone".to_owned()
+        }
         Ok(plan) => return Ok(plan),
         Err(reason) => reason,
     };
@@ -340,8 +316,22 @@ fn plan(
     bail!("{} by {name}: {refused}; {can}", pair())
 }
 
+/// No mover of the plan could have its buffers.
+fn no_memory(source: &Source, target: &Target<'_>, bytes: u64) -> Stop {
+    Stop::Failed(anyhow!(
+        "cannot copy {} to {}: there is no memory for buffers of {} bytes; {SMALLER}",
+        source.name,
+        target.name,
+        number(bytes)
+    ))
+}
+
+/// What to try where there is no memory.
+const SMALLER: &str =
+    "make --block-size, --depth or --threads smaller, or see `ulimit -v` for what it may have";
+
 /// Every mover of the plan was refused by the kernel.
-fn all_refused(
+pub(super) fn all_refused(
     source: &Source,
     target: &Target<'_>,
     report: &Report,
@@ -360,5 +350,9 @@ fn all_refused(
         text += "; ";
         text += &state;
     }
-    anyhow!(text + "; leave --mover and --reflink to the chooser")
+    let hint = match report.refused.last() {
+        Some(last) if last.errno == Some(Errno::NOMEM) => SMALLER,
+        _ => "leave --mover and --reflink to the chooser",
+    };
+    anyhow!(text + "; " + hint)
 }

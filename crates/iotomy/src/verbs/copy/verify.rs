@@ -2,13 +2,16 @@
 //!
 //! What was written is synced first and then dropped from the page cache, so that a file system with
 //! a device answers from the device. A kernel is free to keep pages all the same.
+//!
+//! How much is compared is not left to the mover: of a source that says how long it is, all that it had
+//! and was asked for is due.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Result, anyhow};
 use iotomy_movers::Kind;
 use iotomy_sys::buffer::Aligned;
-use rustix::fs::{Advice, Mode, OFlags, fadvise, fdatasync, open, tell};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek, tell};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::fault::{Stop, number, said};
@@ -23,6 +26,8 @@ const BLOCK: usize = 1 << 20;
 pub(super) struct Begin {
     source: u64,
     target: u64,
+    /// How many bytes the source has from there on, where it says.
+    there: Option<u64>,
 }
 
 /// Says no when the ends could not be read again.
@@ -49,14 +54,17 @@ impl Begin {
     pub(super) fn now(source: &Source, target: &Target<'_>) -> Result<Self> {
         let cannot = |e: Errno| anyhow!("cannot verify {}: {}", target.name, said(&e.into()));
         let at = if target.end().is_append() {
-            rustix::fs::fstat(target.fd()).map_err(cannot)?.st_size.cast_unsigned()
+            fstat(target.fd()).map_err(cannot)?.st_size.cast_unsigned()
         } else {
             tell(target.fd()).map_err(cannot)?
         };
-        Ok(Self { source: tell(source.fd()).map_err(cannot)?, target: at })
+        let from = tell(source.fd()).map_err(cannot)?;
+        let there = size(source, from).map_err(cannot)?.map(|size| size.saturating_sub(from));
+        Ok(Self { source: from, target: at, there })
     }
 
-    /// Compares `bytes` bytes from here on.
+    /// Compares from here on what was `moved`, and at least what was due of `count` bytes; returns how
+    /// many bytes are the same.
     ///
     /// # Errors
     /// They differ, and where first; or one of them cannot be read.
@@ -64,8 +72,8 @@ impl Begin {
         self,
         source: &Source,
         target: &Target<'_>,
-        bytes: u64,
-    ) -> Result<(), Stop> {
+        (moved, count): (u64, Option<u64>),
+    ) -> Result<u64, Stop> {
         let cannot = |what: &str, name: &str, e: Errno| {
             Stop::Failed(anyhow!("cannot {what} {name}: {}", said(&e.into())))
         };
@@ -77,34 +85,85 @@ impl Begin {
         let back = read_back(target.fd()).map_err(|e| cannot("read back", &target.name, e))?;
         // Where pages cannot be dropped, they are compared as they are.
         let _ = fadvise(&back, self.target, None, Advice::DontNeed);
-        let (mut left, mut right) = (Aligned::new(BLOCK), Aligned::new(BLOCK));
+        let buffer = || Aligned::try_new(BLOCK);
+        let (mut left, mut right) = buffer()
+            .and_then(|left| Ok((left, buffer()?)))
+            .map_err(|e| anyhow!("cannot verify {}: {}", target.name, said(&e)))?;
+        let mut bytes = self.there.map_or(0, |there| there.min(count.unwrap_or(there))).max(moved);
         let mut at = 0;
         while at < bytes {
-            let want = usize::try_from(bytes - at).map_or(BLOCK, |rest| rest.min(BLOCK));
+            let mut want = usize::try_from(bytes - at).map_or(BLOCK, |rest| rest.min(BLOCK));
             let wanted = fill(source.fd(), &mut left[..want], self.source + at)
                 .map_err(|e| cannot("read", &source.name, e))?;
+            if wanted < want && at + wanted as u64 >= moved {
+                // It has become shorter, or never was as long as it said.
+                want = wanted;
+                bytes = at + wanted as u64;
+            }
             let got = fill(back_fd(&back), &mut right[..want], self.target + at)
                 .map_err(|e| cannot("read back", &target.name, e))?;
             if wanted < want || got < want || left[..want] != right[..want] {
                 let common = wanted.min(got);
                 let same = left[..common].iter().zip(&right[..common]);
                 let offset = same.take_while(|(a, b)| a == b).count() as u64;
-                return Err(Stop::Differs(self.differs(source, target, at + offset)));
+                let is_short = got < wanted && offset == got as u64;
+                let place = (at + offset, if is_short { ", where it ends" } else { "" });
+                return Err(Stop::Differs(self.differs(source, target, place)));
             }
             at += want as u64;
         }
-        Ok(())
+        Ok(bytes)
     }
 
-    fn differs(self, source: &Source, target: &Target<'_>, offset: u64) -> anyhow::Error {
+    fn differs(
+        self,
+        source: &Source,
+        target: &Target<'_>,
+        (offset, how): (u64, &str),
+    ) -> anyhow::Error {
         anyhow!(
-            "{} differs from {} at byte {} (of the target; {} of the source); copy it again, and \
+            "{} differs from {} at byte {} (of the target; {} of the source){how}; copy it again, and \
              suspect the device if {0} did not change meanwhile",
             target.name,
             source.name,
             number(self.target + offset),
             number(self.source + offset),
         )
+    }
+}
+
+/// Checks that a target which is to end behind so many bytes does.
+///
+/// # Errors
+/// It has more or fewer, or cannot be looked at.
+pub(super) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<(), Stop> {
+    if !target.ends_with_the_copy() {
+        return Ok(());
+    }
+    let stat = fstat(target.fd())
+        .map_err(|e| anyhow!("cannot verify {}: {}", target.name, said(&e.into())))?;
+    let size = stat.st_size.cast_unsigned();
+    if size == bytes {
+        return Ok(());
+    }
+    let (name, size, bytes) = (&target.name, number(size), number(bytes));
+    Err(Stop::Differs(anyhow!(
+        "{name} has {size} bytes and should have {bytes}; copy it again, and see who else writes to it"
+    )))
+}
+
+/// Where the source ends, where it says so; the position is `at`, and stays.
+fn size(source: &Source, at: u64) -> Result<Option<u64>, Errno> {
+    match source.end().kind() {
+        Kind::Regular if source.end().has_true_size() => {
+            fstat(source.fd()).map(|stat| Some(stat.st_size.cast_unsigned()))
+        }
+        Kind::Block => {
+            let end = seek(source.fd(), SeekFrom::End(0))?;
+            seek(source.fd(), SeekFrom::Start(at))?;
+            Ok(Some(end))
+        }
+        _ => Ok(None),
     }
 }
 

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use iotomy_history::{Pick, Store};
+use anyhow::{Result, anyhow};
+use iotomy_history::Pick;
 use iotomy_record::{printable, store};
 
 use super::{opened, pick, place, print};
-use crate::verbs::keeping::{VERSION, run_name};
+use crate::verbs::keeping::{VERSION, begun, run_name};
 
 /// Give a run a name, or take it away
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(super) fn name(args: &NameArgs) -> Result<ExitCode> {
 /// Forget runs
 #[derive(Debug, clap::Args)]
 pub(super) struct RmArgs {
-    /// The runs: numbers, names, each for the newest of that name, or `last`
+    /// The runs: numbers, names, each for the one kept last of that name, or `last`
     #[arg(value_name = "RUN", required = true, value_parser = pick)]
     runs: Vec<Pick>,
 }
@@ -66,7 +66,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     // A file that is no record keeps all others from being kept.
     let records = records.collect::<Result<Vec<_>, _>>()?;
     iotomy_sys::signals::ignore_file_size();
-    let mut store = Store::make(&place()?)?;
+    let mut store = begun(&place()?)?;
     for ((record, json), file) in records.iter().zip(&args.files) {
         let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
         let file = printable(&file.to_string_lossy(), true);
@@ -77,26 +77,30 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
 
 /// Make a new history of all that can be read of a damaged one
 ///
-/// The damaged one is left beside it, as history.db.damaged-1.
+/// The damaged one is left beside it, as history.db.damaged-1. The runs that are lost are named; where
+/// none can be saved, the status is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct SalvageArgs {}
 
 pub(super) fn salvage(_: &SalvageArgs) -> Result<ExitCode> {
     let path = place()?;
-    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-        return Err(super::none_yet(&path));
-    }
-    if let Ok(Some(store)) = Store::open(&path)
-        && store.is_sound()
-    {
+    let Some(found) = iotomy_history::salvage(&path)? else {
         return print("the history is sound; nothing was changed\n");
-    }
-    let found = iotomy_history::salvage(&path)?;
+    };
     let aside = printable(&found.aside.to_string_lossy(), true);
     let runs = if found.saved == 1 { "run is" } else { "runs are" };
     print(&format!("{} {runs} saved; the damaged history is {aside}\n", found.saved))?;
+    if found.was_aside {
+        let path = printable(&path.to_string_lossy(), true);
+        say(&format!("there was no {path}; the damaged history had been set aside before"));
+    }
     tell("lost", &found.lost);
     tell("not readable, and either lost or removed before", &found.unclear);
+    if found.saved == 0 {
+        return Err(anyhow!(
+            "nothing could be saved: no run can be read in {aside}, which is left as it was"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,6 +111,10 @@ fn tell(what: &str, runs: &[u64]) {
     }
     let named: Vec<String> = runs.iter().take(20).map(u64::to_string).collect();
     let more = if runs.len() > named.len() { ", …" } else { "" };
+    say(&format!("{what}: run {}{more}", named.join(", ")));
+}
+
+fn say(text: &str) {
     // With standard error gone there is nobody left to tell.
-    let _ = writeln!(std::io::stderr(), "iotomy: {what}: run {}{more}", named.join(", "));
+    let _ = writeln!(std::io::stderr(), "iotomy: {text}");
 }

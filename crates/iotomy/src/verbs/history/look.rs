@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
-use iotomy_history::{Filter, Pick, Store};
+use iotomy_history::{Filter, HistoryError, Pick, Store};
 use iotomy_record::store::{KINDS, OutputFile};
 
 use super::{count, opened, pick, place, print};
@@ -18,7 +18,9 @@ fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(KINDS)
 }
 
-/// List the runs that were kept, the newest last
+/// List the runs that were kept, in the order they were
+///
+/// A record that is imported stands where it was imported, whenever it was made.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     /// Only what has this text in its command
@@ -33,7 +35,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The newest so many; 0 for all
+    /// Those kept last, so many; 0 for all
     #[arg(long, value_name = "N", default_value_t = 30)]
     last: u64,
 
@@ -49,12 +51,19 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
         last: Some(args.last).filter(|last| *last > 0),
     };
     // That nothing was ever kept is an answer.
-    let (runs, all) = match Store::open(&place()?)? {
-        Some(store) => (store.list(&filter)?, count(&store, &filter)?),
-        None => (Vec::new(), 0),
+    let path = place()?;
+    let (runs, all, kept) = match Store::open(&path)? {
+        Some(store) => {
+            let kept = count(&store, &Filter::default())?;
+            (store.list(&filter)?, count(&store, &filter)?, kept)
+        }
+        None => match HistoryError::none(&path) {
+            aside @ HistoryError::Aside { .. } => return Err(aside.into()),
+            _ => (Vec::new(), 0, 0),
+        },
     };
     let older = all.saturating_sub(runs.len() as u64);
-    print(&iotomy_report::history(&runs, older, &args.looks.on(&std::io::stdout())))
+    print(&iotomy_report::history(&runs, older, kept, &args.looks.on(&std::io::stdout())))
 }
 
 /// Show a run as it was printed when it was made

@@ -42,11 +42,11 @@ pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
 /// differ, there is no verdict.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// The run to compare with: a name, of which the newest is meant, or a number
+    /// The run to compare with: a name, of which the one kept last is meant, or a number
     #[arg(long, value_name = "NAME", value_parser = pick)]
     baseline: Pick,
 
-    /// The run to compare [default: the newest later run of the same command]
+    /// The run to compare [default: the one of the same command that was kept last, after the baseline]
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
 

@@ -12,12 +12,14 @@ use anyhow::{Context, Result};
 use iotomy_lab::experiments::{Around, EXPERIMENTS, Params, Progress, State, Wakeups, Watch};
 use iotomy_lab::race::Interrupts;
 use iotomy_observe::{rfc3339, take_interrupt};
-use iotomy_record::{AxisValue, Sweep, Trace, View};
+use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
 use iotomy_sys::launch::{Command, Setup, Streams};
 
 use crate::complain;
 use crate::screen::StatusLine;
 use crate::verbs::trace::{AUTO, watching};
+
+use super::bound::Bound;
 
 /// Of one run of the command, for all its experiments.
 pub(super) struct Surroundings {
@@ -28,6 +30,8 @@ pub(super) struct Surroundings {
     status: StatusLine,
     state: Option<State>,
     streams: Streams,
+    /// When what is watched has to be over.
+    end: Option<Instant>,
 }
 
 impl Surroundings {
@@ -48,6 +52,7 @@ impl Surroundings {
             status: StatusLine::new(is_quiet),
             state,
             streams,
+            end: None,
         })
     }
 
@@ -69,6 +74,10 @@ impl Around for Surroundings {
     fn interrupted(&mut self) -> Option<i32> {
         self.signal = self.signal.or_else(|| self.interrupts.as_ref().and_then(Interrupts::next));
         self.signal
+    }
+
+    fn end_at(&mut self, end: Option<Duration>) {
+        self.end = end.and_then(|end| self.began.checked_add(end));
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
@@ -110,12 +119,14 @@ impl Watch for Surroundings {
         let started = rfc3339(SystemTime::now());
         self.status.clear();
         self.interrupts = None;
-        let seen = watching::command(AUTO, &command);
+        let mut bound = Bound::at(self.end);
+        let seen = watching::watch(AUTO, &watching::everything(&command), Some(&mut bound));
         self.signal = self.signal.or_else(take_interrupt);
         self.interrupts = Interrupts::hold().ok();
         let seen = seen.map_err(|error| error.to_string())?;
         match seen.exit.map(|exit| exit.status()) {
             Some(0) => Ok(watching::record(&command, started, seen, View::default())),
+            _ if bound.has_ended_it() => Err(Case::NO_TIME.to_owned()),
             _ => Err("the run that was watched failed".to_owned()),
         }
     }

@@ -66,6 +66,10 @@ fn long(declared: &Declaration) -> String {
                 let ends = [least, most].map(|end| value(axis, Value::N(end)));
                 format!("{} to {}", ends[0], ends[1])
             }
+            Takes::Multiples(of, least, most) => {
+                let [of, least, most] = [of, least, most].map(|end| value(axis, Value::N(end)));
+                format!("multiples of {of} from {least} to {most}")
+            }
         };
         put(&mut text, "      takes    ", &takes);
         for size in [Size::Quick, Size::Default, Size::Full] {

@@ -45,6 +45,8 @@ pub(super) struct LiveView {
     signals: Option<Signals>,
     is_command: bool,
     is_up: bool,
+    /// Whether the view was left because its terminal is gone.
+    is_lost: bool,
     /// When the next look is due.
     next: Instant,
     /// When the screen is to be drawn again.
@@ -81,6 +83,7 @@ impl LiveView {
             signals: None,
             is_command,
             is_up: false,
+            is_lost: false,
             next: Instant::now(),
             redraw: None,
             interrupts: 0,
@@ -116,7 +119,7 @@ impl LiveView {
         let (width, height) = self.terminal.size();
         let buffer = self.screen.draw(width, height);
         if self.terminal.show(buffer).is_err() {
-            self.leave(None);
+            self.lose();
         }
     }
 
@@ -185,8 +188,19 @@ impl LiveView {
         self.terminal.give_back();
         let _ = raise(Signal::SIGSTOP);
         if self.terminal.take().is_err() {
-            self.leave(None);
+            self.lose();
         }
+    }
+
+    /// The terminal is gone. Writing may tell before reading does.
+    fn lose(&mut self) {
+        self.leave(None);
+        self.is_lost = true;
+    }
+
+    /// Without a view, a command is still watched; any other watch ends, which nobody could end now.
+    fn wish(&self) -> Wish {
+        if self.is_lost && !self.is_command { Wish::End } else { Wish::GoOn }
     }
 
     fn look(&mut self, look: &mut Look<'_>) {
@@ -229,6 +243,9 @@ impl Audience for LiveView {
     }
 
     fn due(&self) -> Option<Instant> {
+        if matches!(self.wish(), Wish::End) {
+            return Some(Instant::now());
+        }
         let next = Some(self.next).filter(|_| self.is_up && !self.screen.is_paused());
         [next, self.redraw].into_iter().flatten().min()
     }
@@ -236,7 +253,7 @@ impl Audience for LiveView {
     fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish {
         self.take_output();
         if !self.is_up {
-            return Wish::GoOn;
+            return self.wish();
         }
         if self.take_input() {
             let word = "the view is left, the command is still watched; Ctrl-C interrupts it";
@@ -253,7 +270,7 @@ impl Audience for LiveView {
         } else if self.redraw.is_some_and(|at| now >= at) {
             self.draw();
         }
-        Wish::GoOn
+        self.wish()
     }
 
     fn hear(&mut self, signal: i32) {

@@ -29,7 +29,7 @@ pub(in crate::verbs) fn everything(command: &Command) -> Request {
 }
 
 /// Watches by the observer called `name`, or by the first that works.
-pub(super) fn watch(
+pub(in crate::verbs) fn watch(
     name: &str,
     request: &Request,
     mut audience: Onlooker<'_>,

@@ -4,9 +4,9 @@ use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
 
 use super::{BASE, LARGE};
-use crate::experiments::Value;
-use crate::experiments::claims::{Cases, Judgement, digits, ratio, shown, time};
+use crate::experiments::claims::{Cases, digits, ratio, shown, time};
 use crate::experiments::star::at;
+use crate::experiments::{Judgement, Value};
 
 /// What is many times faster is so at least so often.
 const MANY: f64 = 2.0;
@@ -99,9 +99,9 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
     };
     let because = format!(
         "of requests of 1 MiB it {} reads ({} times as fast) and {} writes ({}), both halves on one disk",
-        Effect::of(reads).word(),
+        Effect::word(reads),
         shown(reads),
-        Effect::of(writes).word(),
+        Effect::word(writes),
         shown(writes)
     );
     // That it may do either is refuted where it does neither.
@@ -136,11 +136,13 @@ impl Effect {
         }
     }
 
-    fn word(self) -> &'static str {
-        match self {
+    fn word(times: Interval) -> &'static str {
+        match Self::of(times) {
             Self::Helps => "helps",
             Self::Hurts => "hurts",
             Self::None => "makes little difference to",
+            Self::Unknown if times.low > 1.0 => "speeds up, if not surely by a tenth,",
+            Self::Unknown if times.high < 1.0 => "slows, if not surely by a tenth,",
             Self::Unknown => "does nothing that is sure to",
         }
     }
@@ -202,6 +204,16 @@ mod tests {
         assert_eq!(verdict(shadow_ram, &cases(900.0)), Holds);
         assert_eq!(verdict(shadow_ram, &cases(150.0)), Fails);
         assert_eq!(verdict(shadow_ram, &cases(900.0)[..1]), Inconclusive);
+    }
+
+    #[test]
+    fn what_surely_slows_and_not_surely_by_a_tenth_is_said_to() {
+        let word = |low, high| Effect::word(Interval { point: (low + high) / 2.0, low, high });
+        assert_eq!(word(0.82, 0.93), "slows, if not surely by a tenth,");
+        assert_eq!(word(1.05, 1.2), "speeds up, if not surely by a tenth,");
+        assert_eq!(word(0.85, 1.05), "does nothing that is sure to");
+        assert_eq!(word(0.8, 0.85), "hurts");
+        assert_eq!(word(0.95, 0.98), "makes little difference to");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use iotomy_stats::order::Random;
 use iotomy_sys::buffer::Aligned;
 use iotomy_sys::copy_ring::CopyRing;
 use iotomy_sys::mapping::Window;
+use nix::errno::Errno;
+use nix::sys::uio;
 use rustix::fs::{Mode, OFlags, open, openat};
-use rustix::io::{pread, pwrite, retry_on_intr};
+use rustix::io::{pwrite, retry_on_intr};
 
-use super::PAGE;
 use super::bench::{CALLED, FILE};
 use crate::experiments::Params;
 use crate::limits::Skip;
@@ -37,7 +38,7 @@ const FEWEST: usize = 16;
 /// How long nothing may complete before requests at once are given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The mean time, in ns, of so many reads of 4 KiB of the file called `file` in a folder, made as the
+/// The mean time, in ns, of so many reads of `block` bytes of the file called `file` in a folder, made as the
 /// experiment `device` makes them; for the bench that holds them against other programs.
 ///
 /// # Errors
@@ -45,15 +46,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn mean_of_reads(
     folder: &Path,
     (way, pattern): (&str, &str),
-    reads: usize,
+    (reads, block): (usize, u64),
     seed: u64,
 ) -> Result<f64, String> {
     let refused = |Skip(reason)| reason;
     let name = |name: &str| AxisValue::Name(name.to_owned());
     let words = [("op", name("read")), ("way", name(way)), ("pattern", name(pattern))];
-    let numbers = [("block", PAGE), ("depth", 1)].map(|(n, value)| (n, AxisValue::Number(value)));
+    let numbers = [("block", block), ("depth", 1)].map(|(n, value)| (n, AxisValue::Number(value)));
     let params = words.into_iter().chain(numbers).map(|(axis, value)| (axis.to_owned(), value));
-    let mut order: Vec<u64> = (0..FILE / PAGE).collect();
+    let mut order: Vec<u64> = (0..FILE / block).collect();
     if pattern == "random" {
         Random::new(seed).shuffle(&mut order);
     }
@@ -107,7 +108,7 @@ impl Asked<'_> {
         let mut buffer = Aligned::new(self.block());
         let length = buffer.len();
         self.each(|at| {
-            let got = retry_on_intr(|| pread(file, &mut buffer[..], self.offset(at)))?;
+            let got = pread(file, &mut buffer, self.offset(at))?;
             if got == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         })
         .map_err(|e| Skip::refused("pread", e))
@@ -203,4 +204,16 @@ pub(super) fn order(case: &Params, random: &mut Random) -> Vec<u64> {
         _ => {}
     }
     blocks
+}
+
+/// By the C library, as programs read: its return is part of what a call costs them, and dear on CPUs where
+/// returns are guarded.
+fn pread(file: &OwnedFd, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let offset = offset.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+    loop {
+        match uio::pread(file, into, offset) {
+            Err(Errno::EINTR) => {}
+            other => return Ok(other?),
+        }
+    }
 }

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use iotomy_record::Trace;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 
 use super::layouts::{self, check_room};
+use super::ledger::{is_watched, ledger};
 use super::names::{dentries, fallen, press, reclaimable};
 use super::ways::{WAYS, way};
 use super::worker::{Orders, Program, Worker, path_of};
+use crate::experiments::patience::Patience;
 use crate::experiments::volumes::{Under, Volume};
 use crate::experiments::{Bench, Go, Params, Sample, Watch};
 use crate::limits::Skip;
@@ -55,7 +56,9 @@ const NAMES: u64 = 20_000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-type Place = (String, String);
+/// File system, layout, and whether nothing of it is to be cached: what is mounted anew for that is
+/// cold for all that is on it.
+type Place = (String, String, bool);
 
 /// All that the cases share.
 pub(super) struct Rounds {
@@ -65,8 +68,8 @@ pub(super) struct Rounds {
     /// Directories that are filled.
     filled: HashSet<(Place, String)>,
     programs: BTreeMap<&'static str, Program>,
-    /// Rounds of a batch, found at the first sample of a case.
-    batches: BTreeMap<Params, u64>,
+    /// Found at the first sample of a case.
+    batches: BTreeMap<Params, Batch>,
     /// The most files of a directory.
     most_files: u64,
     /// Names are looked up once.
@@ -75,6 +78,24 @@ pub(super) struct Rounds {
     presses: u32,
     /// What watching took so far.
     watching: Duration,
+    patience: Patience,
+}
+
+/// How a case is measured.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    /// Commands of a batch.
+    count: u64,
+    /// How often the machine had been asked to give names back when the case was measured last.
+    presses: u32,
+}
+
+/// What the first rounds of a process say, each in ns, where they were made.
+struct Beginning {
+    first: Option<f64>,
+    third: Option<f64>,
+    /// Commands of a batch.
+    count: u64,
 }
 
 impl Rounds {
@@ -96,6 +117,7 @@ impl Rounds {
             next_names: 0,
             presses: 0,
             watching: Duration::ZERO,
+            patience: Patience::default(),
         })
     }
 
@@ -126,7 +148,8 @@ impl Rounds {
             "xfs" => "xfs",
             _ => "btrfs",
         };
-        let recipe = layouts::recipe(kind, case.name("layout"), self.most_files);
+        let most = if is_cold(case) { case.number("files") } else { self.most_files };
+        let recipe = layouts::recipe(kind, case.name("layout"), most);
         // In memory what is measured is the file system's own work; the disk's is that of `here`.
         Volume::image(&recipe, Under::Memory)
             .or_else(|_| Volume::image(&recipe, Under::Folder(&self.folder)))
@@ -144,7 +167,7 @@ impl Rounds {
             let orders = Orders { name, ..Orders::plain() };
             let program = self.programs.values().next();
             let program = program.ok_or_else(|| Skip("there is no program".to_owned()))?;
-            let mut worker = Worker::start(program, as_fd(&directory), &orders)?;
+            let mut worker = Worker::start(program, as_fd(&directory), &orders, self.patience)?;
             worker.ask(&format!("fill {files}"))?;
             drop(worker);
             // What is written later would be written while others are measured; but a disk is shared,
@@ -163,55 +186,58 @@ impl Rounds {
             return self.names(case);
         }
         drop(self.directory(case)?);
-        let is_cold = case.name("cache") == "cold";
+        let is_cold = is_cold(case);
         if is_cold {
             self.volume(case)?.forget()?;
         }
         let directory = self.directory(case)?;
-        let mut worker =
-            Worker::start(self.program(case.name("way"))?, as_fd(&directory), &Orders::of(case))?;
+        let mut worker = self.worker(case, &directory)?;
         let (word, rounds) = command(case);
-        let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
-        let first = single()?;
-        // A list is long, and its third time tells nothing new.
-        let is_list = ["list", "ls-l"].contains(&case.name("op"));
-        let third = if is_list { None } else { single().and_then(|_| single()).map(Some)? };
-        let count = *self.batches.entry(case.clone()).or_insert_with(|| {
-            let fit = (BATCH_NS / (third.unwrap_or(first) * rounds))
-                .clamp(1.0, MOST_ROUNDS / rounds) as u64;
-            fit.max(1)
-        });
+        let Beginning { first, third, count } = self.begin(case, &mut worker)?;
         // In units of the command, each of which is several rounds.
-        let (wall, cpu) = match is_cold {
-            true => (first * rounds, None),
-            false => {
+        let (wall, cpu) = match first {
+            Some(first) if is_cold => (first * rounds, None),
+            _ => {
                 let (wall, cpu) = batch(case, &mut worker, word, count)?;
                 (wall, Some(cpu / rounds))
             }
         };
         let value = wall / rounds;
         let threads = case.number("threads") as f64;
-        let mut extra = vec![
-            ("start_ns", worker.start.as_nanos() as f64),
-            ("first_ns", first),
-            ("rate", 1e9 * threads / value),
-        ];
+        let mut extra =
+            vec![("start_ns", worker.start.as_nanos() as f64), ("rate", 1e9 * threads / value)];
+        extra.extend(first.map(|first| ("first_ns", first)));
         extra.extend(third.map(|third| ("third_ns", third)));
         extra.extend(cpu.map(|cpu| ("cpu_ns", cpu / threads)));
-        if is_list {
+        if is_list(case) {
             // With `.` and `..`
             extra.push(("entry_ns", value / (case.number("files") + 2) as f64));
         }
-        let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
-        if case.name("op") == "round" && !is_ring {
-            let count = (count as f64 / STEPS_PART).ceil();
-            let steps = worker.ask(&format!("steps {count}"))?;
-            let is_there =
-                |(name, _): &(&str, f64)| *name != "sync_ns" || case.name("sync") != "none";
-            let steps = STEPS.into_iter().zip(steps.iter().map(|ns| *ns as f64 / count));
-            extra.extend(steps.filter(is_there));
-        }
+        extra.extend(steps(case, &mut worker, count)?);
         Ok(Sample { value, extra })
+    }
+
+    /// The first rounds of a process, and how many make a batch.
+    fn begin(&mut self, case: &Params, worker: &mut Worker) -> Result<Beginning, Skip> {
+        let (word, rounds) = command(case);
+        let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
+        let known = self.batches.get(case).copied();
+        // A list is long, and its third time tells nothing new; nor does the first of one that is a
+        // batch by itself, where everything is still cached from its last sample.
+        let is_still_cached =
+            |known: Batch| known.count == 1 && known.presses == self.presses && is_list(case);
+        let first = if known.is_some_and(is_still_cached) { None } else { Some(single()?) };
+        let third = if is_list(case) { None } else { single().and_then(|_| single()).map(Some)? };
+        let found = || fitting(third.or(first).unwrap_or(BATCH_NS), rounds);
+        let count = known.map_or_else(found, |known| known.count);
+        self.batches.insert(case.clone(), Batch { count, presses: self.presses });
+        Ok(Beginning { first, third, count })
+    }
+
+    /// A process that is to make the rounds of a case.
+    fn worker(&self, case: &Params, directory: &OwnedFd) -> Result<Worker, Skip> {
+        let program = self.program(case.name("way"))?;
+        Worker::start(program, as_fd(directory), &Orders::of(case), self.patience)
     }
 
     /// Looks names up that are not there, which the kernel remembers all the same.
@@ -219,8 +245,7 @@ impl Rounds {
         const CALLED: &str = "names";
         let top = self.volume(case)?.top()?;
         let directory = made(top, CALLED)?;
-        let program = self.program(case.name("way"))?;
-        let mut worker = Worker::start(program, as_fd(&directory), &Orders::of(case))?;
+        let mut worker = self.worker(case, &directory)?;
         let tag = self.next_names;
         self.next_names += 1;
         let before = (reclaimable(), dentries());
@@ -238,11 +263,14 @@ impl Rounds {
         extra.extend(grown(before.1, after.1).map(|bytes| ("dentry_bytes", bytes)));
         if self.presses < PRESSES && press() {
             self.presses += 1;
-            let left = match before.1 {
-                Some(bytes) => grown(Some(bytes), fallen(dentries, bytes)),
-                None => grown(before.0, fallen(reclaimable, before.0.unwrap_or(0))),
+            let (before, full, now) = match before.1 {
+                Some(bytes) => (before.1, after.1, fallen(dentries, bytes)),
+                None => (before.0, after.0, fallen(reclaimable, before.0.unwrap_or(0))),
             };
-            extra.extend(left.map(|bytes| ("left_bytes", bytes)));
+            // Others' names are given back, too: what then is smaller than before holds none of these.
+            extra.extend(grown(before, now).map(|bytes| ("left_bytes", bytes.max(0.0))));
+            let freed = full.zip(now).map(|(full, now)| full as f64 - now as f64);
+            extra.extend(freed.map(|bytes| ("freed_bytes", bytes)));
         }
         drop(directory);
         // Names that are not there go with the directory.
@@ -253,6 +281,10 @@ impl Rounds {
 }
 
 impl Bench for Rounds {
+    fn wait_at_most(&mut self, left: Option<Duration>) {
+        self.patience = Patience::of(left);
+    }
+
     fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
         while keep(self.sample(case)?) == Go::On {}
         Ok(())
@@ -272,7 +304,7 @@ impl Bench for Rounds {
         let began = Instant::now();
         let directory = self.directory(case)?;
         let depth = case.number("depth");
-        let rounds = self.batches.get(case).map_or(1, |count| count * depth);
+        let rounds = self.batches.get(case).map_or(1, |batch| batch.count * depth);
         let mut arguments: Vec<OsString> = Orders::of(case).arguments().into();
         arguments.push(path_of(directory.as_raw_fd()).into());
         arguments.push(format!("round {rounds}").into());
@@ -284,42 +316,35 @@ impl Bench for Rounds {
     }
 }
 
+/// The steps of some more rounds, each in ns, where there are any that can be told apart.
+fn steps(case: &Params, worker: &mut Worker, count: u64) -> Result<Vec<(&'static str, f64)>, Skip> {
+    let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
+    if case.name("op") != "round" || is_ring {
+        return Ok(Vec::new());
+    }
+    let count = (count as f64 / STEPS_PART).ceil();
+    let steps = worker.ask(&format!("steps {count}"))?;
+    let is_there = |(name, _): &(&str, f64)| *name != "sync_ns" || case.name("sync") != "none";
+    let steps = STEPS.into_iter().zip(steps.iter().map(|ns| *ns as f64 / count));
+    Ok(steps.filter(is_there).collect())
+}
+
+fn is_list(case: &Params) -> bool {
+    ["list", "ls-l"].contains(&case.name("op"))
+}
+
+/// As many commands as take the time of a batch, of so many rounds each, a round taking `round_ns`.
+fn fitting(round_ns: f64, rounds: f64) -> u64 {
+    let fit = (BATCH_NS / (round_ns * rounds)).clamp(1.0, (MOST_ROUNDS / rounds).max(1.0));
+    (fit as u64).max(1)
+}
+
 /// The wall and CPU time of one command in a batch of them.
 fn batch(case: &Params, worker: &mut Worker, word: &str, count: u64) -> Result<(f64, f64), Skip> {
     // The worker counts rounds, of which a ring makes as many as it is deep at once.
     let depth = if word == "round" { case.number("depth") } else { 1 };
     let (wall, cpu) = worker.time(&format!("{word} {}", count * depth))?;
     Ok((wall / count as f64, cpu / count as f64))
-}
-
-/// The ledger is of ways, file systems and policies, each with all else as usual.
-fn is_watched(case: &Params) -> bool {
-    let is_plain = |name: &str, usual: &str| case.name(name) == usual;
-    is_plain("op", "round")
-        && is_plain("sched", "normal")
-        && is_plain("layout", "default")
-        && case.number("threads") == 1
-        && case.number("name") == 14
-        && case.number("files") == 10
-}
-
-/// Where the time of a round went, start and end of the process included, less what watching costs.
-fn ledger(trace: &Trace, rounds: f64) -> Vec<(&'static str, f64)> {
-    if trace.observer.times_inflated {
-        return Vec::new();
-    }
-    let calls: u64 = trace.calls.iter().map(|call| call.calls).sum();
-    let watching = calls as f64 * trace.observer.cost_ns_per_call;
-    let sum = |of: fn(&iotomy_record::LedgerRow) -> u64| {
-        trace.ledger.iter().map(|row| of(row) as f64).sum::<f64>()
-    };
-    vec![
-        ("calls", calls as f64 / rounds),
-        ("user_ns", sum(|row| row.user_ns) / rounds),
-        ("in_calls_ns", (sum(|row| row.calls_on_cpu_ns) - watching).max(0.0) / rounds),
-        ("blocked_ns", sum(|row| row.blocked_ns) / rounds),
-        ("waiting_ns", sum(|row| row.runnable_ns) / rounds),
-    ]
 }
 
 /// What the worker is asked for, and how many rounds that is at once.
@@ -333,7 +358,11 @@ fn command(case: &Params) -> (&'static str, f64) {
 }
 
 fn place(case: &Params) -> Place {
-    (case.name("fs").to_owned(), case.name("layout").to_owned())
+    (case.name("fs").to_owned(), case.name("layout").to_owned(), is_cold(case))
+}
+
+fn is_cold(case: &Params) -> bool {
+    case.name("cache") == "cold"
 }
 
 fn as_fd(directory: &OwnedFd) -> BorrowedFd<'_> {

@@ -1,12 +1,12 @@
 //! What the rounds say of article 004's claims. Pure: a saved record gives the same verdicts.
 
 use iotomy_record::{Case, ClaimVerdict};
-use iotomy_stats::{Interval, line, shift_interval};
+use iotomy_stats::Interval;
 
 use super::BASE;
-use crate::experiments::Value;
-use crate::experiments::claims::{Cases, Judgement, digits, number, ratio, shown, time};
+use crate::experiments::claims::{Cases, digits, ratio, ratio_of, ratio_within, shown, time};
 use crate::experiments::star::at;
+use crate::experiments::{Judgement, Value};
 
 /// What the harness itself may add to a round (`make bench-files` holds it to that): a difference
 /// below it is not measurable.
@@ -21,11 +21,10 @@ const LITTLE: f64 = 1.10;
 /// The exponent of what grows linearly is below this: tables that no longer fit a cache add to it.
 const LINEAR: f64 = 1.15;
 
-/// How often an interval may be wrong.
-const ALPHA: f64 = 0.05;
-
 /// How many more files the largest directory of a line has than the smallest.
 const FAR: u64 = 100;
+
+const MIB: f64 = 1_048_576.0;
 
 type But = &'static [(&'static str, Value)];
 
@@ -37,15 +36,7 @@ fn times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
 
 /// The same of the time on a CPU, which does not depend on who else is at work.
 fn cpu_times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
-    let of = |but| at(cases, BASE, but)?.extra_samples.get("cpu_ns");
-    pairs(of(base)?, of(other)?)
-}
-
-/// The ratio of the second to the first, of pairs of samples.
-fn pairs(base: &[f64], other: &[f64]) -> Option<Interval> {
-    let logs: Vec<f64> = base.iter().zip(other).map(|(base, other)| (other / base).ln()).collect();
-    let is_sound = logs.iter().all(|log| log.is_finite());
-    Some(shift_interval(&logs, ALPHA).filter(|_| is_sound)?.map(f64::exp))
+    ratio_of("cpu_ns", at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
 
 fn cpu(case: Option<&Case>) -> String {
@@ -122,11 +113,14 @@ pub(super) fn realtime(cases: &Cases<'_>) -> Judgement {
 pub(super) fn three_runs(cases: &Cases<'_>) -> Judgement {
     let cold = cases.named("cache", "cold");
     let is_cold = cold.first().is_some();
+    if !is_cold && !cases.were_planned("cache", "cold") {
+        return Judgement::inconclusive(
+            "it takes files read back from a file system mounted anew (op=back, cache=cold), and none were \
+             asked for",
+        );
+    }
     let case = if is_cold { cold.first() } else { at(cases, BASE, &[]) };
-    let pairs = case.and_then(|case| {
-        let of = |name: &str| case.extra_samples.get(name);
-        pairs(of("third_ns")?, of("first_ns")?)
-    });
+    let pairs = case.and_then(|case| ratio_within(case, "third_ns", "first_ns"));
     let (Some(found), Some(case)) = (pairs, case) else {
         return Judgement::inconclusive("too few fresh processes were started");
     };
@@ -218,23 +212,12 @@ fn along<'a>(cases: &Cases<'a>, op: &str, fs: &str) -> Cases<'a> {
         .named("layout", "default")
 }
 
-/// The exponent of the number of files in the time, by the lines through the logarithms of the samples
-/// of one round each.
+/// The exponent of the number of files in the time.
 fn exponent(cases: &Cases<'_>) -> Option<Interval> {
     let sizes = cases.numbers("files");
     let is_far = sizes.last()? / sizes.first()?.max(&1) >= FAR;
-    let all: Vec<(f64, &[f64])> = cases
-        .iter()
-        // `.` and `..` are listed, too.
-        .filter_map(|case| Some(((number(case, "files")? as f64 + 2.0).ln(), &case.samples[..])))
-        .collect();
-    let rounds = all.iter().map(|(_, samples)| samples.len()).min()?;
-    let slope = |round: usize| {
-        let points: Vec<_> = all.iter().map(|(x, samples)| (*x, samples[round].ln())).collect();
-        line(&points).map(|line| line.slope)
-    };
-    let slopes: Vec<f64> = (0..rounds).map(slope).collect::<Option<_>>()?;
-    shift_interval(&slopes, ALPHA).filter(|_| all.len() >= 3 && is_far)
+    // `.` and `..` are listed, too.
+    cases.power("files", 2.0).filter(|_| sizes.len() >= 3 && is_far)
 }
 
 pub(super) fn directory_size(cases: &Cases<'_>) -> Judgement {
@@ -285,14 +268,19 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("it takes names looked up, six times or more");
     };
     let figure = |name: &str| extra(Some(case), name);
-    // Others' names are given back, too, and may be more.
+    // A cache that shrank by more than it had grown gave back others' names, and all of these.
     let left = figure("left_bytes").map(|left| left.max(0.0));
     let all = figure("name_bytes").map_or(String::new(), |all| {
         format!(", {} with all that the kernel could give back", digits(all))
     });
-    let given = left.map_or("pressure takes root".to_owned(), |left| {
-        format!("under pressure {} a name are left", digits(left))
+    let freed = figure("freed_bytes").map_or(String::new(), |freed| {
+        format!("; the cache shrank by {:.1} MiB, others' names among them", freed / MIB)
     });
+    let given = match left {
+        None => "pressure takes root".to_owned(),
+        Some(left) if left < 1.0 => format!("under pressure none of them is left{freed}"),
+        Some(left) => format!("under pressure {} of them are left{freed}", digits(left)),
+    };
     let because = format!(
         "{} bytes a name looked up stay in the cache of names when the process has ended{all}; {given}",
         digits(bytes)

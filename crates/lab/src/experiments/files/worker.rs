@@ -12,10 +12,15 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use iotomy_record::Case;
 use iotomy_sys::errno::said;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::retry_on_intr;
+use rustix::time::Timespec;
 
 use super::ways::Way;
+use crate::experiments::patience::Patience;
 use crate::limits::Skip;
 
 /// A way's program, in memory, for as long as it may be started.
@@ -43,6 +48,7 @@ pub(super) struct Worker {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    patience: Patience,
     /// From the call that started it until it was ready.
     pub(super) start: Duration,
 }
@@ -85,6 +91,7 @@ impl Worker {
         program: &Program,
         folder: BorrowedFd<'_>,
         orders: &Orders,
+        patience: Patience,
     ) -> Result<Self, Skip> {
         let began = Instant::now();
         let mut command = Command::new(program.path());
@@ -96,7 +103,8 @@ impl Worker {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.expect("both are pipes");
         let output = BufReader::new(output);
-        let mut worker = Self { child, input: Some(input), output, start: Duration::ZERO };
+        let start = Duration::ZERO;
+        let mut worker = Self { child, input: Some(input), output, patience, start };
         worker.answer()?;
         worker.start = began.elapsed();
         Ok(worker)
@@ -124,7 +132,23 @@ impl Worker {
         }
     }
 
+    /// Waits for an answer, which is a line that comes at once, until the time of the run is up.
+    fn wait(&self) -> Result<(), Skip> {
+        // Making a million files takes as long as it takes, where the run has no end.
+        let Some(end) = self.patience.end() else { return Ok(()) };
+        let mut waits = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        let ready = retry_on_intr(|| {
+            let left = end.saturating_duration_since(Instant::now());
+            poll(&mut waits, Timespec::try_from(left).ok().as_ref())
+        });
+        match ready.map_err(|e| Skip::refused("poll", e))? {
+            0 => Err(Skip(Case::NO_TIME.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     fn answer(&mut self) -> Result<String, Skip> {
+        self.wait()?;
         let mut line = String::new();
         let read = self.output.read_line(&mut line).map_err(|e| Skip::refused("read", e))?;
         if read == 0 {

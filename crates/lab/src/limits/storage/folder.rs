@@ -167,3 +167,41 @@ fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Ok(Volume { path: path.to_string_lossy().into_owned(), file_system, id })
 }
+
+/// Whether what was measured on the one can be put beside what is on the other. Unlike the whole id this
+/// outlives a restart, after which a file system may have another device or, in memory, another id of its
+/// own, and also a change of its size.
+pub(crate) fn is_alike(one: &Volume, other: &Volume) -> bool {
+    let numbers = |volume: &Volume| -> Vec<String> {
+        volume.id.split(' ').skip(1).take(2).map(str::to_owned).collect()
+    };
+    let (one_has, other_has) = (numbers(one), numbers(other));
+    let mut pairs = one_has.iter().zip(&other_has);
+    // Some have no id.
+    one.file_system == other.file_system && pairs.any(|(a, b)| a == b && a != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_is_known_again_after_a_restart_and_no_other_is_taken_for_it() {
+        let of = |file_system: &str, numbers: &str| Volume {
+            path: "/x".to_owned(),
+            file_system: file_system.to_owned(),
+            id: format!("{file_system} {numbers}"),
+        };
+        let before = of("btrfs", "a1b2 2f 1000");
+        for (now, is_same) in [
+            (before.clone(), true),
+            (of("btrfs", "a1b2 31 1000"), true),
+            (of("btrfs", "c3d4 2f 2000"), true),
+            (of("btrfs", "c3d4 31 1000"), false),
+            (of("ext4", "a1b2 2f 1000"), false),
+        ] {
+            assert_eq!(is_alike(&before, &now), is_same, "{now:?}");
+        }
+        assert!(!is_alike(&of("9p", "0 2f 1"), &of("9p", "0 31 1")));
+    }
+}

@@ -48,6 +48,7 @@ fn contender(label: &str, wall_ns: f64, trace: Option<Trace>) -> Contender {
         failures: 0,
         left_behind: 0,
         untraced: None,
+        sampled: None,
         wall: Spread { median_ns: wall_ns, ..Spread::default() },
         cpu: Spread { median_ns: wall_ns / 2.0, ..Spread::default() },
     }

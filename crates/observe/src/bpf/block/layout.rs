@@ -112,6 +112,7 @@ impl Wire for AheadRow {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Counters {
     pub(super) others_requests: u64,
     pub(super) others_bytes: u64,
@@ -122,6 +123,22 @@ pub(super) struct Counters {
     pub(super) lost_stories: u64,
     /// By kind: the buffers of the stories kept.
     pub(super) kept: [[Option<u32>; MOST_STORIES]; 2],
+}
+
+impl Counters {
+    /// What was counted since then; the stories kept are those there are.
+    pub(super) fn since(self, before: &Self) -> Self {
+        Self {
+            others_requests: self.others_requests.saturating_sub(before.others_requests),
+            others_bytes: self.others_bytes.saturating_sub(before.others_bytes),
+            lost: self.lost.saturating_sub(before.lost),
+            lost_pages: self.lost_pages.saturating_sub(before.lost_pages),
+            followed: self.followed.saturating_sub(before.followed),
+            not_followed: self.not_followed.saturating_sub(before.not_followed),
+            lost_stories: self.lost_stories.saturating_sub(before.lost_stories),
+            kept: self.kept,
+        }
+    }
 }
 
 impl Wire for Counters {

@@ -49,6 +49,7 @@ fn requests(key: &RowKey, row: &Row, images: &Images) -> Option<Requests> {
     Some(Requests {
         pid,
         exec: exec.to_owned(),
+        image: images.number(key.image),
         via: via(key.via),
         syscall: call(key.call),
         device: device(key.device),
@@ -81,6 +82,7 @@ fn read_ahead(image: u32, row: &AheadRow, images: &Images) -> Option<ReadAhead> 
     Some(ReadAhead {
         pid,
         exec: exec.to_owned(),
+        image: images.number(image),
         asked_pages: row.asked,
         missed_pages: row.missed,
         ahead_pages: row.ahead,

@@ -50,6 +50,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<Story> {
     Some(Story {
         pid,
         exec: exec.to_owned(),
+        image: images.number(buffer.image),
         tid: buffer.tid,
         syscall: call(buffer.call).unwrap_or_default(),
         fd: buffer.fd,

@@ -47,6 +47,7 @@ fn ledger(pid: u32, exec: &str, [thread, user, calls, blocked, runnable]: [u64; 
     LedgerRow {
         pid,
         exec: exec.into(),
+        image: 0,
         thread_ns: thread * 1000,
         user_ns: user * 1000,
         calls_on_cpu_ns: calls * 1000,
@@ -274,6 +275,24 @@ pub(super) fn attached() -> Trace {
     };
     record.view.calls = vec!["%io".into(), "fdatasync".into(), "epoll_wait".into()];
     record
+}
+
+/// The machine, of which one process did something.
+pub(super) fn idle_machine() -> Trace {
+    let mut record = attached();
+    record.view.machine = true;
+    record
+}
+
+/// A command whose watch the time ended, and that has been waited for.
+pub(super) fn cut_short() -> Trace {
+    let running = |pid: u32, exec: &str| Running { pid, exec: exec.into() };
+    Trace {
+        command: vec!["postgres".into()],
+        exit: Some(Exit::Code(0)),
+        still_running: vec![running(812, "postgres"), running(813, "sleep")],
+        ..attached()
+    }
 }
 
 /// A build: more images than are shown.

@@ -76,8 +76,15 @@ fn the_first_run_is_held_against_the_third_of_the_same_process() {
     };
     let cold = [name("fs", "ext4"), name("op", "back"), name("cache", "cold")];
     assert_eq!(verdict(three_runs, &[fresh(&[], 90.0), fresh(&cold, 900.0)]), Holds);
-    assert_eq!(verdict(three_runs, &[fresh(&[], 90.0)]), Fails);
-    assert_eq!(verdict(three_runs, &[case(&[], 100.0)]), Inconclusive);
+    // A machine where nothing can be mounted.
+    let mut refused = case(&cold, 100.0);
+    (refused.median, refused.skipped) = (None, Some("it takes root".to_owned()));
+    assert_eq!(verdict(three_runs, &[fresh(&[], 90.0), refused.clone()]), Fails);
+    assert_eq!(verdict(three_runs, &[case(&[], 100.0), refused]), Inconclusive);
+    // `-L` that leaves it out says nothing of the machine.
+    let left_out = three_runs(&Cases::of(&[fresh(&[], 900.0)]));
+    assert_eq!(left_out.verdict, Inconclusive);
+    assert!(left_out.because.contains("none were asked for"), "{}", left_out.because);
 }
 
 #[test]

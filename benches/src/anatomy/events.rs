@@ -1,0 +1,197 @@
+//! Perf events that interrupt every CPU: those of an iotomy that is at work, and ones of the bench's own
+//! for the machine's price of an interrupt. All can be switched on and off.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use iotomy_observe::in_step;
+use iotomy_record::{Anatomy, store};
+use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
+use libbpf_rs::{Link, Object, ObjectBuilder};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
+};
+
+use crate::child::guard_of;
+
+/// Longest time a watch takes to begin, or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+/// An event that has counted so many ns or cycles is one of time; others count what happens.
+const AT_WORK: u64 = 1_000_000;
+/// More CPUs than any machine has.
+const CPUS: u32 = 8_192;
+
+/// Eight-byte aligned, as an ELF reader wants it.
+#[repr(C, align(8))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+static SAMPLE: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/sample.bpf.o")));
+
+/// Events that are switched on and off together.
+pub(crate) struct Events {
+    /// Each with its CPU.
+    events: Vec<(u32, OwnedFd)>,
+    /// What runs at each, if anything does.
+    _program: Option<(Object, Vec<Link>)>,
+}
+
+impl Events {
+    /// Events of the bench's own on as many CPUs, at rest, without a program.
+    pub(crate) fn bare(cpus: usize, rate: u32) -> Result<Self> {
+        let ticker = match open_sampler(Ticker::Cycles, Scope::Cpu(0), rate) {
+            Ok(_) => Ticker::Cycles,
+            Err(_) => Ticker::CpuClock,
+        };
+        let open = |cpu| Some((cpu, open_sampler(ticker, Scope::Cpu(cpu), rate).ok()?));
+        let events: Vec<(u32, OwnedFd)> = (0..CPUS).filter_map(open).take(cpus).collect();
+        if events.len() < cpus {
+            bail!("cannot open a perf event on each CPU");
+        }
+        Ok(Self { events, _program: None })
+    }
+
+    /// The same with a program that does nothing.
+    pub(crate) fn empty(cpus: usize, rate: u32) -> Result<Self> {
+        let bare = Self::bare(cpus, rate)?;
+        let open = ObjectBuilder::default().name("sample").and_then(|b| b.open_memory(&SAMPLE.0));
+        let object =
+            open.and_then(libbpf_rs::OpenObject::load).context("cannot load an empty program")?;
+        let links: Result<Vec<Link>, _> = {
+            let mut programs = object.progs_mut();
+            let program = programs.next().context("the object has no program")?;
+            // The link closes what it was given: a copy of the descriptor.
+            let copies = bare.events.iter().map(|(_, event)| event.try_clone());
+            copies
+                .map(|copy| {
+                    let copy = std::mem::ManuallyDrop::new(copy.context("cannot copy an event")?);
+                    let link = program.attach_perf_event(copy.as_raw_fd());
+                    link.context("cannot attach an empty program")
+                })
+                .collect()
+        };
+        let events = Self { events: bare.events, _program: Some((object, links?)) };
+        events.switch(false)?;
+        Ok(events)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(crate) fn switch(&self, on: bool) -> Result<()> {
+        let switched = self.events.iter().try_for_each(|(_, event)| set_running(event, on));
+        switched.context("cannot switch a perf event")
+    }
+
+    /// Lets them rest for half the time between two, or somewhat longer: they come out of step.
+    pub(crate) fn fall_out(&self, rate: u32) -> Result<()> {
+        self.switch(false)?;
+        sleep(Duration::from_secs(1) / rate.max(1) / 2);
+        self.switch(true)
+    }
+
+    /// Switches them on, and brings that of a CPU in step with the tick as iotomy does: each rest puts it
+    /// out of step. Returns whether it is.
+    pub(crate) fn fall_in(&self, cpu: usize, rate: u32) -> Result<bool> {
+        self.switch(true)?;
+        let its = self.events.iter().filter(|(at, _)| usize::try_from(*at) == Ok(cpu));
+        let its: std::io::Result<Vec<_>> =
+            its.map(|(at, event)| Ok((*at, event.try_clone()?))).collect();
+        Ok(in_step::fall_in(&its.context("cannot copy an event")?, rate) > 0)
+    }
+}
+
+/// An `iotomy anatomy` at work, whose events can be switched.
+pub(crate) struct Watch<'a> {
+    iotomy: Child,
+    record: &'a Path,
+    pub(crate) events: Events,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch a process, at a rate and with further options, and comes back when samples are taken.
+    pub(crate) fn begin(
+        iotomy: &Path,
+        pid: u32,
+        (rate, options): (u32, &[&str]),
+        record: &'a Path,
+    ) -> Result<Self> {
+        let mut watch = Command::new(iotomy);
+        watch.args(["anatomy", "-q", "--rate", &rate.to_string(), "-p", &pid.to_string()]);
+        watch.args(options).arg("--json").arg(record);
+        let iotomy =
+            guard_of(&watch)?.stdin(Stdio::null()).spawn().context("cannot start iotomy")?;
+        let mut watch = Self { iotomy, record, events: Events { events: vec![], _program: None } };
+        let until = Instant::now() + PATIENCE;
+        while watch.events.len() == 0 {
+            if Instant::now() > until || watch.iotomy.try_wait()?.is_some() {
+                bail!("iotomy did not begin to take samples; `iotomy doctor` says what is missing");
+            }
+            sleep(PAUSE);
+            if !at_work(&watch.iotomy)?.is_empty() {
+                // By now those of all CPUs are at work, and that of the calibration is gone.
+                sleep(PAUSE);
+                let cpus = (0..CPUS).filter(|cpu| is_online(*cpu));
+                watch.events.events = cpus.zip(at_work(&watch.iotomy)?).collect();
+            }
+        }
+        Ok(watch)
+    }
+
+    /// Ends it, and loads what it found.
+    pub(crate) fn end(mut self) -> Result<Anatomy> {
+        self.events.switch(true)?;
+        // An interrupt may be ignored here, as it is behind the `&` of a shell.
+        kill_process(Pid::from_child(&self.iotomy), Signal::TERM).context("cannot end iotomy")?;
+        let until = Instant::now() + PATIENCE;
+        while self.iotomy.try_wait().context("cannot wait for iotomy")?.is_none() {
+            if Instant::now() > until {
+                bail!("iotomy did not end");
+            }
+            sleep(PAUSE);
+        }
+        Ok(store::load_anatomy(self.record)?)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let _ = self.iotomy.kill();
+        let _ = self.iotomy.wait();
+    }
+}
+
+fn is_online(cpu: u32) -> bool {
+    open_sampler(Ticker::CpuClock, Scope::Cpu(cpu), 1).is_ok()
+}
+
+/// The events by which a process takes samples now, in the order it opened them: by CPU.
+fn at_work(process: &Child) -> Result<Vec<OwnedFd>> {
+    let pidfd = pidfd_open(Pid::from_child(process), PidfdFlags::empty());
+    let pidfd = pidfd.context("cannot open a pidfd")?;
+    let mut events = Vec::new();
+    let folder = format!("/proc/{}/fd", process.id());
+    for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {folder}"))? {
+        let path = entry?.path();
+        let is_event =
+            fs::read_link(&path).is_ok_and(|to| to.as_os_str() == "anon_inode:[perf_event]");
+        let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let Some(number) = number.filter(|_| is_event) else { continue };
+        // It may be gone by now.
+        let Ok(event) = pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()) else { continue };
+        let mut count = [0; 8];
+        let is_read = rustix::io::read(&event, &mut count).is_ok_and(|bytes| bytes == count.len());
+        if is_read && u64::from_ne_bytes(count) >= AT_WORK {
+            events.push((number, event));
+        }
+    }
+    events.sort_by_key(|(number, _)| *number);
+    Ok(events.into_iter().map(|(_, event)| event).collect())
+}

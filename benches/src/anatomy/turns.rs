@@ -1,0 +1,263 @@
+//! What samples cost the process they are taken of, turn by turn of one process in one watch: with
+//! iotomy's events at rest, at work, and with events of the bench's own instead, which run no program or
+//! an empty one. The last are the machine's price of so many interrupts; those that are in step with the
+//! tick, as iotomy's are at a rate that fits, come with it. What samples cost above these is iotomy's.
+
+use std::path::Path;
+
+use crate::child::Signals;
+use crate::cpus;
+use crate::order::Order;
+use crate::record::{Case, Claim};
+use crate::run::progress;
+use crate::stats::{Estimate, estimate, median};
+use crate::tables::{digits, interval, table};
+use crate::targets::{Bound, Target};
+use anyhow::Result;
+use serde_json::json;
+
+use super::events::{Events, Watch};
+use super::work::{Work, Worker};
+
+/// Samples may add less than this, in percent.
+const TARGET: f64 = 3.0;
+/// A third of it for iotomy's own part; the rest is the machine's.
+const OWN: f64 = 1.0;
+/// How long a turn takes, in ns: some 15 samples. Shorter ones would have a sample more or less of few,
+/// longer ones more of what drifts meanwhile.
+const TURN_NS: f64 = 15e6;
+/// Turns that find out how long the work takes once.
+const TRIALS: u32 = 5;
+
+/// What interrupts during a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Rest,
+    Timer,
+    /// In step with the tick.
+    Stepped,
+    Empty,
+    Samples,
+}
+
+const STATES: [State; 5] =
+    [State::Rest, State::Timer, State::Stepped, State::Empty, State::Samples];
+
+impl State {
+    /// The part of the record.
+    fn part(self) -> &'static str {
+        match self {
+            Self::Rest => "nothing",
+            Self::Timer => "a timer event alone",
+            Self::Stepped => "a timer event in step with the tick",
+            Self::Empty => "a timer event with an empty program",
+            Self::Samples => "samples",
+        }
+    }
+}
+
+/// What was measured of a work.
+pub(crate) struct Measured {
+    pub(crate) work: Work,
+    rate: u32,
+    /// ns on a CPU each time, by state, round by round.
+    ns: [Vec<f64>; STATES.len()],
+    samples: u64,
+    /// Turns in which those were in step with the tick.
+    in_step: u32,
+    /// What a sample costs, by the calibration at the start.
+    price_ns: f64,
+}
+
+/// Measures all states of a work in so many rounds, in random order.
+///
+/// # Errors
+/// When a watch does not begin, or the work ends.
+pub(crate) fn measure(
+    (iotomy, rate): (&Path, u32),
+    signals: &Signals,
+    folder: &Path,
+    work: Work,
+    (rounds, order): (u32, &mut Order),
+) -> Result<Measured> {
+    let mut worker = work.start_in_turns(folder)?;
+    let record = folder.join("turns.json");
+    let cpu = cpus::last()?;
+    let watch = Watch::begin(iotomy, worker.pid(), (rate, &[]), &record)?;
+    watch.events.switch(false)?;
+    let bare = Events::bare(watch.events.len(), rate)?;
+    let empty = Events::empty(watch.events.len(), rate)?;
+    let times = so_often(&mut worker)?;
+    let mut ns: [Vec<f64>; STATES.len()] = Default::default();
+    let mut turns: Vec<usize> = (0..STATES.len()).collect();
+    let mut in_step = 0;
+    for round in 0..rounds {
+        progress(&format!("samples, {}: round {} of {rounds}", work.name(), round + 1));
+        order.shuffle(&mut turns);
+        signals.check()?;
+        for at in turns.iter().copied() {
+            let state = STATES[at];
+            let events = match state {
+                State::Rest | State::Timer | State::Stepped => &bare,
+                State::Empty => &empty,
+                State::Samples => &watch.events,
+            };
+            // Before each turn, since the caches are not the same after it.
+            let stepped = events.fall_in(cpu, rate)?;
+            match state {
+                State::Rest => events.switch(false)?,
+                State::Timer | State::Empty => events.fall_out(rate)?,
+                State::Stepped => {}
+                State::Samples => in_step += u32::from(stepped),
+            }
+            let took = worker.turn(times);
+            events.switch(false)?;
+            ns[at].push(took? / times as f64);
+        }
+    }
+    let sampling = watch.end()?.sampling;
+    let (samples, price_ns) = (sampling.samples, sampling.price_ns_per_sample);
+    Ok(Measured { work, rate, ns, samples, in_step, price_ns })
+}
+
+/// How often the work is done in a turn.
+pub(crate) fn so_often(worker: &mut Worker) -> Result<u64> {
+    let mut once_ns = f64::NAN;
+    for trial in 0..TRIALS {
+        let times = 10_u64.pow(trial);
+        once_ns = worker.turn(times)? / times as f64;
+    }
+    Ok((TURN_NS / once_ns.max(1.0)).max(1.0) as u64)
+}
+
+/// What one of so many interrupts a second costs, in µs, at so many percent in all.
+pub(crate) fn each_us(percent: f64, rate: u32) -> f64 {
+    percent / (100.0 + percent) * 1e6 / f64::from(rate)
+}
+
+impl Measured {
+    fn of(&self, state: State) -> &[f64] {
+        &self.ns[STATES.iter().position(|other| *other == state).unwrap_or(0)]
+    }
+
+    /// By how many percent what is done takes longer than at rest, round by round.
+    fn added_percent(&self, state: State) -> Vec<f64> {
+        let pairs = self.of(State::Rest).iter().zip(self.of(state));
+        pairs.map(|(without, with)| (with / without - 1.0) * 100.0).collect()
+    }
+
+    /// The same above events without a program that come as iotomy's do.
+    fn own_percent(&self) -> Vec<f64> {
+        let timer = self.added_percent(State::Stepped);
+        self.added_percent(State::Samples).iter().zip(timer).map(|(all, its)| all - its).collect()
+    }
+
+    /// The figures, for the record.
+    pub(crate) fn cases(&self) -> Vec<Case> {
+        let rest = self.of(State::Rest);
+        let on = self.work.name();
+        let mut cases = Vec::new();
+        for state in &STATES[1..] {
+            let part = format!("{}, {on}", state.part());
+            for (side, samples) in [("without", rest), ("with", self.of(*state))] {
+                let params = [("part", part.as_str()), ("side", side), ("on", on)];
+                cases.push(Case::new(&params, "on-cpu", "ns each", samples));
+            }
+        }
+        let params = [("part", "price by calibration"), ("side", "with"), ("on", on)];
+        cases.push(Case::new(&params, "price of a sample", "ns", &[self.price_ns]));
+        cases
+    }
+
+    /// The parts that [`Self::cases`] has.
+    pub(crate) fn parts(work: Work) -> impl Iterator<Item = String> {
+        STATES[1..].iter().map(move |state| format!("{}, {}", state.part(), work.name()))
+    }
+
+    /// What is wanted of samples of this work.
+    pub(crate) fn claims(&self) -> [Claim; 2] {
+        let added = self.added_percent(State::Samples);
+        let verdict = match estimate(&added) {
+            Some(Estimate { high, .. }) if high < TARGET => "holds",
+            Some(Estimate { low, .. }) if low > TARGET => "fails",
+            _ => "inconclusive",
+        };
+        let (rate, work, word) = (self.rate, self.work.name(), self.work.word());
+        let all = Claim {
+            id: format!("sampling-price-{word}"),
+            source: "docs/anatomy.md",
+            text: format!(
+                "{rate} samples a second add less than {TARGET} % to the time on a CPU: {work}"
+            ),
+            verdict,
+            evidence: json!({
+                "added_percent": added,
+                "timer_alone_percent": self.added_percent(State::Timer),
+                "timer_in_step_percent": self.added_percent(State::Stepped),
+                "samples": self.samples,
+                "turns_in_step": self.in_step,
+            }),
+        };
+        // Less than nothing is noise.
+        let least = |found: Estimate| Estimate {
+            median: found.median.max(0.0),
+            low: found.low.max(0.0),
+            high: found.high.max(0.0),
+        };
+        let own = estimate(&self.own_percent()).map(least);
+        let own = own.ok_or_else(|| "not measured".to_owned());
+        let text = format!(
+            "of that, what samples add to the machine's own price of a timer event: {work}"
+        );
+        let name = format!("own-price-{word}");
+        let own = Target::by_interval(&name, text, Bound::at_most(OWN, "%"), own);
+        [all, own.claim()]
+    }
+}
+
+/// A table of them, and what is said below it.
+pub(crate) fn text(all: &[Measured]) -> String {
+    let heads = [
+        "samples of",
+        "rounds",
+        "without: ns",
+        "more: %",
+        "a timer event alone: %",
+        "in step with the tick: %",
+        "with an empty program: %",
+        "iotomy's programs: %",
+        "a sample: µs",
+        "by calibration: µs",
+        "a timer event: µs",
+    ];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let percent =
+        |figures: &[f64]| estimate(figures).map_or(String::new(), |found| interval(found, 2));
+    for one in all {
+        let us = |state| {
+            median(&one.added_percent(state))
+                .map_or(String::new(), |p| digits(each_us(p, one.rate), 1))
+        };
+        rows.push(vec![
+            one.work.name().to_owned(),
+            one.of(State::Rest).len().to_string(),
+            digits(median(one.of(State::Rest)).unwrap_or(0.0), 0),
+            percent(&one.added_percent(State::Samples)),
+            percent(&one.added_percent(State::Timer)),
+            percent(&one.added_percent(State::Stepped)),
+            percent(&one.added_percent(State::Empty)),
+            percent(&one.own_percent()),
+            us(State::Samples),
+            digits(one.price_ns / 1e3, 1),
+            us(State::Timer),
+        ]);
+    }
+    table(&rows, 1)
+}
+
+/// How often iotomy's samples came with the tick, as they do where its period and theirs fit.
+pub(crate) fn in_step(all: &[Measured]) -> String {
+    let turns: usize = all.iter().map(|one| one.of(State::Samples).len()).sum();
+    let in_step: u32 = all.iter().map(|one| one.in_step).sum();
+    format!("\nSamples were in step with the kernel's tick in {in_step} turns of {turns}.\n")
+}

@@ -1,0 +1,121 @@
+//! How fast bytes are copied.
+
+use iotomy_record::ClaimVerdict;
+
+use crate::stats::ratio;
+use crate::summary::kept::Raw;
+use crate::summary::{Row, of_target, on, samples, shown, targets};
+use crate::tables::table;
+
+/// A share of the best peer's time that is reached …
+pub(crate) const FAR: f64 = 0.7;
+/// … on so many routes.
+pub(crate) const FAR_ROUTES: usize = 3;
+
+const OURS: &str = "iotomy copy";
+/// What copies nothing.
+const FLOOR: &str = "far ends alone";
+const FAR_ID: &str = "far";
+
+/// Times beside every peer's; the best one's, and at start-up cp's, are what is to be reached.
+pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for claim in targets(&raw.sweep).filter(|claim| claim.id != FAR_ID) {
+        let target = of_target(claim, 2, raw);
+        let route = claim.id.as_str();
+        let walls = |contender: &str| {
+            samples(&raw.sweep, &[("route", route), ("contender", contender)], "wall")
+        };
+        let (what, best) = (target.what.clone(), target.peer.clone());
+        rows.push(target);
+        let Some(ours) = walls(OURS) else { continue };
+        let cases = raw.sweep.cases.iter().filter(|case| case.metric == "wall");
+        for case in cases.filter(|case| on(case, "route") == route) {
+            let peer = on(case, "contender");
+            if [OURS, FLOOR, best.as_str()].contains(&peer) {
+                continue;
+            }
+            if let Some(theirs) = walls(peer) {
+                rows.push(Row::beside(what.clone(), peer, ratio(ours, theirs), 2, raw));
+            }
+        }
+    }
+    rows
+}
+
+/// The name of the route of a row.
+fn route(row: &Row) -> &str {
+    row.what.split(": ").next().unwrap_or_default()
+}
+
+/// Many small files and a start are no routes.
+fn is_route(row: &Row) -> bool {
+    route(row) != "start-up" && !route(row).contains(" files ")
+}
+
+/// On how many routes it is far ahead: of all records together.
+pub(crate) fn overall(rows: &[Row]) -> Vec<Row> {
+    let judged: Vec<&Row> =
+        rows.iter().filter(|row| row.verdict.is_some() && is_route(row)).collect();
+    if judged.is_empty() {
+        return Vec::new();
+    }
+    let is_far = |row: &&&Row| row.figure.is_some_and(|found| found.median <= FAR);
+    let far: Vec<&str> = judged.iter().filter(is_far).map(|row| route(row)).collect();
+    let verdict = match far.len() >= FAR_ROUTES {
+        true => ClaimVerdict::Holds,
+        false => ClaimVerdict::Fails,
+    };
+    vec![Row {
+        what: format!("routes at {FAR} × the best peer's time or less: {}", far.join(", ")),
+        peer: "the best of each".to_owned(),
+        figure: None,
+        found: format!("{} of {}", far.len(), judged.len()),
+        bound: format!("{FAR_ROUTES} or more"),
+        verdict: Some(verdict),
+        is_aim: false,
+        record: String::new(),
+    }]
+}
+
+/// A route in words: `file-pipe-tmpfs` is "file to pipe: tmpfs".
+fn in_words(route: &str) -> String {
+    let parts: Vec<&str> = route.split('-').collect();
+    match parts[..] {
+        ["start", "up"] => "start-up, one small file".to_owned(),
+        [from, to] => format!("{from} to {to}"),
+        [from, to, on] => format!("{from} to {to}: {on}"),
+        [from, to, on, "shared"] => format!("{from} to {to} that shares extents: {on}"),
+        _ => route.to_owned(),
+    }
+}
+
+/// Every route beside its best peer.
+pub(crate) fn block(rows: &[Row], link: &str) -> String {
+    let mut lines =
+        vec![["route", "best peer", "÷ its time [95 %]", "at most 1"].map(str::to_owned).to_vec()];
+    for row in rows.iter().filter(|row| row.verdict.is_some() && !row.record.is_empty()) {
+        let found = row.figure.map_or_else(|| row.found.clone(), |found| shown(found, 2));
+        lines.push(vec![in_words(route(row)), row.peer.clone(), found, row.said()]);
+    }
+    format!(
+        "What `iotomy copy` takes beside the best of GNU cat, cp, dd, pv and uutils on each route, 1 GiB, \
+         cached, in interleaved runs ({link}, with every peer and CPU time; `make bench-copy` \
+         repeats it). The peer at start-up is cp; \"undecided\" is above 1 with an interval that reaches it.\n\n{}",
+        table(&lines, 2)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_said_in_words() {
+        assert_eq!(in_words("pipe-pipe"), "pipe to pipe");
+        assert_eq!(in_words("file-pipe-tmpfs"), "file to pipe: tmpfs");
+        assert_eq!(in_words("file-file-xfs-shared"), "file to file that shares extents: xfs");
+        assert_eq!(in_words("10000 files ext4"), "10000 files ext4");
+        assert_eq!(in_words("start-up"), "start-up, one small file");
+    }
+}

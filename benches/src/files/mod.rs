@@ -1,0 +1,99 @@
+//! `bench files`: what the rounds of the experiment `files` cost beside a bare loop of the same calls, by
+//! the library and by io_uring; and whether fio and sysbench find what `device` does.
+//!
+//! Each contender is a process in a folder of its own in memory, which makes rounds when it is told to.
+//! A block asks each for some, in random order. [`contender`] talks to them, [`pairs`] holds `raw` against
+//! the bare loop, [`mod@agreement`] asks fio and sysbench, [`results`] judges, prints and keeps.
+
+mod agreement;
+mod contender;
+mod pairs;
+mod results;
+mod rows;
+
+pub use agreement::{READS, make_reads};
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use crate::child::Signals;
+use crate::conditions::Conditions;
+use crate::files::agreement::agreement;
+use crate::files::contender::{Running, contenders};
+use crate::files::results::Found;
+use crate::lanes::lanes;
+use crate::options::Options;
+use crate::order::Order;
+use crate::registry::{Bench, nothing, told};
+use crate::run::progress;
+use crate::scratch::Scratch;
+use crate::session::own_session;
+use crate::stats::{FEWEST, median};
+
+/// The bench.
+pub(crate) static BENCH: Bench = Bench {
+    name: "files",
+    title: "what small files cost",
+    minutes: 3,
+    peers: &["build-files-peers"],
+    command: Args::command,
+    run: |matches| told(matches, run),
+    rows: rows::rows,
+    overall: nothing,
+    block: None,
+};
+
+/// Hold the rounds of the experiment `files` against a bare loop.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where the file lies that fio, sysbench and iotomy read
+    #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
+    path: PathBuf,
+
+    /// Blocks of rounds; every contender makes some in each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(FEWEST as i64..=1000))]
+    blocks: Option<u32>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    let signals = Signals::hold()?;
+    if let Some(ended) = own_session(&signals, &args.options)? {
+        return Ok(ended);
+    }
+    let quick = args.options.quick;
+    let blocks = args.blocks.unwrap_or(if quick { FEWEST as u32 } else { 60 });
+    let mut conditions = Conditions::begin(&args.options)?;
+    let memory = Scratch::below(Path::new("/dev/shm"))?;
+    let (lineup, mut skipped) = contenders(&args.options.peers, memory.path())?;
+    let mut order = Order::new(conditions.seed);
+    let pairs = pairs::raw_over_bare(&lineup, quick, &mut order, &signals, memory.path())?;
+    let lanes = lanes(
+        "",
+        lineup.iter().map(|one| one.name.clone()),
+        blocks,
+        (&mut order, &signals),
+        |at| lineup[at].start(&memory.path().join(at.to_string())),
+        Running::rounds,
+    )?;
+    let where_and_how = (&*args.path, &*args.options.iotomy);
+    let agreement = agreement(where_and_how, quick, &mut order, &signals).unwrap_or_else(|error| {
+        skipped.push(("reads of a file".to_owned(), format!("{error:#}")));
+        Vec::new()
+    });
+    progress("");
+    conditions.end();
+    let results = Found { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
+    results.publish(&args.options, &conditions, true)?;
+    Ok(results.status(&args.options))
+}
+
+/// The middle of some figures.
+fn middle(figures: &[f64]) -> f64 {
+    median(figures).unwrap_or(f64::NAN)
+}

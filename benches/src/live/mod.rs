@@ -1,0 +1,123 @@
+//! `bench live`: what the view of `iotomy trace --live` adds to being traced, and what of a CPU iotomy takes
+//! for it.
+//!
+//! A process makes the same call over and over on one CPU for some seconds, alone, traced, and traced with
+//! the view on a terminal of this program's own. The view looks at the counts each second. [`subject`] makes
+//! the calls and times itself, [`watch`] has it watched, [`results`] judges, prints and keeps.
+
+mod results;
+mod rows;
+mod subject;
+mod terminal;
+mod watch;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::child::Signals;
+use crate::conditions::Conditions;
+use crate::live::results::Found;
+use crate::live::subject::SubjectArgs;
+use crate::live::watch::{Samples, Watcher, Way};
+use crate::options::Options;
+use crate::order::Order;
+use crate::registry::{Bench, nothing, told};
+use crate::run::{built, progress, version};
+use crate::scratch::Scratch;
+use crate::session::own_session;
+use crate::stats::FEWEST;
+
+/// The bench.
+pub(crate) static BENCH: Bench = Bench {
+    name: "live",
+    title: "what the live view costs",
+    minutes: 2,
+    peers: &[],
+    command: Args::command,
+    run: |matches| told(matches, run),
+    rows: rows::rows,
+    overall: nothing,
+    block: Some(|raws, _, link| rows::block(raws, link)),
+};
+
+/// What the view of `iotomy trace --live` costs, in one run
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Blocks of runs; each has one of every way to be watched
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(FEWEST as i64..=1000))]
+    blocks: Option<u32>,
+
+    /// Seconds of a run; the view looks once in each, wherever the run begins between two looks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=30))]
+    seconds: Option<u32>,
+
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What this program does as a part of its own measurements.
+#[derive(Debug, Subcommand)]
+enum Part {
+    #[command(hide = true)]
+    Subject(SubjectArgs),
+    /// Becomes a command in a session of its own on a terminal.
+    #[command(hide = true)]
+    Terminal {
+        terminal: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        argv: Vec<OsString>,
+    },
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    match &args.part {
+        Some(Part::Subject(args)) => subject::run(args).map(|()| ExitCode::SUCCESS),
+        Some(Part::Terminal { terminal, argv }) => {
+            terminal::become_on(terminal, argv).map(|()| ExitCode::SUCCESS)
+        }
+        None => bench(args),
+    }
+}
+
+fn bench(args: &Args) -> Result<ExitCode> {
+    let iotomy = built(&args.options.iotomy)?;
+    if !rustix::process::geteuid().is_root() {
+        bail!("observing by BPF takes root; try `sudo make bench-live`");
+    }
+    let signals = Signals::hold()?;
+    if let Some(ended) = own_session(&signals, &args.options)? {
+        return Ok(ended);
+    }
+    let quick = args.options.quick;
+    let blocks = args.blocks.unwrap_or(if quick { FEWEST as u32 } else { 11 });
+    let seconds = args.seconds.unwrap_or(if quick { 2 } else { 3 });
+    let folder = Scratch::new()?;
+    let mut conditions = Conditions::begin(&args.options)?;
+    let mut order = Order::new(conditions.seed);
+    let watcher = Watcher::new(&signals, &iotomy, folder.path(), seconds)?;
+    let mut samples = Samples::default();
+    for block in 1..=blocks {
+        progress(&format!("block {block} of {blocks}"));
+        let mut ways = Way::ALL;
+        order.shuffle(&mut ways);
+        for way in ways {
+            signals.check()?;
+            samples.add(way, watcher.run(way)?);
+        }
+    }
+    progress("");
+    conditions.end();
+    let found = Found { blocks, seconds, version: version(&iotomy), samples };
+    let results = found.results(&conditions);
+    // Of a view that hardly looked nothing is kept.
+    results.publish(&args.options, &conditions, seconds >= 3)?;
+    Ok(results.status(&args.options))
+}

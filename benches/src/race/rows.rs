@@ -1,0 +1,98 @@
+//! How often racers are wrong.
+
+use iotomy_record::{AxisValue, Case, Claim};
+
+use crate::stats::wilson;
+use crate::summary::kept::Raw;
+use crate::summary::{Row, names, on, targets};
+use crate::tables::{digits, table};
+
+const OURS: &str = "iotomy race";
+
+/// In how many races of a racer a difference was seen, of how many.
+fn seen(raw: &Raw, field: &str, racer: &str) -> [usize; 2] {
+    let is_it = |case: &&Case| {
+        on(case, "field") == field && on(case, "racer") == racer && on(case, "command") == "first"
+    };
+    let is_seen = |case: &&Case| ["faster", "slower"].contains(&on(case, "verdict"));
+    let races = || raw.sweep.cases.iter().filter(is_it);
+    [races().filter(is_seen).count(), races().count()]
+}
+
+/// Pairs that a racer made, in the middle of its races.
+fn pairs(raw: &Raw, field: &str, racer: &str) -> usize {
+    let mut pairs: Vec<usize> = raw
+        .sweep
+        .cases
+        .iter()
+        .filter(|case| on(case, "field") == field && on(case, "racer") == racer)
+        .filter(|case| matches!(case.params.get("race"), Some(AxisValue::Number(_))))
+        .map(|case| case.samples.len())
+        .collect();
+    pairs.sort_unstable();
+    pairs.get(pairs.len() / 2).copied().unwrap_or(0)
+}
+
+fn share([hits, all]: [usize; 2]) -> String {
+    let percent = |share: f64| digits(share * 100.0, 0);
+    let [low, high] = wilson(hits, all).map(percent);
+    format!("{hits} of {all}: {} % [{low}, {high}]", percent(hits as f64 / all.max(1) as f64))
+}
+
+fn target(claim: &Claim, raw: &Raw) -> Row {
+    let number =
+        |name: &str| claim.evidence.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let hits = [number("found"), number("races")].map(|count| count as usize);
+    let bound = if claim.id == "power" { "90 % or more" } else { "at most 5 %" };
+    Row {
+        what: claim.text.clone(),
+        peer: String::new(),
+        figure: None,
+        found: share(hits),
+        bound: bound.to_owned(),
+        verdict: Some(claim.verdict),
+        is_aim: false,
+        record: raw.path.clone(),
+    }
+}
+
+/// The targets, and how often every racer saw a difference.
+pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
+    let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| target(claim, raw)).collect();
+    for field in names(&raw.sweep, "field") {
+        let ours = seen(raw, &field, OURS);
+        for peer in names(&raw.sweep, "racer").iter().filter(|racer| *racer != OURS) {
+            let theirs = seen(raw, &field, peer);
+            if theirs[1] == 0 {
+                continue;
+            }
+            let what = format!("{field}: {OURS} saw a difference");
+            let mut row = Row::beside(what, peer, None, 0, raw);
+            row.found = format!("{}; it: {}", share(ours), share(theirs));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// In how many races each racer saw a difference.
+pub(crate) fn block(raws: &[Raw], link: &str) -> String {
+    let Some(raw) = raws.last() else { return String::new() };
+    let fields = names(&raw.sweep, "field");
+    let mut lines =
+        vec![["racer".to_owned()].into_iter().chain(fields.clone()).collect::<Vec<_>>()];
+    for racer in names(&raw.sweep, "racer") {
+        let mut line = vec![if racer == OURS { format!("**`{racer}`**") } else { racer.clone() }];
+        for field in &fields {
+            let [hits, all] = seen(raw, field, &racer);
+            line.push(format!("{hits} of {all}, {} pairs", pairs(raw, field, &racer)));
+        }
+        lines.push(line);
+    }
+    format!(
+        "In how many races of a command against itself, where there is none, and against one with 3 % more work, a \
+         racer saw a difference, and of how many pairs of runs a race was, in the middle ({link}; `make bench-race` \
+         repeats it). hyperfine's means and deviations are read the usual way.\n\n{}",
+        table(&lines, 1)
+    )
+}

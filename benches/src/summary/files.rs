@@ -1,9 +1,0 @@
-//! What small files cost.
-
-use crate::summary::kept::Raw;
-use crate::summary::{Row, of_target, targets};
-
-/// The targets: a bare loop and fio are the peers.
-pub fn rows(raw: &Raw) -> Vec<Row> {
-    targets(&raw.sweep).map(|claim| of_target(claim, 3, raw)).collect()
-}

@@ -1,0 +1,71 @@
+//! Processes that answer a line with a line. They end when their standard input does, so none outlives this
+//! program, whatever ends it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+/// One of them.
+pub struct Talker {
+    name: String,
+    child: Child,
+    into: Option<ChildStdin>,
+    out: BufReader<ChildStdout>,
+}
+
+impl Talker {
+    /// Starts it; it is called `name` where something goes wrong.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(name: &str, command: &mut Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let (into, out) = (child.stdin.take(), child.stdout.take());
+        let (into, out) = into.zip(out).context("no pipes to the contender")?;
+        Ok(Self { name: name.to_owned(), child, into: Some(into), out: BufReader::new(out) })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it answers to a line.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn ask(&mut self, line: &str) -> Result<String> {
+        let into = self.into.as_mut().context("it has ended")?;
+        let said = into.write_all(format!("{line}\n").as_bytes());
+        said.with_context(|| format!("{} has gone", self.name))?;
+        self.line()
+    }
+
+    /// The next line it says, without its end.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.out.read_line(&mut line).with_context(|| format!("{} has gone", self.name))?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        // Nothing more is asked: it ends by itself.
+        self.into = None;
+        let _ = self.child.wait();
+    }
+}

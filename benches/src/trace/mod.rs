@@ -1,0 +1,142 @@
+//! `bench trace`: what it costs a program to be observed, by iotomy and by its peers, in one run.
+//!
+//! The order of the work: [`rounds`] makes the runs, [`startup`] and [`memory`] measure what is not
+//! a cost a call, [`costs`] and [`targets`] judge, [`results`] prints and keeps. This program is
+//! also its own subject: see [`subject`].
+
+mod costs;
+mod floor;
+mod memory;
+mod observer;
+mod results;
+mod rounds;
+mod rows;
+mod startup;
+mod subject;
+mod sweep;
+mod targets;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::child::Signals;
+use crate::conditions::Conditions;
+use crate::options::Options;
+use crate::order::Order;
+use crate::registry::{Bench, nothing, told};
+use crate::run::{built, progress, version};
+use crate::scratch::Scratch;
+use crate::stats;
+use crate::trace::observer::Observer;
+use crate::trace::results::Found;
+use crate::trace::rounds::Rounds;
+use crate::trace::subject::Subject;
+
+/// The bench.
+pub(crate) static BENCH: Bench = Bench {
+    name: "trace",
+    title: "what it costs to be observed",
+    minutes: 10,
+    peers: &[],
+    command: Args::command,
+    run: |matches| told(matches, run),
+    rows: rows::rows,
+    overall: nothing,
+    block: Some(|raws, _, link| rows::block(raws, link)),
+};
+
+/// What it costs a program to be observed, by iotomy and by its peers, in one run
+///
+/// Observers that are not installed are skipped and named.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Blocks of runs; every observer watches every subject once in each
+    #[arg(long, value_name = "N", default_value_t = 15, conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(stats::FEWEST as i64..=1000))]
+    blocks: u32,
+
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What this program does as a part of its own measurements.
+#[derive(Debug, Subcommand)]
+enum Part {
+    #[command(hide = true)]
+    SubjectGetppid(subject::SubjectArgs),
+    #[command(hide = true)]
+    SubjectDd(subject::SubjectArgs),
+    #[command(hide = true)]
+    Crowd(subject::CrowdArgs),
+    #[command(hide = true)]
+    Member,
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    match &args.part {
+        None => bench(args),
+        Some(part) => run_part(part).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn run_part(part: &Part) -> Result<()> {
+    match part {
+        Part::SubjectGetppid(args) => subject::run(Subject::Getppid, args),
+        Part::SubjectDd(args) => subject::run(Subject::Dd, args),
+        Part::Crowd(args) => subject::crowd(args),
+        Part::Member => subject::member(),
+    }
+}
+
+fn bench(args: &Args) -> Result<ExitCode> {
+    let iotomy = built(&args.options.iotomy)?;
+    let iotomy = iotomy.to_str().context("the path of iotomy is not UTF-8")?.to_owned();
+    if !rustix::process::geteuid().is_root() {
+        bail!("observing by BPF takes root; try `sudo make bench-trace`");
+    }
+    let signals = Signals::hold()?;
+    let folder = Scratch::new()?;
+    let blocks = if args.options.quick { stats::FEWEST as u32 + 1 } else { args.blocks };
+    let mut conditions = Conditions::begin(&args.options)?;
+
+    let mut order = Order::new(conditions.seed);
+    let mut rounds = Rounds::prepare(&signals, iotomy.clone(), &folder)?;
+    for block in 1..=blocks {
+        progress(&format!("block {block} of {blocks}"));
+        rounds.block(&mut order)?;
+    }
+    progress("start-up");
+    let startup = startup::measure(&signals, &iotomy, &folder, &mut order, blocks)?;
+    progress("memory");
+    let memory = memory::measure(&signals, &iotomy, &folder)?;
+    progress("");
+    conditions.end();
+
+    let costs = costs::costs(&rounds.measured);
+    let found = Found {
+        blocks,
+        versions: versions(&iotomy),
+        measured: std::mem::take(&mut rounds.measured),
+        targets: targets::judge(&costs, &startup, &memory),
+        costs,
+        startup,
+        memory,
+    };
+    let results = found.results(&conditions);
+    if let Some(folder) = results.publish(&args.options, &conditions, true)? {
+        results::keep_example(&signals, &rounds, &folder)?;
+    }
+    Ok(results.status(&args.options))
+}
+
+/// Of iotomy, its peers and dd, each in a line.
+fn versions(iotomy: &str) -> Vec<String> {
+    let peers = Observer::ALL.into_iter().filter_map(|observer| observer.version()?.ok());
+    version(Path::new(iotomy)).into_iter().chain(peers).chain(version(Path::new("dd"))).collect()
+}

@@ -1,0 +1,150 @@
+//! `bench wait`: what the `epoll` waiter costs beside a bare loop, libevent, libuv and mio, in one run.
+//!
+//! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`], and `peers.c` for the
+//! others). Each contender is a process with pairs of its own, which makes rounds when it is told
+//! to; a block asks each for some, in random order. [`mod@serve`] makes them, [`contender`] talks to those
+//! who do, [`results`] judges, prints and keeps.
+
+mod contender;
+mod results;
+mod rows;
+mod serve;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+use iotomy_waiters::rounds::Ring;
+use iotomy_waiters::{Events, Interest, Settings, waiter};
+
+use crate::child::Signals;
+use crate::conditions::Conditions;
+use crate::lanes::lanes;
+use crate::options::Options;
+use crate::order::Order;
+use crate::registry::{Bench, nothing, told};
+use crate::run::{progress, thread_ns};
+use crate::session::own_session;
+use crate::stats::{FEWEST, median};
+use crate::wait::contender::contenders;
+use crate::wait::results::{Found, Point};
+use crate::wait::serve::{BATCH, serve};
+
+pub use crate::wait::serve::wait_peers_mio;
+
+/// What is measured: descriptors, active ones, writes. The first is for small sets, the others are
+/// those of the articles' charts.
+const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_500]];
+
+/// The bench.
+pub(crate) static BENCH: Bench = Bench {
+    name: "wait",
+    title: "what waiting costs",
+    minutes: 3,
+    peers: &["build-wait-peers"],
+    command: Args::command,
+    run: |matches| told(matches, run),
+    rows: rows::rows,
+    overall: nothing,
+    block: Some(|raws, _, link| rows::block(raws, link)),
+};
+
+/// Hold the epoll waiter against a bare loop and against event libraries.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Blocks of rounds; every contender makes some in each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(FEWEST as i64..=1000))]
+    blocks: Option<u32>,
+
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What this program does as a part of its own measurements.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Makes rounds through a waiter or mio, one for each line of standard input.
+    #[command(hide = true)]
+    Serve {
+        /// The waiter's name.
+        waiter: String,
+        /// How many pairs.
+        pairs: usize,
+    },
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    match &args.part {
+        Some(Part::Serve { waiter, pairs }) => serve(waiter, *pairs).map(|()| ExitCode::SUCCESS),
+        None => bench(args),
+    }
+}
+
+fn bench(args: &Args) -> Result<ExitCode> {
+    let signals = Signals::hold()?;
+    if let Some(ended) = own_session(&signals, &args.options)? {
+        return Ok(ended);
+    }
+    let blocks = args.blocks.unwrap_or(if args.options.quick { FEWEST as u32 } else { 30 });
+    let mut conditions = Conditions::begin(&args.options)?;
+    let (lineup, versions, skipped) = contenders(&args.options.peers.join("wait-peers"))?;
+    let mut order = Order::new(conditions.seed);
+    let mut points = Vec::new();
+    for [pairs, active, writes] in POINTS {
+        let lanes = lanes(
+            &format!("n={pairs} a={active} w={writes}: "),
+            lineup.iter().map(|one| one.name.clone()),
+            blocks,
+            (&mut order, &signals),
+            |at| lineup[at].start(pairs),
+            |contender| contender.rounds(active, writes),
+        )?;
+        points.push(Point { pairs, active, writes, lanes });
+    }
+    progress("");
+    let trait_ns = by_nothing()?;
+    conditions.end();
+    let found = Found { blocks, versions, skipped, points, trait_ns };
+    let results = found.results(&conditions);
+    results.publish(&args.options, &conditions, true)?;
+    Ok(results.status(&args.options))
+}
+
+/// What the trait and the buffer cost an event by themselves: batches of the waiter `null`, which
+/// makes no call, less a loop over the same tokens; samples in ns.
+fn by_nothing() -> Result<Vec<f64>> {
+    const TOKENS: u64 = 100;
+    const WAITS: u32 = 2_000;
+    let declared = waiter("null").context("there is no waiter null")?;
+    let mut waiter = (declared.open)(&Settings::default())?;
+    let ring = Ring::new(usize::try_from(TOKENS)?)?;
+    for at in 0..usize::try_from(TOKENS)? {
+        waiter.add(ring.reader(at), Interest::READ, at as u64)?;
+    }
+    let mut events = Events::with_capacity(BATCH);
+    let tokens: Vec<u64> = (0..TOKENS).collect();
+    let mut samples = Vec::new();
+    for _ in 0..25 {
+        let began = thread_ns();
+        for _ in 0..WAITS {
+            std::hint::black_box(&tokens).iter().for_each(|token| _ = std::hint::black_box(*token));
+        }
+        let bare = thread_ns() - began;
+        let began = thread_ns();
+        for _ in 0..WAITS {
+            waiter.wait(&mut events, None)?;
+            events.iter().for_each(|event| _ = std::hint::black_box(event.token));
+        }
+        let ours = thread_ns() - began;
+        samples.push((ours - bare) as f64 / f64::from(WAITS) / TOKENS as f64);
+    }
+    Ok(samples)
+}
+
+/// The middle of some rounds.
+fn middle(rounds: &[f64]) -> f64 {
+    median(rounds).unwrap_or(f64::NAN)
+}

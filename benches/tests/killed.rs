@@ -1,0 +1,64 @@
+//! A bench that is killed leaves no process, and no folder that the next one does not remove.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Asks again until it is so. A state of `/proc` cannot be waited for in another way.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
+    for _ in 0..60_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// The processes whose parent is `pid`.
+fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+/// Whether a process is gone, reaped or not.
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
+}
+
+/// `bench anatomy`, with a script in the place of iotomy and a folder for temporary files.
+fn bench(folder: &Path, script: &str) -> Command {
+    let iotomy = folder.join("iotomy");
+    let _ = fs::remove_file(&iotomy);
+    fs::write(&iotomy, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&iotomy, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+    command.args(["anatomy", "--quick", "--iotomy"]).arg(iotomy).current_dir(folder);
+    command.env("TMPDIR", folder.join("temporary")).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+#[test]
+fn a_killed_bench_leaves_no_process_and_no_folder_for_long() {
+    let stage = tempfile::tempdir().unwrap();
+    let temporary = stage.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut killed = bench(stage.path(), "> started; exec sleep 1000").spawn().unwrap();
+    until("the watch is under way", || stage.path().join("started").exists());
+    let children = children(killed.id());
+    assert_eq!(children.len(), 2, "what is watched, and who watches");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    until("its children have ended", || children.iter().all(|child| has_ended(*child)));
+
+    let next = bench(stage.path(), "exit 1").status().unwrap();
+    assert_eq!(next.code(), Some(2));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}

@@ -1,0 +1,88 @@
+//! A trial of what the kernel may refuse as a whole, before the target is emptied for it.
+//!
+//! The invariant: no content is taken away for a plan that may come to nothing untried. What cannot be
+//! tried is refused.
+
+use std::sync::atomic::AtomicU64;
+
+use anyhow::anyhow;
+use iotomy_movers::chooser::{self, Plan};
+use iotomy_movers::{End, Kind};
+use rustix::fs::{SeekFrom, seek, tell};
+
+use super::fault::Stop;
+use super::options::CopyArgs;
+use super::source::Source;
+use super::target::Target;
+use super::transfer::all_refused;
+
+/// Bytes a mover is tried with that could be refused: whole blocks of every file system.
+const REHEARSAL: u64 = 1 << 20;
+
+/// Bytes of room asked for in one call, which is refused as a whole.
+const ROOM: u64 = 1 << 30;
+
+/// Tries a plan that the kernel may refuse as a whole on a file that nobody sees, before the target
+/// is emptied for it. A plan with a mover that is never refused needs no such trial. Of several
+/// `sources` the second could still be refused when the first is there.
+///
+/// # Errors
+/// Every mover was refused, or could not be tried; the target is as it was.
+pub(super) fn rehearse(
+    args: &CopyArgs,
+    source: &Source,
+    target: &Target<'_>,
+    plan: &Plan,
+    sources: usize,
+) -> Result<(), Stop> {
+    let has = |name| plan.steps.iter().any(|step| step.mover.declaration().name == name);
+    if has("read-write") || !target.has_what_goes() {
+        return Ok(());
+    }
+    let from = source.end();
+    let no = |why: &str| untried(source, target, plan, why);
+    if sources > 1 {
+        return Err(no("only a single source can be; use --atomic, which keeps the old file"));
+    }
+    let begins = tell(source.fd()).ok().filter(|_| gives_again(&from));
+    let once = "the source gives its bytes only once; use --atomic, which keeps the old file";
+    let at = begins.ok_or_else(|| no(once))?;
+    let stand_in = target.stand_in().map_err(|why| {
+        let hint = "empty it first, or leave --mover and --reflink to the chooser";
+        no(&format!("{why}; {hint}"))
+    })?;
+    let to = End::of(stand_in.file()).map_err(|e| no(&e.to_string()))?;
+    let left = args.count.unwrap_or(u64::MAX);
+    let count = match () {
+        // What is cloned is cloned in one call, and costs nothing.
+        () if has("reflink") => args.count,
+        () if has("fallocate") => Some(left.min(ROOM)),
+        () => Some(left.min(REHEARSAL)),
+    };
+    let moved = AtomicU64::new(0);
+    let outcome = chooser::run(plan, &from, &to, &args.job(count, &moved));
+    // A source that had a position has it still.
+    let _ = seek(source.fd(), SeekFrom::Start(at));
+    match outcome {
+        Ok(report) if report.mover.is_none() => {
+            Err(Stop::Failed(all_refused(source, target, &report, 0)))
+        }
+        // What fails for another reason fails again, and is told then.
+        _ => Ok(()),
+    }
+}
+
+/// Whether what is read for the trial can be read again.
+fn gives_again(source: &End<'_>) -> bool {
+    source.has_true_size() || source.kind() == Kind::Block || source.is_zero_device()
+}
+
+fn untried(source: &Source, target: &Target<'_>, plan: &Plan, why: &str) -> Stop {
+    let movers: Vec<&str> = plan.steps.iter().map(|step| step.mover.declaration().name).collect();
+    let (movers, old) = (movers.join(" or "), &target.name);
+    Stop::Failed(anyhow!(
+        "cannot copy {} to {old} by {movers}: what {old} holds would be gone before it is clear that the \
+         kernel does it, and it cannot be tried: {why}",
+        source.name
+    ))
+}

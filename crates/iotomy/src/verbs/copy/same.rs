@@ -1,0 +1,141 @@
+//! A source that is the target too, by whatever names.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use iotomy_movers::Kind;
+use rustix::fs::{AtFlags, FileType, Stat, stat, statat, tell};
+
+use super::options::{INPUT, is_standard};
+use super::source::Source;
+use super::target::{Hold, Target, Where};
+
+impl Target<'_> {
+    /// Whether a file with this stat is, or will be replaced by, the target.
+    fn is(&self, stat: &Stat) -> bool {
+        match (&self.hold, self.end().kind()) {
+            (Hold::Fresh(pending), _) => {
+                let old = pending.old.as_ref().map(|old| (old.dev(), old.ino()));
+                old == Some((stat.st_dev, stat.st_ino))
+            }
+            (_, Kind::Block) => {
+                let same_kind = stat.st_mode & 0o170_000 == self.stat.st_mode & 0o170_000;
+                same_kind && stat.st_rdev == self.stat.st_rdev
+            }
+            (_, Kind::Regular | Kind::Pipe) => {
+                (self.stat.st_dev, self.stat.st_ino) == (stat.st_dev, stat.st_ino)
+            }
+            _ => false,
+        }
+    }
+
+    /// Refuses a source that is the target too, unless bytes are read from one part of it and
+    /// written to another.
+    ///
+    /// # Errors
+    /// They are the same, and which of their names are.
+    pub(super) fn apart_from(&self, source: &Source, skip: u64, count: Option<u64>) -> Result<()> {
+        if !self.is(&source.stat) {
+            return Ok(());
+        }
+        let same = || self.same(&source.name);
+        let begins = tell(source.fd()).map(|at| at.saturating_add(skip));
+        let (Ok(from), Ok(at)) = (begins, tell(self.fd())) else { return Err(same()) };
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
+        let is_regular = source.end().kind() == Kind::Regular;
+        // Nothing is left to be read, so nothing will be written.
+        if !goes && is_regular && from >= source.end().size() {
+            return Ok(());
+        }
+        let to = if self.end().is_append() { source.end().size() } else { at };
+        let length = count.unwrap_or(u64::MAX);
+        if goes || (from < to.saturating_add(length) && to < from.saturating_add(length)) {
+            return Err(same());
+        }
+        Ok(())
+    }
+
+    /// Whether the source is the target too, and has nothing left to be read.
+    pub(super) fn is_spent(&self, source: &Source) -> bool {
+        self.is(&source.stat)
+            && source.end().kind() == Kind::Regular
+            && tell(source.fd()).is_ok_and(|at| at >= source.end().size())
+    }
+
+    /// As [`Target::apart_from`], of a source that is not open yet and will be read whole.
+    ///
+    /// # Errors
+    /// They are the same.
+    pub(super) fn apart_from_named(&self, source: &str, stat: &Stat) -> Result<()> {
+        let goes = self.truncates || matches!(self.hold, Hold::Fresh(_));
+        if self.is(stat) && (goes || stat.st_size > 0) { Err(self.same(source)) } else { Ok(()) }
+    }
+
+    fn same(&self, source: &str) -> anyhow::Error {
+        let what = match self.end().kind() {
+            Kind::Pipe => PIPE,
+            Kind::Block => "device",
+            _ => "file",
+        };
+        same(source, &self.name, what)
+    }
+}
+
+const PIPE: &str = "pipe, which would be fed with what it gives";
+
+fn same(source: &str, target: &str, what: &str) -> anyhow::Error {
+    anyhow!("cannot copy {source} to {target}: they are the same {what}; name another")
+}
+
+/// Refuses a FIFO that is a source and the target, before either is opened: that waits for the other.
+///
+/// # Errors
+/// They are the same.
+pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: Where<'_>) -> Result<()> {
+    let is_pipe = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
+    if !place.is_there {
+        return Ok(());
+    }
+    let target = statat(place.folder(), place.name, AtFlags::empty());
+    let Some(target) = target.ok().filter(is_pipe) else { return Ok(()) };
+    let is_it = |path: &&PathBuf| {
+        !is_standard(path, INPUT)
+            && stat(path.as_path())
+                .is_ok_and(|s| (s.st_dev, s.st_ino) == (target.st_dev, target.st_ino))
+    };
+    match sources.iter().find(is_it) {
+        Some(path) => Err(same(&path.to_string_lossy(), &place.path.to_string_lossy(), PIPE)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a path leads into this folder, as far as its words tell: no call is made for it.
+pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
+    let words = |path: &Path| -> Vec<_> {
+        let is_word = |part: &Component<'_>| *part != Component::CurDir;
+        path.components().filter(is_word).map(|part| part.as_os_str().to_owned()).collect()
+    };
+    path.parent().is_some_and(|parent| words(parent) == words(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_lies_in_the_folder_its_words_name() {
+        for (path, folder, lies) in [
+            ("f", ".", true),
+            ("./f", "./", true),
+            ("d/f", "./d//", true),
+            ("/d/f", "/d", true),
+            ("f", "d", false),
+            ("d/e/f", "d", false),
+            ("/f", ".", false),
+            ("/", "/", false),
+        ] {
+            assert_eq!(lies_in(path.as_ref(), folder.as_ref()), lies, "{path} in {folder}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The end of a command that is watched for an experiment whose time is up.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use iotomy_observe::{Audience, Look, Outset, Wish};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Kills the command at a moment, if it has not ended by then.
+pub(super) struct Bound {
+    at: Option<Instant>,
+    command: Option<OwnedFd>,
+    has_ended_it: bool,
+}
+
+impl Bound {
+    /// At that moment; `None` is never.
+    pub(super) fn at(at: Option<Instant>) -> Self {
+        Self { at, command: None, has_ended_it: false }
+    }
+
+    /// Whether it was this that ended the command.
+    pub(super) fn has_ended_it(&self) -> bool {
+        self.has_ended_it
+    }
+}
+
+impl Audience for Bound {
+    fn begin(&mut self, outset: &Outset) {
+        let pid = outset.pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        // Without it the run is late, and whole.
+        self.command = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    }
+
+    fn wakers(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.at
+    }
+
+    fn attend(&mut self, _: Option<&mut Look<'_>>) -> Wish {
+        if self.at.is_some_and(|at| Instant::now() >= at) {
+            // Once: what does not work is not tried again and again.
+            self.at = None;
+            let kill = |command: &OwnedFd| pidfd_send_signal(command, Signal::KILL).is_ok();
+            self.has_ended_it = self.command.as_ref().is_some_and(kill);
+        }
+        Wish::GoOn
+    }
+
+    fn hear(&mut self, _: i32) {}
+}

@@ -1,0 +1,218 @@
+//! The experiments of a run, one after the other: which they are, and what each begins with.
+//!
+//! The invariant: before any is run, what is to be run of each is kept, so that whatever ends this
+//! process `--resume` does what was asked for, also of those whose turn had not come.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use iotomy_lab::experiments::{
+    Around, EXPERIMENTS, Experiment, Lock, Plan, Room, RunError, Size, Start, State, experiment,
+    planned,
+};
+use iotomy_lab::limits::storage::Folder;
+use iotomy_observe::{machine, rfc3339};
+use iotomy_record::Sweep;
+
+use super::around::Surroundings;
+use super::given::{Given, values};
+use super::named;
+use super::run::RunArgs;
+use crate::verbs::outputs;
+
+/// The folder where none is named.
+const FOLDER: &str = "/var/tmp";
+
+/// Standard output.
+const DASH: &str = "-";
+
+/// The experiments asked for.
+///
+/// # Errors
+/// A name that is none, or nothing to go on with.
+pub(super) fn chosen(
+    args: &RunArgs,
+    state: Option<&State>,
+) -> Result<Vec<&'static dyn Experiment>> {
+    let has_state = |one: &&'static dyn Experiment| {
+        state.is_some_and(|state| state.file(one.declaration().name).exists())
+    };
+    let all = EXPERIMENTS.iter().copied();
+    let (found, names): (Vec<_>, String) = match (args.all, args.names.is_empty()) {
+        (true, _) => (all.collect(), "--all".to_owned()),
+        (_, false) => (named(&args.names)?, args.names.join(" ")),
+        _ => (all.filter(has_state).collect(), "NAME".to_owned()),
+    };
+    if args.resume && !found.iter().any(has_state) {
+        let of = if args.names.is_empty() { String::new() } else { format!(" of {names}") };
+        bail!(
+            "there is no interrupted run{of} to go on with; start one with iotomy lab run {names}"
+        );
+    }
+    Ok(found)
+}
+
+/// Keeps others from running these.
+///
+/// # Errors
+/// One that runs one of them.
+pub(super) fn locks(
+    chosen: &[&'static dyn Experiment],
+    state: Option<&State>,
+) -> Result<Vec<Lock>> {
+    let mut locks = Vec::new();
+    for (state, one) in state.iter().flat_map(|state| chosen.iter().map(move |one| (state, one))) {
+        locks.extend(Lock::of(state, one.declaration().name)?);
+    }
+    Ok(locks)
+}
+
+/// An experiment to run.
+pub(super) struct Turn {
+    pub(super) experiment: &'static dyn Experiment,
+    /// What is planned, or an earlier run had measured.
+    pub(super) before: Result<Sweep>,
+    /// Where its record goes.
+    pub(super) json: Option<PathBuf>,
+}
+
+/// What the command line asks for.
+pub(super) struct Ask<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) given: &'a Given,
+    pub(super) here: &'a Path,
+}
+
+impl Ask<'_> {
+    /// What is run of an experiment that has not begun.
+    pub(super) fn plan<'a>(
+        &self,
+        experiment: &dyn Experiment,
+        json: Option<String>,
+        folder: &'a Folder,
+    ) -> Plan<'a> {
+        let size = match (self.args.quick, self.args.full) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Full,
+            _ => Size::Default,
+        };
+        let by_clock = || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            // Short enough to be typed again.
+            u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xfff) << 20
+        };
+        Plan {
+            size,
+            given: values(experiment, self.given).unwrap_or_default(),
+            max_time: self.args.max_time.or(size.max_time()),
+            seed: self.args.seed.unwrap_or_else(by_clock),
+            folder,
+            room: Room::with(folder),
+            json,
+        }
+    }
+
+    /// Begun now.
+    pub(super) fn start(before: Option<Sweep>) -> Start {
+        Start { started: rfc3339(SystemTime::now()), machine: machine(), before }
+    }
+
+    /// The folder to go on in: that of `--path` if there is one, which may be refused later, or the
+    /// earlier run's own.
+    pub(super) fn folder_of(&self, before: &Sweep) -> Result<Folder> {
+        let own = before.run.volume.as_ref().map(|volume| Path::new(&volume.path));
+        if let (None, Some(own)) = (&self.args.path, own)
+            && !own.is_dir()
+            && let Some(one) = experiment(&before.experiment)
+        {
+            let (experiment, gone) = (one.declaration().name, own.display());
+            let reason = format!("its folder {gone} is not there any more");
+            return Err(RunError::Resume { experiment, reason }.into());
+        }
+        let path = self.args.path.as_deref().or(own).unwrap_or(Path::new(FOLDER));
+        Ok(Folder::open(path)?)
+    }
+
+    /// Where the record of an experiment goes: into a folder by its name.
+    fn file_of(&self, experiment: &str) -> Option<PathBuf> {
+        let given = self.args.json.as_ref()?;
+        Some(match given != Path::new(DASH) && self.here.join(given).is_dir() {
+            true => given.join(format!("{experiment}.json")),
+            false => given.clone(),
+        })
+    }
+
+    /// The same as it is kept, to be found from any folder. A name that is no text is not.
+    fn kept_as(&self, json: Option<&Path>) -> Option<String> {
+        match json?.to_str()? {
+            DASH => Some(DASH.to_owned()),
+            _ => self.here.join(json?).to_str().map(str::to_owned),
+        }
+    }
+}
+
+/// What each begins with; what had not begun yet is planned, and kept.
+///
+/// # Errors
+/// An output that cannot be written, or a folder that is of no use.
+pub(super) fn turns(
+    ask: &Ask<'_>,
+    chosen: &[&'static dyn Experiment],
+    around: &mut Surroundings,
+) -> Result<Vec<Turn>> {
+    let json = ask.args.json.as_ref();
+    if chosen.len() > 1 && json.is_some_and(|path| !ask.here.join(path).is_dir()) {
+        bail!("several experiments make several records; name a folder that exists with --json");
+    }
+    let state = around.state().filter(|_| ask.args.resume).cloned();
+    let mut found = Vec::new();
+    for experiment in chosen.iter().copied() {
+        let name = experiment.declaration().name;
+        let before = state.as_ref().and_then(|state| state.load(name).transpose()).transpose();
+        let kept = before.as_ref().ok().and_then(|before| before.as_ref()?.run.json.as_ref());
+        let json = ask.file_of(name).or_else(|| kept.map(PathBuf::from));
+        outputs::check(&[("--json", json.as_deref())], ask.here)?;
+        found.push((experiment, before, json));
+    }
+    // What had not begun at all is run as what had.
+    let like = found.iter().find_map(|(_, before, _)| before.as_ref().ok()?.clone());
+    let mut turns = Vec::new();
+    for (experiment, before, json) in found {
+        let kept_as = ask.kept_as(json.as_deref());
+        let before = match before {
+            Ok(Some(mut before)) => {
+                before.run.json = kept_as;
+                Ok(before)
+            }
+            Ok(None) => {
+                let sweep = planned_like(ask, (experiment, kept_as), like.as_ref())?;
+                if !sweep.cases.is_empty() {
+                    around.keep(&sweep);
+                }
+                Ok(sweep)
+            }
+            Err(error) => Err(error.into()),
+        };
+        turns.push(Turn { experiment, before, json });
+    }
+    Ok(turns)
+}
+
+/// An experiment that has not begun, of the size and in the folder of another that has.
+fn planned_like(
+    ask: &Ask<'_>,
+    (experiment, json): (&'static dyn Experiment, Option<String>),
+    like: Option<&Sweep>,
+) -> Result<Sweep> {
+    let folder = match (&ask.args.path, like) {
+        (None, Some(like)) => ask.folder_of(like)?,
+        (path, _) => Folder::open(path.as_deref().unwrap_or(Path::new(FOLDER)))?,
+    };
+    let mut plan = ask.plan(experiment, json, &folder);
+    let sizes = [Size::Quick, Size::Default, Size::Full].into_iter();
+    if let Some(size) = like.and_then(|like| sizes.clone().find(|of| of.name() == like.run.size)) {
+        (plan.size, plan.max_time) = (size, size.max_time());
+    }
+    Ok(planned(experiment, &plan, Ask::start(None)))
+}

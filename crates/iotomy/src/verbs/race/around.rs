@@ -1,0 +1,46 @@
+//! What a race asks of its surroundings: runs that are watched, whether it is interrupted, a line of progress.
+
+use std::time::SystemTime;
+
+use iotomy_lab::race::{Surroundings, Untraced};
+use iotomy_observe::{is_interrupted, rfc3339, take_interrupt};
+use iotomy_record::{Trace, View};
+use iotomy_sys::launch::Command;
+
+use super::flames::Flames;
+use crate::screen::StatusLine;
+use crate::verbs::trace::watching;
+
+/// The observers, and the terminal.
+pub(super) struct Around {
+    /// The observer asked for, and once it has watched, the one that did.
+    pub(super) observer: String,
+    /// What was sampled of the traced runs, where flames are wanted.
+    pub(super) flames: Option<Flames>,
+    pub(super) progress: StatusLine,
+}
+
+impl Surroundings for Around {
+    fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
+        self.progress.clear();
+        let started = rfc3339(SystemTime::now());
+        let seen = match &mut self.flames {
+            None => watching::command(&self.observer, command),
+            Some(flames) => flames.watch(command, &started),
+        };
+        if let Some(signal) = take_interrupt() {
+            return Err(Untraced::Interrupted(signal));
+        }
+        let seen = seen.map_err(|error| Untraced::Cannot(error.to_string()))?;
+        self.observer.clone_from(&seen.observer.name);
+        Ok(watching::record(command, started, seen, View::default()))
+    }
+
+    fn is_interrupted(&self) -> fn() -> bool {
+        is_interrupted
+    }
+
+    fn progress(&mut self, text: &str) {
+        self.progress.show(text);
+    }
+}

@@ -1,0 +1,282 @@
+//! Who calls whom in user space, of programs whose calls are known.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use iotomy_record::{Anatomy, Stack, StackKind, store};
+use support::{bare, has, iotomy, skip};
+use tempfile::TempDir;
+
+/// `outer` calls `middle`, and that `inner`, `frameless` or `pushing`, which make the call: getppid so many
+/// times, or a sleep of 10 ms.
+const SOURCE: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct timespec nap = {0, 10000000};
+
+__attribute__((noinline)) long inner(long call, long times)
+{
+	long got = 0;
+
+#ifdef FRAMES
+	/* A leaf has a frame where it is asked for the frame's address. */
+	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
+#endif
+	while (times--) {
+		got = call;
+		__asm__ volatile("syscall" : "+a"(got) : "D"(&nap), "S"(0) : "rcx", "r11", "memory");
+	}
+	return got;
+}
+
+long frameless(long call, long times, void *nap);
+__asm__(".text\n.type frameless, @function\n"
+	"frameless: mov %rdi, %r8; mov %rsi, %r9; mov %rdx, %rdi; xor %esi, %esi\n"
+	"1: mov %r8, %rax; syscall; dec %r9; jnz 1b; ret\n"
+	".size frameless, . - frameless\n");
+
+/* The same, but something of its own is on top of the stack. */
+long pushing(long call, long times, void *nap);
+__asm__(".type pushing, @function\n"
+	"pushing: push %rbx; mov %rdi, %r8; mov %rsi, %r9; mov %rdx, %rdi; xor %esi, %esi\n"
+	"1: mov %r8, %rax; syscall; dec %r9; jnz 1b; pop %rbx; ret\n"
+	".size pushing, . - pushing\n");
+
+__attribute__((noinline)) long middle(long call, long times, int which)
+{
+	long got = which == 0 ? inner(call, times) :
+		   which == 1 ? frameless(call, times, &nap) :
+				pushing(call, times, &nap);
+
+	__asm__ volatile("");
+	return got + 1;
+}
+
+__attribute__((noinline)) long outer(long call, long times, int which)
+{
+	long got = middle(call, times, which);
+
+	__asm__ volatile("");
+	return got + 1;
+}
+
+int main(int argc, char **argv)
+{
+	long call = atol(argv[1]), times = atol(argv[2]);
+
+	if (argc > 3 && fork()) {
+		wait(NULL);
+		return 0;
+	}
+	for (int which = 0; which < 3; which++)
+		outer(call, times, which);
+	return 0;
+}
+"#;
+const GETPPID: &str = "110";
+const NANOSLEEP: &str = "35";
+
+const FRAMES: [&str; 2] = ["-fno-omit-frame-pointer", "-DFRAMES"];
+
+/// The program, built; skipped where it cannot be, or anatomy does not work.
+fn program(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
+    if !iotomy(&["anatomy", "-q", "true"]).output().unwrap().status.success() {
+        skip("anatomy does not work here, or not for this user");
+        return None;
+    }
+    if !has("cc") {
+        skip("there is no C compiler (cc)");
+        return None;
+    }
+    let source = folder.path().join("calls.c");
+    fs::write(&source, SOURCE).unwrap();
+    let program = folder.path().join("calls");
+    let mut compiler = bare("cc", &["-O1", "-fno-optimize-sibling-calls"]);
+    let output = compiler.args(options).arg(&source).arg("-o").arg(&program).output().unwrap();
+    if !output.status.success() {
+        skip("the C compiler does not make the program of the test");
+        return None;
+    }
+    Some(program)
+}
+
+/// The record, what was said, and the folded stacks.
+fn dissected(
+    folder: &TempDir,
+    options: &[&str],
+    program: &std::path::Path,
+    words: &[&str],
+) -> (Anatomy, String, String) {
+    let file = |name: &str| folder.path().join(name);
+    let mut command = iotomy(&["anatomy", "--rate", "5000", "--json"]);
+    command.arg(file("record.json")).arg("--folded").arg(file("folded")).args(options);
+    let output = command.arg("--").arg(program).args(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let record = store::load_anatomy(file("record.json")).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (record, said, fs::read_to_string(file("folded")).unwrap())
+}
+
+/// What user space did for the calls of this name, most time first.
+fn chains<'r>(record: &'r Anatomy, call: &str, kind: StackKind) -> Vec<&'r Stack> {
+    let of_call = |stack: &&Stack| stack.syscall.as_deref() == Some(call) && stack.kind == kind;
+    record.stacks.iter().filter(of_call).collect()
+}
+
+fn ends_with(stack: &Stack, end: &[&str]) -> bool {
+    let from = stack.user.len().saturating_sub(end.len());
+    stack.user[from..].iter().eq(end)
+}
+
+const FRAMED: [&str; 4] = ["main", "outer", "middle", "inner"];
+const BARE: [&str; 4] = ["main", "outer", "middle", "frameless"];
+const WITH_GAP: [&str; 4] = ["main", "outer", "[caller unknown]", "pushing"];
+
+#[test]
+fn samples_tell_who_calls_whom_from_the_outside_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &FRAMES) else { return };
+    let options = ["--user-stacks"];
+    let (record, said, folded) = dissected(&folder, &options, &program, &[GETPPID, "150000"]);
+    let found = chains(&record, "getppid", StackKind::OnCpu);
+    let samples = |end: &[&str]| -> u64 {
+        found.iter().filter(|stack| ends_with(stack, end)).map(|stack| stack.samples).sum()
+    };
+    let all: u64 = found.iter().map(|stack| stack.samples).sum();
+    let parts = [&FRAMED, &BARE, &WITH_GAP].map(|end| samples(end));
+    assert!(parts.iter().all(|part| *part > 0), "{folded}");
+    // A sample in an interrupt between the call and its function may have another end.
+    assert!(parts.iter().sum::<u64>() * 10 >= all * 9, "{parts:?} of {all}");
+    assert!(folded.contains(";main;outer;middle;inner;getppid;"), "{folded}");
+    assert!(folded.contains(";main;outer;middle;frameless;getppid;"), "{folded}");
+    assert!(folded.contains(";main;outer;[caller unknown];pushing;getppid;"), "{folded}");
+    assert!(said.contains("from outer › middle › inner"), "{said}");
+    let told = record.sampling.user_stacks.unwrap();
+    assert!(told.samples >= all && told.cut_short * 10 < told.samples, "{told:?}");
+    assert_eq!((told.lost, told.lost_mappings), (0, 0));
+    assert!(!said.contains("is known"), "{said}");
+}
+
+#[test]
+fn sleeps_tell_it_too_and_in_a_forked_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &FRAMES) else { return };
+    let options = ["--user-stacks"];
+    let (record, _, folded) = dissected(&folder, &options, &program, &[NANOSLEEP, "2", "fork"]);
+    let found = chains(&record, "nanosleep", StackKind::Blocked);
+    for end in [&FRAMED, &BARE, &WITH_GAP] {
+        assert!(found.iter().any(|stack| ends_with(stack, end)), "{found:?}");
+    }
+    let line = ";main;outer;middle;inner;nanosleep;[asleep: timer];";
+    assert!(folded.contains(line), "{folded}");
+}
+
+#[test]
+fn a_program_of_a_shell_has_its_own_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &FRAMES) else { return };
+    let script = format!("{0} {NANOSLEEP} 1; {0} {NANOSLEEP} 1; exit 0", program.display());
+    let shell = std::path::Path::new("sh");
+    let (record, ..) = dissected(&folder, &["--user-stacks"], shell, &["-c", &script]);
+    let found = chains(&record, "nanosleep", StackKind::Blocked);
+    let mut whose: Vec<u32> =
+        found.iter().filter(|stack| ends_with(stack, &FRAMED)).map(|stack| stack.pid).collect();
+    whose.dedup();
+    assert_eq!(whose.len(), 2, "{found:?}");
+}
+
+#[test]
+fn without_frame_pointers_that_is_said_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &["-fomit-frame-pointer"]) else { return };
+    let options = ["--user-stacks"];
+    let (record, said, _) = dissected(&folder, &options, &program, &[GETPPID, "150000"]);
+    let told = record.sampling.user_stacks.unwrap();
+    assert!(told.samples > 0 && told.cut_short * 2 > told.samples, "{told:?}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("of the stacks of user space end after the innermost function or two"),
+        "{said}"
+    );
+    assert!(said.contains("-fno-omit-frame-pointer"), "{said}");
+    let found = chains(&record, "getppid", StackKind::OnCpu);
+    assert!(found.iter().any(|stack| ends_with(stack, &["inner"])), "{found:?}");
+}
+
+#[test]
+fn a_running_process_is_told_of_by_what_it_has_mapped() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &FRAMES) else { return };
+    let mut running =
+        std::process::Command::new(&program).args([NANOSLEEP, "1000000"]).spawn().unwrap();
+    let pid = running.id().to_string();
+    let words = ["anatomy", "--user-stacks", "--json", "-", "-q", "-d", "0.5", "-p", &pid];
+    let watched = iotomy(&words).output();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let watched = watched.unwrap();
+    let record = store::parse_anatomy(&watched.stdout);
+    let record = record.unwrap_or_else(|error| panic!("{error}: {watched:?}"));
+    let found = chains(&record, "nanosleep", StackKind::Blocked);
+    assert!(found.iter().any(|stack| ends_with(stack, &FRAMED)), "{found:?}");
+}
+
+#[test]
+fn nothing_of_it_is_there_unless_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(&folder, &FRAMES) else { return };
+    let (record, said, folded) = dissected(&folder, &[], &program, &[NANOSLEEP, "2"]);
+    assert_eq!(record.sampling.user_stacks, None);
+    assert!(record.stacks.iter().all(|stack| stack.user.is_empty()), "{record:?}");
+    assert!(!folded.contains("inner;nanosleep"), "{folded}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("only the innermost function is known"), "{said}");
+}
+
+/// By how many percent of the picture's width boxes are more than before, all together.
+fn more(picture: &str) -> f64 {
+    let titles = picture.split("<title>").skip(1).filter_map(|rest| rest.split('<').next());
+    let added = titles.filter_map(|title| title.rsplit_once("; +")?.1.strip_suffix("%)"));
+    added.map(|percent| percent.parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn the_flames_of_a_race_show_which_callers_are_others() {
+    let [before, after] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let Some(first) = program(&before, &FRAMES) else { return };
+    // The other version has another function in the place of one.
+    let options = [&FRAMES[..], &["-Dmiddle=through"]].concat();
+    let Some(second) = program(&after, &options) else { return };
+    let commands = [first, second].map(|path| format!("{} {GETPPID} 40000", path.display()));
+    let mut race = iotomy(&["race", "-r", "2", "--json", "race.json", "--flame", "flames.svg"]);
+    race.arg("--user-stacks").args(&commands).current_dir(before.path());
+    let output = race.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let picture = fs::read_to_string(before.path().join("flames.svg")).unwrap();
+    let shows = |name: &str| picture.contains(&format!("<title>{name} ("));
+    for both in ["main", "outer", "inner", "frameless", "getppid"] {
+        assert!(shows(both), "{both}: {picture}");
+    }
+    // As wide as the second: what only the first does has no place in it. What is called by another
+    // function is more than before: all but what `pushing` does, whose caller nobody knows.
+    assert!(shows("through") && !shows("middle"), "{picture}");
+    assert!(more(&picture) > 40.0, "{picture}");
+    let race = store::load_race(before.path().join("race.json")).unwrap();
+    for (contender, caller) in race.contenders.iter().zip(["middle", "through"]) {
+        let sampled = contender.sampled.as_ref().unwrap();
+        let ends = |stack: &&Stack| ends_with(stack, &["outer", caller, "inner"]);
+        let found: u64 = sampled.stacks.iter().filter(ends).map(|stack| stack.samples).sum();
+        let told = sampled.sampling.user_stacks.unwrap();
+        assert!(found > 0 && told.samples >= found, "{sampled:?}");
+        let is_said = said.contains(&format!("short  of {}, for the flame", contender.label));
+        assert_eq!(is_said, told.cut_short > 0, "{said}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Memory that is refused to a copy, and how windows are mapped.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs::{self, File};
+use std::process::{Command, Output};
+
+use support::copying::{Folder, content, refused};
+use support::{IOTOMY, bare, has, skip};
+
+/// KiB of addresses that are enough for everything but a block of a GiB.
+const LITTLE: u32 = 400_000;
+
+/// Copies with so many KiB of addresses.
+fn within(kib: u32, folder: &Folder, words: &[&str]) -> Output {
+    let script = format!("ulimit -v {kib}; exec \"$0\" copy \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, IOTOMY]).args(words).current_dir(folder.path(""));
+    shell.output().unwrap()
+}
+
+#[test]
+fn memory_that_is_refused_is_an_error_before_the_target_is_touched() {
+    let folder = Folder::new();
+    File::create(folder.path("large")).unwrap().set_len(3 << 30).unwrap();
+    for mover in ["io-uring", "direct", "read-write", "parallel"] {
+        folder.write("y", "old");
+        let output =
+            within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "large", "y"]);
+        let said = refused(2, &output);
+        assert!(said.contains("memory") && said.contains("--block-size"), "{mover}: {said}");
+        assert!(!said.contains("memory allocation"), "{mover}: {said}");
+        assert_eq!(folder.read("y"), b"old", "{mover}");
+        // A new file is not left behind.
+        let zeros = ["--mover", mover, "--block-size", "1G", "--count", "3G", "/dev/zero", "new"];
+        refused(2, &within(LITTLE, &folder, &zeros));
+        assert!(!folder.path("new").exists(), "{mover}");
+    }
+}
+
+#[test]
+fn a_block_is_no_larger_than_what_there_is_to_copy() {
+    let folder = Folder::new();
+    let all = content(300_000);
+    folder.write("a", &all);
+    for mover in ["io-uring", "direct", "read-write", "parallel"] {
+        let output = within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "a", "b"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() && !said.contains("memory") {
+            skip(&format!("{mover}: {said}"));
+            continue;
+        }
+        assert!(output.status.success(), "{mover}: {said}");
+        assert!(folder.read("b") == all, "{mover}");
+        fs::remove_file(folder.path("b")).unwrap();
+    }
+}
+
+#[test]
+fn what_is_left_to_the_end_takes_no_more_than_there_is() {
+    let folder = Folder::new();
+    File::create(folder.path("a")).unwrap().set_len(128 << 20).unwrap();
+    // Two blocks of the ring fit, and no third for what the source may have grown by.
+    let words = ["--mover", "io-uring", "--sparse", "never", "--block-size", "64M", "a", "b"];
+    let output = within(180_000, &folder, &words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("io_uring_setup") {
+        skip(&said);
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    assert_eq!(fs::metadata(folder.path("b")).unwrap().len(), 128 << 20);
+}
+
+#[test]
+fn windows_are_mapped_as_the_options_say() {
+    let folder = Folder::new();
+    let all = content(9_000_000);
+    folder.write("a", &all);
+    if !has("strace") {
+        return;
+    }
+    let calls = |options: &[&str]| {
+        let log = folder.path("log");
+        let mut traced = bare("strace", &["-f", "-e", "trace=mmap,madvise", "-o"]);
+        traced.arg(&log).args([IOTOMY, "copy", "--mover", "mmap-write"]).args(options);
+        assert!(traced.args(["a", "b"]).current_dir(folder.path("")).status().unwrap().success());
+        assert!(folder.read("b") == all, "{options:?}");
+        // A target that holds something has a trial of its own.
+        fs::remove_file(folder.path("b")).unwrap();
+        let log = fs::read_to_string(&log).unwrap();
+        let count = |word: &str| log.lines().filter(|line| line.contains(word)).count();
+        ["MAP_SHARED|MAP_POPULATE", "MADV_HUGEPAGE", "MADV_POPULATE_READ"].map(count)
+    };
+    // Two windows, of 8 MiB and the rest.
+    assert_eq!(calls(&[]), [0, 0, 0]);
+    assert_eq!(calls(&["--populate"]), [2, 0, 0]);
+    assert_eq!(calls(&["--huge-pages"]), [0, 2, 0]);
+    assert_eq!(calls(&["--populate", "--huge-pages"]), [0, 2, 2]);
+}
+
+#[test]
+fn options_of_windows_are_refused_to_movers_that_map_nothing() {
+    let folder = Folder::new();
+    folder.write("a", "new");
+    folder.write("b", "old");
+    for (words, said) in [
+        (&["--populate"][..], "cannot use --populate with the chooser's movers"),
+        (&["--huge-pages", "--mover", "splice"], "cannot use --huge-pages with splice"),
+    ] {
+        let found = folder.refuse(2, &[words, &["a", "b"]].concat());
+        assert!(found.contains(said) && found.contains("add --mover mmap-write"), "{found}");
+        assert_eq!(folder.read("b"), b"old");
+    }
+}

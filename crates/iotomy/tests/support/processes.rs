@@ -1,0 +1,97 @@
+//! Processes beside those under test: what the kernel says of them, and waiting until it says it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::bare;
+
+/// A program that runs beside the watch, ended with the test. It is started without a shell.
+pub(crate) struct Bystander {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Bystander {
+    /// Starts it and waits until it says a line, which is returned with it.
+    pub(crate) fn ready(words: &[&str]) -> (Self, String) {
+        let mut command = bare(words[0], &words[1..]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut bystander = Self { child, output };
+        let line = bystander.line();
+        (bystander, line)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Ends its standard input and waits for its status, as a shell has it.
+    pub(crate) fn end(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().unwrap();
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+/// A line of `/proc/PID/status`; `None` once the process is gone.
+pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|line| line.starts_with(field))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The letter of a process's state; `None` once it is gone.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    status(pid, "State")?.chars().next()
+}
+
+/// The processes whose parent is `pid`.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+/// Asks again until the answer is there. A state of `/proc` cannot be waited for in another way.
+pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
+    for _ in 0..60_000 {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// Waits until a process is gone, reaped or not.
+pub(crate) fn until_ended(pid: u32) {
+    until("the process ends", || matches!(state(pid), None | Some('Z' | 'X')).then_some(()));
+}

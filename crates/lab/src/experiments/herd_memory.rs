@@ -1,0 +1,55 @@
+//! The memory that processes of a herd have to themselves.
+//!
+//! It is added up from what the kernel says of each. What the machine had free before and after tells of
+//! everybody, and of a herd that has just ended: its memory comes back while the next one takes its own.
+
+use std::fs;
+
+/// Bytes of a task's stack in the kernel: `THREAD_SIZE` of x86, four pages since Linux 3.15.
+const KERNEL_STACK: u64 = 16 << 10;
+
+/// Memory of processes: of pages that several have, each one's share, their page tables and their stacks
+/// in the kernel. Not what the kernel keeps for tasks, descriptors and waits besides, which it does not
+/// tell by process. `None` where a part of it is not known of all.
+pub(super) fn memory_of(pids: &[i32]) -> Option<u64> {
+    let text = |pid: i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let of_one = |pid: i32| of_process(&text(pid, "smaps_rollup")?, &text(pid, "status")?);
+    pids.iter().try_fold(0, |sum: u64, pid| sum.checked_add(of_one(*pid)?))
+}
+
+/// Of one process, from the texts of `smaps_rollup` and `status`.
+fn of_process(rollup: &str, status: &str) -> Option<u64> {
+    let (share, tables) = (field(rollup, "Pss:")?, field(status, "VmPTE:")?);
+    Some(share + tables + KERNEL_STACK)
+}
+
+/// A field of so many kB, in bytes.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_its_share_of_pages_its_tables_and_its_stack_in_the_kernel() {
+        let rollup = "55d0-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 900 kB\nPss:    64 kB\n";
+        let status = "Name:\tx\nVmPTE:\t      40 kB\nState:\tS (sleeping)\n";
+        assert_eq!(of_process(rollup, status), Some((64 + 40 + 16) << 10));
+        assert_eq!(of_process("Rss: 900 kB\n", status), None);
+        assert_eq!(of_process(rollup, "Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn what_is_not_known_of_one_is_not_known_of_all() {
+        let me = std::process::id().cast_signed();
+        let Some(mine) = memory_of(&[me]) else {
+            println!("skipped: /proc/self/smaps_rollup is not there");
+            return;
+        };
+        assert!(mine > KERNEL_STACK, "{mine}");
+        assert_eq!(memory_of(&[me, 0]), None);
+    }
+}

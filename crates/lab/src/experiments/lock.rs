@@ -1,0 +1,138 @@
+//! One run of an experiment at a time: two would write over what each other keeps to go on from, and
+//! disturb what the other measures.
+//!
+//! The invariant: who holds the lock holds the file that is there by its name. It is the kernel's
+//! (flock), so that a run that is killed holds it no longer.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::State;
+
+/// The lock of an experiment, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+/// The experiment is being run already.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{experiment} is being run already{by}; wait for its end, or give this run a state of its own: \
+     XDG_STATE_HOME=DIR"
+)]
+pub struct Locked {
+    experiment: String,
+    /// What its file says.
+    by: String,
+}
+
+impl Lock {
+    /// Takes the lock of an experiment; `None` where there can be none, as no file can be made or the
+    /// file system has no locks: then nothing can be kept either, or it is as it was without one.
+    ///
+    /// # Errors
+    /// Another run has it.
+    pub fn of(state: &State, experiment: &str) -> Result<Option<Self>, Locked> {
+        let path = state.folder().join(format!("lab-{experiment}.lock"));
+        let busy = |by: String| Locked { experiment: experiment.to_owned(), by };
+        match taken(&path) {
+            Ok(file) => Ok(Some(Self { path, _file: file })),
+            Err(Refused::Busy(by)) => Err(busy(by)),
+            Err(Refused::Impossible) => Ok(None),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is still locked: who waits at this very file finds that it is no longer there.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+enum Refused {
+    Busy(String),
+    Impossible,
+}
+
+impl From<io::Error> for Refused {
+    fn from(_: io::Error) -> Self {
+        Self::Impossible
+    }
+}
+
+/// The file at a path, locked, with the number of this process in it.
+fn taken(path: &Path) -> Result<File, Refused> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    loop {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Refused::Busy(holder(&mut file))),
+            Err(_) => return Err(Refused::Impossible),
+        }
+        let own = file.metadata()?;
+        // Between the two its holder may have ended, and removed it.
+        let is_there = fs::metadata(path)
+            .is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino()));
+        if is_there {
+            file.set_len(0)?;
+            file.write_all(std::process::id().to_string().as_bytes())?;
+            return Ok(file);
+        }
+    }
+}
+
+/// The process that a locked file names, as the end of a sentence.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let is_read = file.read_to_string(&mut text).is_ok();
+    match text.trim().parse::<u32>() {
+        Ok(pid) if is_read => format!(", by process {pid}"),
+        // It has just begun.
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_is_run_once_at_a_time_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::in_folder(folder.path().join("deep"));
+        let first = Lock::of(&state, "copy").unwrap();
+        let refused = Lock::of(&state, "copy").unwrap_err().to_string();
+        let by = format!("copy is being run already, by process {};", std::process::id());
+        assert!(refused.starts_with(&by) && refused.contains("XDG_STATE_HOME"), "{refused}");
+        assert!(Lock::of(&state, "herd").unwrap().is_some(), "another experiment");
+        drop(first);
+        assert!(Lock::of(&state, "copy").unwrap().is_some());
+        assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::in_folder(folder.path());
+        fs::write(folder.path().join("lab-copy.lock"), "12345678 and more").unwrap();
+        let lock = Lock::of(&state, "copy").unwrap().unwrap();
+        let text = fs::read_to_string(&lock.path).unwrap();
+        assert_eq!(text, std::process::id().to_string());
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_a_run_goes_on_without() {
+        assert!(Lock::of(&State::in_folder("/proc/nowhere"), "copy").unwrap().is_none());
+    }
+}

@@ -1,0 +1,100 @@
+//! Hears from the kernel what is mapped while a watch lasts, on a thread of its own that is asleep but when
+//! a ring is half full.
+//!
+//! The one tricky invariant is the order: each CPU has its own ring, and a child's first record may be
+//! read before that of its fork. So what is younger than the round before is kept back until the next round.
+
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::thread::JoinHandle;
+
+use iotomy_sys::side_band::{Record, SideBand, records};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::mappings::Mappings;
+
+/// The rings being listened to.
+pub(crate) struct Listener {
+    /// Written to, it ends the thread. Closing it might not: a fork has it, too.
+    end: PipeWriter,
+    thread: JoinHandle<Mappings>,
+}
+
+impl Listener {
+    /// Listens from now on; `process` runs already.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn begin(cpus: &[u32], process: Option<u32>) -> io::Result<Self> {
+        let rings = cpus.iter().map(|cpu| SideBand::open(*cpu)).collect::<io::Result<Vec<_>>>()?;
+        let mut mappings = Mappings::new(std::process::id());
+        if let Some(pid) = process {
+            let maps = match std::fs::read(format!("/proc/{pid}/maps")) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                // One that has ended meanwhile has none.
+                maps => maps.unwrap_or_default(),
+            };
+            mappings.attach(pid, &String::from_utf8_lossy(&maps));
+        }
+        let (ended, end) = io::pipe()?;
+        // Signals are for the thread that watches.
+        let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let rounds = Rounds { rings, mappings, kept_back: Vec::new(), last_ns: 0 };
+        let thread = std::thread::Builder::new()
+            .name("side-band".to_owned())
+            .spawn(move || rounds.until(&ended));
+        before.thread_set_mask()?;
+        Ok(Self { end, thread: thread? })
+    }
+
+    /// Takes what is left in the rings, too.
+    pub(crate) fn finish(mut self) -> Option<Mappings> {
+        self.end.write_all(&[0]).ok()?;
+        self.thread.join().ok()
+    }
+}
+
+struct Rounds {
+    rings: Vec<SideBand>,
+    mappings: Mappings,
+    kept_back: Vec<Record>,
+    /// When the round before began.
+    last_ns: u64,
+}
+
+impl Rounds {
+    fn until(mut self, ended: &PipeReader) -> Mappings {
+        while !self.sleep(ended) {
+            self.round();
+        }
+        // The second one takes what the first has kept back.
+        self.round();
+        self.round();
+        self.mappings
+    }
+
+    /// Whether the watch has ended.
+    fn sleep(&self, ended: &PipeReader) -> bool {
+        let mut waited = vec![PollFd::new(ended, PollFlags::IN)];
+        waited.extend(self.rings.iter().map(|ring| PollFd::new(ring, PollFlags::IN)));
+        match poll(&mut waited, None) {
+            Ok(_) => !waited[0].revents().is_empty(),
+            Err(error) => error != rustix::io::Errno::INTR,
+        }
+    }
+
+    fn round(&mut self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let began_ns = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        for ring in &mut self.rings {
+            let mut bytes = Vec::new();
+            ring.take(&mut bytes);
+            self.kept_back.extend(records(&bytes));
+        }
+        self.kept_back.sort_by_key(|record| record.at_ns);
+        let ripe = self.kept_back.partition_point(|record| record.at_ns < self.last_ns);
+        self.kept_back.drain(..ripe).for_each(|record| self.mappings.note(record));
+        self.last_ns = began_ns;
+    }
+}

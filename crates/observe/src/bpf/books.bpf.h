@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* A thread's books: its time by side, and what its image is given of it in the end. */
+
+/* The task's own counters, from which an image counts what happened in it. */
+static __always_inline void take_baseline(struct thread *t, struct task_struct *task)
+{
+	t->utime_ns = task->utime;
+	t->stime_ns = task->stime;
+	t->runtime_ns = task->se.sum_exec_runtime;
+	t->minor_faults = task->min_flt;
+	t->major_faults = task->maj_flt;
+	t->voluntary_switches = task->nvcsw;
+	t->involuntary_switches = task->nivcsw;
+}
+
+static __always_inline void come_back(struct thread *t, u64 now)
+{
+	u64 woken = t->woken_ns;
+
+	if (t->slept) {
+		/* A sleep whose end was not seen lasted until now. */
+		if (woken < t->out_ns || woken > now)
+			woken = now;
+		t->blocked_ns += woken - t->out_ns;
+	}
+	t->off_ns += now - t->out_ns;
+	t->out_ns = 0;
+}
+
+/*
+ * A thread runs whose coming back was not traced: some kernels hide the switches of some tasks.
+ * How long it has run since is in its run time, exact to a tick.
+ */
+static __always_inline void come_back_unseen(struct thread *t, struct task_struct *task, u64 now)
+{
+	u64 ran = task->se.sum_exec_runtime - t->runtime_out_ns;
+
+	come_back(t, now - t->out_ns > ran ? now - ran : t->out_ns);
+}
+
+/* What stands at a boundary between user and kernel. */
+static __always_inline void note_boundary(struct thread *t)
+{
+	t->off_at_last_ns = t->off_ns;
+	t->blocked_at_last_ns = t->blocked_ns;
+	t->left = false;
+}
+
+/* Books the time since the last boundary as the side the thread was on. */
+static __always_inline void close_span(struct thread *t, u64 now)
+{
+	u64 span = now - t->last_ns - (t->off_ns - t->off_at_last_ns);
+
+	if (t->in_call)
+		t->calls_on_cpu_ns += span;
+	else
+		t->user_ns += span;
+	t->last_ns = now;
+	note_boundary(t);
+}
+
+/* Resident pages; the kernel's own sum is exact to some 32 pages a CPU. */
+static __always_inline u64 resident_pages(struct mm_struct *mm)
+{
+	u64 high = mm->hiwater_rss, now = 0;
+	s64 part;
+
+	if (bpf_core_field_exists(struct mm_struct___before_6_2, rss_stat.count)) {
+		struct mm_struct___before_6_2 *old = (void *)mm;
+
+		now += BPF_CORE_READ(old, rss_stat.count[0].counter);
+		now += BPF_CORE_READ(old, rss_stat.count[1].counter);
+		now += BPF_CORE_READ(old, rss_stat.count[3].counter);
+	} else {
+		part = mm->rss_stat[0].count;
+		now += part > 0 ? part : 0;
+		part = mm->rss_stat[1].count;
+		now += part > 0 ? part : 0;
+		part = mm->rss_stat[3].count;
+		now += part > 0 ? part : 0;
+	}
+	return high > now ? high : now;
+}
+
+static __always_inline void note_resident(struct thread *t, struct task_struct *task)
+{
+	struct image *image = image_of(t->image);
+	struct mm_struct *mm = task->mm;
+	u64 pages;
+
+	if (!image)
+		return;
+	/* Before Linux 6.16 a task that exits has lost its memory here; its peak is kept. */
+	pages = mm ? resident_pages(mm) : task->signal->maxrss;
+	if (pages > image->max_rss_pages)
+		image->max_rss_pages = pages;
+}
+
+/* Adds what the thread did in its image to the image's books. */
+static __always_inline void settle_thread(struct thread *t, struct task_struct *task, u64 now)
+{
+	struct image *image = image_of(t->image);
+	u64 blocked;
+
+	if (!image)
+		return;
+	__sync_fetch_and_add(&image->thread_ns, now - t->start_ns);
+	__sync_fetch_and_add(&image->user_ns, t->user_ns);
+	__sync_fetch_and_add(&image->calls_on_cpu_ns, t->calls_on_cpu_ns);
+	blocked = t->blocked_ns - t->blocked_before_ns;
+	__sync_fetch_and_add(&image->blocked_ns, blocked);
+	__sync_fetch_and_add(&image->runnable_ns, t->off_ns - t->off_before_ns - blocked);
+	__sync_fetch_and_add(&image->utime_ns, task->utime - t->utime_ns);
+	__sync_fetch_and_add(&image->stime_ns, task->stime - t->stime_ns);
+	__sync_fetch_and_add(&image->runtime_ns, task->se.sum_exec_runtime - t->runtime_ns);
+	__sync_fetch_and_add(&image->minor_faults, task->min_flt - t->minor_faults);
+	__sync_fetch_and_add(&image->major_faults, task->maj_flt - t->major_faults);
+	__sync_fetch_and_add(&image->voluntary_switches, task->nvcsw - t->voluntary_switches);
+	__sync_fetch_and_add(&image->involuntary_switches, task->nivcsw - t->involuntary_switches);
+	image->end_ns = now;
+}

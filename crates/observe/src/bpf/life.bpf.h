@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* Threads and program images: how they begin, change and end. */
+
+static __always_inline void count_thread(void)
+{
+	__sync_fetch_and_add(&counters.live_threads, 1);
+	__sync_fetch_and_add(&counters.open_books, 1);
+}
+
+/* What the books were before; whoever finds them open has to close them. */
+static __always_inline u32 begin_to_close(struct thread *t, u32 as)
+{
+	return __sync_lock_test_and_set(&t->closed, as);
+}
+
+static __always_inline struct thread *watch(struct task_struct *task, u32 image, u64 now)
+{
+	struct thread *t;
+
+	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t && !watched(task))
+		lose();
+	if (!t || t->id)
+		return NULL; /* `adopt` was faster */
+	t->id = __sync_fetch_and_add(&counters.last_thread, 1) + 1;
+	t->image = image;
+	t->start_ns = now;
+	t->last_ns = now;
+	take_baseline(t, task);
+	count_thread();
+	return t;
+}
+
+static __always_inline struct scratch *scratch(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return row(&scratches, &cpu, &no_scratch);
+}
+
+static __always_inline bool begins(const char *text, const char *with, u32 length)
+{
+	for (u32 i = 0; i < length; i++)
+		if (text[i] != with[i])
+			return false;
+	return true;
+}
+
+/* Names such as /proc/self/exe and /dev/fd/3 say nothing of the program behind them. */
+static __always_inline bool leads_elsewhere(const char *path)
+{
+	return !path[0] || begins(path, "/proc/", 6) || begins(path, "/dev/fd/", 8);
+}
+
+static __always_inline void note_program(u32 image, struct task_struct *task,
+					 struct linux_binprm *bprm)
+{
+	struct scratch *s = scratch();
+	struct mm_struct *mm = task->mm;
+	unsigned long from, bytes;
+
+	if (!s || !mm)
+		return;
+	from = mm->arg_start;
+	bytes = mm->arg_end - from;
+	s->program.argv_bytes = bytes;
+	barrier_var(bytes); /* or the compiler checks one copy and passes the other */
+	if (bytes > ARGV_LEN)
+		bytes = ARGV_LEN;
+	s->program.argv[0] = 0;
+	if (bpf_probe_read_user(s->program.argv, bytes, (void *)from))
+		s->program.argv_bytes = 0;
+	s->program.exec[0] = 0;
+	bpf_probe_read_kernel_str(s->program.exec, EXEC_LEN, bprm->filename);
+	if (leads_elsewhere(s->program.exec))
+		bpf_probe_read_kernel_str(s->program.exec, EXEC_LEN,
+					  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
+	if (bpf_map_update_elem(&programs, &image, &s->program, BPF_ANY))
+		lose();
+}
+
+/* Begins the watch of what user space asked for. */
+SEC("iter/task")
+int adopt(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 tgid, id, image = 0, *known;
+	struct thread *t;
+	u64 now;
+
+	if (!task || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return 0;
+	if (task->__state & TASK_DEAD)
+		return 0; /* a zombie: its last switch, which closes the books, is over */
+	sight = bpf_get_current_task_btf()->thread_pid->level;
+	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
+	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
+	tgid = tgid_of(task);
+	if (adoption.tid) {
+		if (pid_of(task) != adoption.tid)
+			return 0;
+	} else if (adoption.tgid ? tgid != adoption.tgid : tgid == knobs.self_tgid) {
+		return 0;
+	}
+	if (watched(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!adoption.launcher) {
+		known = bpf_map_lookup_elem(&attached_images, &tgid);
+		if (known) {
+			image = *known;
+			join_image(image);
+		} else {
+			image = attach_image(task, now);
+		}
+	}
+	id = __sync_fetch_and_add(&counters.last_thread, 1) + 1;
+	/* Its hot rows are never written to. */
+	__builtin_memset(&newcomer, 0, __builtin_offsetof(struct thread, hot));
+	newcomer.id = id;
+	newcomer.image = image;
+	newcomer.start_ns = now;
+	newcomer.last_ns = now;
+	take_baseline(&newcomer, task);
+	newcomer.launcher = adoption.launcher;
+	newcomer.newborn = adoption.tid; /* the calibration waits for its start in its own call */
+	newcomer.attached = !adoption.tid;
+	if (!task->on_cpu) {
+		newcomer.out_ns = now;
+		newcomer.left = true;
+		newcomer.runtime_out_ns = newcomer.runtime_ns;
+		newcomer.slept = task->__state != 0;
+	}
+	t = bpf_task_storage_get(&threads, task, &newcomer, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (t && t->id == id) {
+		count_thread();
+		/* It ends at this moment, and its last switch may have come before it was watched.
+		 */
+		if (task->__state & TASK_DEAD && begin_to_close(t, WITHDRAWN) == OPEN) {
+			__sync_fetch_and_sub(&counters.open_books, 1);
+			__sync_fetch_and_sub(&counters.live_threads, 1);
+			quit_image(image);
+		}
+		return 0;
+	}
+	if (!t && !watched(task))
+		lose();
+	quit_image(image);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread *maker = watched(parent), *t;
+	u32 image = 0, tgid, *known;
+	u64 now;
+
+	if (ended_ns)
+		return 0;
+	if (!maker && !knobs.whole_machine && (!adoption.tgid || adoption.launcher))
+		return 0;
+	tgid = tgid_of(parent);
+	if (maker) {
+		image = maker->image;
+		if (maker->launcher)
+			return 0;
+	} else if ((knobs.whole_machine && tgid != knobs.self_tgid && pid_of(child) &&
+		    !(child->flags & PF_KTHREAD)) ||
+		   (adoption.tgid && !adoption.launcher && tgid == adoption.tgid)) {
+		/* A thread `adopt` has yet to reach, or has passed by, makes another. */
+		known = bpf_map_lookup_elem(&attached_images, &tgid);
+		if (known)
+			image = *known;
+	} else {
+		return 0;
+	}
+	if (watched(child))
+		return 0; /* `adopt` was faster */
+	now = bpf_ktime_get_ns();
+	if (!image)
+		/* A watched maker's image found no room: nor has this one, and its calls say so. */
+		image = maker ? 0 : attach_image(child, now);
+	else if (child->tgid == parent->tgid)
+		join_image(image);
+	else
+		image = new_image(child, image, now);
+	t = watch(child, image, now);
+	if (!t) {
+		quit_image(image);
+		return 0;
+	}
+	t->newborn = true;
+	t->out_ns = now;
+	t->left = true;
+	return 0;
+}
+
+/* Starts the books of the image an exec made. */
+static __always_inline void enter_image(struct thread *t, struct task_struct *task, u64 now)
+{
+	bool launched = !t->image;
+
+	/* The launch itself is the first call of the command's first image. */
+	t->start_ns = launched && t->in_call ? t->last_ns : now;
+	t->image = new_image(task, 0, t->start_ns);
+	t->launcher = false;
+	if (launched) {
+		t->off_before_ns = t->off_at_last_ns;
+		t->blocked_before_ns = t->blocked_at_last_ns;
+	} else {
+		t->id = __sync_fetch_and_add(&counters.last_thread, 1) + 1;
+		t->off_before_ns = t->off_ns;
+		t->blocked_before_ns = t->blocked_ns;
+	}
+	t->user_ns = 0;
+	t->calls_on_cpu_ns = 0;
+	take_baseline(t, task);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	struct thread *t = watched(task);
+	u64 now = bpf_ktime_get_ns();
+
+	if (ended_ns)
+		return 0;
+	if (!t) {
+		if (!knobs.whole_machine || tgid_of(task) == knobs.self_tgid || !pid_of(task))
+			return 0;
+		t = watch(task, 0, now);
+		if (!t)
+			return 0;
+	}
+	if (t->out_ns)
+		/* Else the new image would have time off the CPU from before it began. */
+		come_back_unseen(t, task, now);
+	if (t->image) {
+		if (t->in_call) {
+			/* The call is the old image's, its time until here too. */
+			t->call_thread = t->id;
+			t->call_image = t->image;
+			t->wall_before_ns = now - t->last_ns;
+			t->call_off_before_ns = t->off_ns - t->off_at_last_ns;
+			t->call_blocked_before_ns = t->blocked_ns - t->blocked_at_last_ns;
+		}
+		close_span(t, now);
+		cool(t);
+		if (knobs.by_file)
+			settle_sides(t);
+		settle_thread(t, task, now);
+		leave_image(t->image);
+		/* Entered before the watch, or the kernel's own start of a helper. */
+		if (!t->in_call)
+			announce(t->id);
+	}
+	enter_image(t, task, now);
+	note_program(t->image, task, bprm);
+	return 0;
+}
+
+/* The thread's last acts are counted until it leaves its CPU for good: see sched_switch. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	struct thread *t = watched(task);
+	struct call_key key = {};
+
+	if (!t || ended_ns)
+		return 0;
+	note_resident(t, task);
+	if (t->in_call && t->image && wants(t->call)) {
+		/* The row of the call it ends in, made here: its last switch may fail to. */
+		key.thread = t->id;
+		key.call = t->call;
+		call_row(&key, t->image);
+	}
+	return 0;
+}

@@ -1,0 +1,225 @@
+//! The end of a watch: what still lives is booked until that moment.
+//!
+//! The one tricky invariant is the order: the counting ends, that moment is named, and only then are books
+//! closed, by whoever comes first: `settle`, or a thread's own last switch.
+
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::{LAST_HEARD, Session, iterate, map, refusal};
+
+/// How long the last switches of threads that have ended are waited for: many turns of a CPU that
+/// many want.
+const LAST_SWITCHES: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Ends the watch and books what threads that are still alive did until then.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(in crate::bpf) fn settle(&mut self) -> Result<(), String> {
+        end(self, LAST_SWITCHES)
+    }
+
+    fn set_ended(&self, at: u64) -> Result<(), String> {
+        map(&self.object, ".data.ended")
+            .update(&0u32.to_ne_bytes(), &at.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| refusal("end the watch", &error))
+    }
+}
+
+/// The steps of an end, which [`end`] has in order.
+trait Ending {
+    fn count_no_more(&mut self) -> Result<(), String>;
+    fn name_the_moment(&mut self) -> Result<(), String>;
+    /// All programs go but the one that hears of a thread's last switch.
+    fn keep_last_switches(&mut self);
+    /// Those of all threads that are in a list of tasks.
+    fn close_books(&mut self) -> Result<(), String>;
+    /// Of how many threads the books are open.
+    fn open_books(&mut self) -> u32;
+    fn hear_no_more(&mut self);
+}
+
+/// Ends a watch; last switches are waited for so long.
+fn end(watch: &mut impl Ending, patience: Duration) -> Result<(), String> {
+    // First the counting ends, then that moment is named: nothing may be counted beyond it.
+    watch.count_no_more()?;
+    watch.name_the_moment()?;
+    // A thread that ends before it is settled is booked by its last switch.
+    watch.keep_last_switches();
+    let closed = watch.close_books();
+    if closed.is_ok() {
+        await_last_switches(watch, patience);
+    }
+    watch.hear_no_more();
+    closed
+}
+
+/// A thread that is in no list of tasks any more has yet to leave its CPU for the last time.
+/// That takes microseconds, unless others are let first.
+fn await_last_switches(watch: &mut impl Ending, patience: Duration) {
+    let until = Instant::now() + patience;
+    while watch.open_books() > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+impl Ending for Session {
+    fn count_no_more(&mut self) -> Result<(), String> {
+        self.set_ended(1)
+    }
+
+    fn name_the_moment(&mut self) -> Result<(), String> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        self.set_ended(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+    }
+
+    fn keep_last_switches(&mut self) {
+        self.links.retain(|(name, _)| name == LAST_HEARD);
+    }
+
+    fn close_books(&mut self) -> Result<(), String> {
+        iterate(&self.object, "settle")
+    }
+
+    fn open_books(&mut self) -> u32 {
+        self.counters().open_books
+    }
+
+    fn hear_no_more(&mut self) {
+        self.links.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Knobs;
+    use super::*;
+    use crate::skips::skip;
+
+    /// A watch of threads of which some are in no list of tasks any more.
+    #[derive(Default)]
+    struct Scripted {
+        steps: Vec<&'static str>,
+        /// In a list of tasks.
+        listed: u32,
+        /// Neither there nor off their CPU; before each look but the first, one of them leaves it.
+        leaving: u32,
+        stuck: bool,
+        refused: bool,
+        looks: u32,
+        /// Left when nothing is heard any more.
+        unbooked: Option<u32>,
+    }
+
+    impl Ending for Scripted {
+        fn count_no_more(&mut self) -> Result<(), String> {
+            self.steps.push("count no more");
+            Ok(())
+        }
+
+        fn name_the_moment(&mut self) -> Result<(), String> {
+            self.steps.push("name the moment");
+            Ok(())
+        }
+
+        fn keep_last_switches(&mut self) {
+            self.steps.push("keep last switches");
+        }
+
+        fn close_books(&mut self) -> Result<(), String> {
+            self.steps.push("close books");
+            if self.refused {
+                return Err("no".to_owned());
+            }
+            self.listed = 0;
+            Ok(())
+        }
+
+        fn open_books(&mut self) -> u32 {
+            if self.looks > 0 && !self.stuck {
+                self.leaving = self.leaving.saturating_sub(1);
+            }
+            self.looks += 1;
+            self.listed + self.leaving
+        }
+
+        fn hear_no_more(&mut self) {
+            self.steps.push("hear no more");
+            self.unbooked = Some(self.listed + self.leaving);
+        }
+    }
+
+    /// Not reached.
+    const LONG: Duration = Duration::from_secs(600);
+    const STEPS: [&str; 5] =
+        ["count no more", "name the moment", "keep last switches", "close books", "hear no more"];
+
+    #[test]
+    fn last_switches_are_heard_before_nothing_is() {
+        let mut watch = Scripted { listed: 4, leaving: 3, ..Scripted::default() };
+        end(&mut watch, LONG).unwrap();
+        assert_eq!((watch.unbooked, watch.looks), (Some(0), 4));
+        assert_eq!(watch.steps, STEPS);
+    }
+
+    #[test]
+    fn without_a_thread_on_its_way_out_nothing_is_waited_for() {
+        let mut watch = Scripted { listed: 4, ..Scripted::default() };
+        end(&mut watch, LONG).unwrap();
+        assert_eq!((watch.unbooked, watch.looks), (Some(0), 1));
+    }
+
+    #[test]
+    fn a_thread_that_does_not_leave_its_cpu_is_waited_for_until_patience_ends() {
+        let mut watch = Scripted { leaving: 1, stuck: true, ..Scripted::default() };
+        let (began, patience) = (Instant::now(), Duration::from_millis(5));
+        end(&mut watch, patience).unwrap();
+        assert!(began.elapsed() >= patience);
+        assert_eq!((watch.unbooked, watch.steps), (Some(1), STEPS.to_vec()));
+    }
+
+    #[test]
+    fn where_books_cannot_be_closed_that_is_told_at_once_and_nothing_is_left_attached() {
+        let mut watch = Scripted { listed: 4, refused: true, ..Scripted::default() };
+        assert_eq!(end(&mut watch, LONG), Err("no".to_owned()));
+        assert_eq!((watch.unbooked, watch.looks), (Some(4), 0));
+    }
+
+    /// The kernel side says of a session of no threads that so many have books.
+    fn pretend(session: &Session, open: u32) {
+        // `open_books` of `struct counters`, behind three counters of eight bytes and one of four.
+        const PLACE: usize = 28;
+        let counters = map(&session.object, ".bss");
+        let key = 0u32.to_ne_bytes();
+        let mut bytes = counters.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+        bytes[PLACE..][..4].copy_from_slice(&open.to_ne_bytes());
+        counters.update(&key, &bytes, MapFlags::ANY).unwrap();
+        assert_eq!(session.counters().open_books, open);
+    }
+
+    #[test]
+    fn a_session_waits_for_books_that_the_kernel_side_has_open() {
+        let knobs = Knobs {
+            by_file: false,
+            whole_machine: false,
+            wanted: None,
+            transfers: [[0; 512]; 2],
+            rows: 16,
+            looked_at: false,
+        };
+        let attached = |mut session: Session| session.attach().map(|()| session);
+        let mut session = match Session::load(&knobs).and_then(attached) {
+            Ok(session) => session,
+            Err(reason) => return skip(&reason),
+        };
+        // Of a watch of nobody, nobody closes them.
+        pretend(&session, 1);
+        let began = Instant::now();
+        session.settle().unwrap();
+        assert!(began.elapsed() >= LAST_SWITCHES);
+        assert!(session.links.is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! What the programs of `anatomy.bpf.c` count, as `anatomy.h` has it.
+
+use super::layout::{Fields, FileKey, Wire};
+
+/// `struct sampling` of `anatomy.h`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counted {
+    pub(super) samples: u64,
+    pub(super) others: u64,
+    pub(super) lost: u64,
+    pub(super) lost_sleeps: u64,
+    pub(super) lost_names: u64,
+}
+
+impl Wire for Counted {
+    const SIZE: usize = 40;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            samples: from.u64(),
+            others: from.u64(),
+            lost: from.u64(),
+            lost_sleeps: from.u64(),
+            lost_names: from.u64(),
+        }
+    }
+}
+
+/// `struct sample_key` of `anatomy.h`.
+pub(super) struct SampleKey {
+    pub(super) file: FileKey,
+    pub(super) offset: u64,
+    pub(super) image: u32,
+    pub(super) call: u16,
+    pub(super) in_call: bool,
+    pub(super) blocked: bool,
+    pub(super) stack: i32,
+    pub(super) place: u32,
+    pub(super) user_stack: i32,
+}
+
+impl Wire for SampleKey {
+    const SIZE: usize = FileKey::SIZE + 32;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self {
+            file: FileKey::read(from),
+            offset: from.u64(),
+            image: from.u32(),
+            call: from.u16(),
+            in_call: from.bytes(1) != [0],
+            blocked: from.bytes(1) != [0],
+            stack: from.u32().cast_signed(),
+            place: from.u32(),
+            user_stack: from.u32().cast_signed(),
+        }
+    }
+}
+
+/// `struct sample_sum` of `anatomy.h`.
+pub(super) struct SampleSum {
+    pub(super) times: u64,
+    pub(super) ns: u64,
+}
+
+impl Wire for SampleSum {
+    const SIZE: usize = 16;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        Self { times: from.u64(), ns: from.u64() }
+    }
+}

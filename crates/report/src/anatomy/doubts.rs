@@ -1,0 +1,69 @@
+//! What the samples of a run lack, and how far what they tell reaches.
+
+use iotomy_record::{Dissected, Sampling};
+
+use super::on_cpu;
+use crate::numbers::{counted, share, thousands};
+use crate::page::Ink;
+
+/// Something to know before the samples are believed.
+pub(crate) struct Doubt {
+    pub(crate) ink: Ink,
+    /// For the text.
+    pub(crate) word: &'static str,
+    /// For a page, where it stands alone.
+    pub(crate) says: &'static str,
+    pub(crate) text: String,
+}
+
+/// All there is to know, of samples of these calls.
+pub(crate) fn doubts(sampling: &Sampling, calls: &[Dissected]) -> Vec<Doubt> {
+    let doubt = |ink, word, says| move |text| Doubt { ink, word, says, text };
+    let lost = lacks(sampling).into_iter().map(doubt(Ink::Red, "lost", "lost"));
+    let few = missed(sampling, calls).map(doubt(Ink::Yellow, "few", "few samples"));
+    let short = cut_short(sampling).map(doubt(Ink::Yellow, "short", "short stacks"));
+    lost.chain(few).chain(short).collect()
+}
+
+/// What found no room.
+fn lacks(sampling: &Sampling) -> Vec<String> {
+    let lacks = [
+        (sampling.lost, "sample", "samples", "found no room in a bounded table"),
+        (sampling.lost_stacks, "stack", "stacks", "had no place of their own and are unknown"),
+        (sampling.lost_sleeps, "sleep", "sleeps", "found no room in a bounded table"),
+        (sampling.lost_names, "mapped file", "mapped files", "found no room for the name"),
+    ];
+    let user = sampling.user_stacks.unwrap_or_default();
+    let of_user = [
+        (user.lost, "stack of user space", "stacks of user space", "had no place of their own"),
+        (user.lost_mappings, "mapping", "mappings", "found no room: functions there have no names"),
+    ];
+    let lacks = lacks.into_iter().chain(of_user).filter(|(n, ..)| *n > 0);
+    lacks.map(|(n, one, many, what)| format!("{} {what}", counted(n.into(), one, many))).collect()
+}
+
+/// Samples that did not come tell of time in which the kernel took none.
+fn missed(sampling: &Sampling, calls: &[Dissected]) -> Option<String> {
+    let expected = on_cpu(calls) as f64 * f64::from(sampling.hz) / 1e9;
+    let missing = expected - sampling.samples as f64;
+    let are_few = sampling.event == "cpu-clock" && missing > 0.1 * expected + 4.0 * expected.sqrt();
+    are_few.then(|| {
+        format!(
+            "{} of {} samples came: the kernel slowed the sampling down, or a hypervisor held this \
+             machine back",
+            thousands(sampling.samples.into()),
+            thousands(expected as u128),
+        )
+    })
+}
+
+/// How many stacks of user space tell of no more than the innermost function, and what to do about it.
+fn cut_short(sampling: &Sampling) -> Option<String> {
+    let user = sampling.user_stacks.filter(|user| user.cut_short > 0)?;
+    let part = share(user.cut_short.into(), user.samples.max(1).into());
+    Some(format!(
+        "{part} of the stacks of user space end after the innermost function or two, as they do \
+         without frame pointers: build the program and its libraries with \
+         -fno-omit-frame-pointer, or with -C force-frame-pointers=yes"
+    ))
+}
