@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -20,8 +19,10 @@ const SCRIPT: &str =
 impl Stage {
     fn new() -> Self {
         let stage = Self(tempfile::tempdir().unwrap());
-        fs::write(stage.path("script"), SCRIPT).unwrap();
-        fs::set_permissions(stage.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+        // Not executed while another test forks with it open for writing: a shell writes it.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf %s \"$0\" > script && chmod 755 script", SCRIPT]);
+        assert!(shell.current_dir(stage.0.path()).status().unwrap().success());
         stage
     }
 

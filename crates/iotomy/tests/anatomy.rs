@@ -287,8 +287,7 @@ fn hostile_names_are_shown_and_do_nothing() {
     }
     let folder = tempfile::tempdir().unwrap();
     let name = "a;b\x1b[31m\n<script>x<script>\"&";
-    let program = folder.path().join(name);
-    fs::copy("/bin/sleep", &program).unwrap();
+    let program = support::program(folder.path(), name, &fs::read("/bin/sleep").unwrap());
     let options = ["--svg", "flames.svg", "--folded", "stacks"];
     let (record, output) = dissected(&folder, &options, &[program.to_str().unwrap(), "0.01"]);
     assert!(record.trace.processes.iter().any(|process| process.exec.starts_with("a;b")));
@@ -319,8 +318,8 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
     refused(&["--against", "/nope"], "--against is for the flame graph");
     if root() && has("setpriv") {
         let words = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"];
-        let program = folder.path().join("iotomy");
-        fs::copy(support::IOTOMY, &program).unwrap();
+        let program =
+            support::program(folder.path(), "iotomy", &fs::read(support::IOTOMY).unwrap());
         let mut command = support::bare("setpriv", &words);
         command.arg("--regid=65534").arg(&program).args(["anatomy", "true"]);
         let output = command.output().unwrap();

@@ -3,6 +3,9 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::{many, raw};
 
 /// One of each at a time, so that the kernel gives the second the memory of the first.
 pub(crate) fn anonymous(times: u64) {
@@ -49,6 +52,24 @@ pub(crate) fn maps(times: u64) {
             unsafe { libc::syscall(libc::SYS_munmap, at, 65536) };
         }
     }
+}
+
+pub(crate) fn refused_after_a_spin(times: u64, file: &str) {
+    let file = File::open(file).expect("a file of a byte");
+    let none = std::ptr::null_mut();
+    // SAFETY: a new mapping, wherever the kernel has room.
+    let at = unsafe { libc::mmap(none, 1, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    assert_ne!(at, libc::MAP_FAILED);
+    // SAFETY: a readable byte that stays mapped; others write it by other means, at any time.
+    let go = unsafe { AtomicU8::from_ptr(at.cast()) };
+    raw::refuse_getppid();
+    many::ready();
+    while go.load(Ordering::Relaxed) == 0 {
+        std::hint::spin_loop();
+    }
+    // SAFETY: takes no arguments.
+    unsafe { libc::syscall(libc::SYS_sched_yield) };
+    raw::getppid(times);
 }
 
 pub(crate) fn polls(times: u64) {

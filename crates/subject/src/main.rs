@@ -33,6 +33,9 @@ fn main() -> ExitCode {
         "int80-write" => raw::int80_write(number(1)),
         // N calls of getppid and N more that seccomp refuses.
         "refused" => raw::refused(number(1)),
+        // Says "ready" and spins without a call until FILE's byte is no 0; then one sched_yield and N such
+        // refused calls.
+        "refused-after-a-spin" => files::refused_after_a_spin(number(1), &arguments[2]),
         // N writes of SIZE bytes to a pipe, each read back at once.
         "pipe" => raw::pipe(number(1), number(2)),
         // N times an eventfd that is written to and a timerfd that has nothing to read, made and closed.

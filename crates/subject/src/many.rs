@@ -168,7 +168,7 @@ pub(crate) fn outlive_ready() {
     });
 }
 
-fn ready() {
+pub(crate) fn ready() {
     println!("ready {}", std::process::id());
     std::io::stdout().flush().expect("somebody reads");
 }

@@ -71,6 +71,12 @@ pub(crate) fn int80_write(times: u64) {
 /// `times` calls of getppid, then as many that a seccomp filter refuses with EACCES.
 pub(crate) fn refused(times: u64) {
     getppid(times);
+    refuse_getppid();
+    getppid(times);
+}
+
+/// From here on a seccomp filter refuses getppid with EACCES.
+pub(crate) fn refuse_getppid() {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
         // The number of the call; if it is getppid's, the next, else the one after it.
@@ -85,7 +91,6 @@ pub(crate) fn refused(times: u64) {
     let mode = libc::SECCOMP_MODE_FILTER;
     // SAFETY: the program and its four statements live until the call has returned.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }, 0);
-    getppid(times);
 }
 
 pub(crate) fn new_pipe() -> [i32; 2] {

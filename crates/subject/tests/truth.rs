@@ -65,7 +65,8 @@ fn a_32_bit_call_names_its_descriptor_in_its_own_register() {
 #[test]
 fn calls_that_seccomp_refuses_are_counted() {
     truth(&["refused", "23"], |watched| {
-        assert_eq!((watched.calls("getppid"), watched.errors("getppid", "EACCES")), (46, 23));
+        let counted = (watched.calls("getppid"), watched.errors("getppid", "EACCES"));
+        assert_eq!(counted, (46, 23), "{:?}", watched.observer);
         assert_eq!(watched.row("getppid").wall_log2.total(), 46);
         assert_eq!(watched.observer.incomplete_calls, 0);
     });

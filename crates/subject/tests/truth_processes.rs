@@ -3,6 +3,7 @@
 
 mod harness;
 
+use std::io::Write;
 use std::time::Duration;
 
 use harness::{Watched, command, each_observer, subject, truth, watch};
@@ -217,6 +218,32 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
         assert_eq!(watched.observer.incomplete_calls, 0, "of those it saw neither end");
         running.let_go();
         assert_eq!(running.wait(), 0, "it goes on after the watch");
+    });
+}
+
+/// An entry shows that what was attached to was in no call, so that a return without one is of a call that
+/// was refused, and not of one from before the watch.
+#[test]
+fn calls_that_are_refused_are_counted_in_a_process_that_was_in_none() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let go = folder.path().join("go");
+        std::fs::write(&go, [0]).unwrap();
+        let words = ["refused-after-a-spin", "23", go.to_str().unwrap()];
+        let running = harness::Running::until_ready(&words);
+        let target = Request { target: Target::Process(running.pid()), ..command("", &[]) };
+        let watched = std::thread::scope(|scope| {
+            let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
+            running.wait_until_watched(observer.declaration().name);
+            let mut go = std::fs::OpenOptions::new().write(true).open(&go).unwrap();
+            go.write_all(&[1]).unwrap();
+            watched.join().unwrap()
+        });
+        assert_eq!(running.wait(), 0);
+        let counted = (watched.calls("getppid"), watched.errors("getppid", "EACCES"));
+        assert_eq!(counted, (23, 23), "{:?}", watched.observer);
+        assert_eq!(watched.calls("sched_yield"), 1);
+        assert_eq!(watched.observer.incomplete_calls, 0);
     });
 }
 

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{SeekFrom, seek};
 
@@ -78,6 +79,21 @@ pub(crate) fn make(path: &Path, parts: &[Part]) -> Vec<u8> {
 /// Bytes a file takes on the disk, or will take: file systems count what they have yet to allocate.
 pub(crate) fn room(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().blocks() * 512
+}
+
+/// The room of a file once it is no more than `most`, or what it still is after some seconds. What a file
+/// was given behind its end as it grew is taken back as it is closed by all, and a process that
+/// another test is about to run has it open until it executes its program.
+pub(crate) fn room_within(path: &Path, most: u64) -> u64 {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let is = room(path);
+        if is <= most || Instant::now() > until {
+            return is;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        drop(OpenOptions::new().write(true).open(path).unwrap());
+    }
 }
 
 /// The data extents of a file, as its file system tells them.

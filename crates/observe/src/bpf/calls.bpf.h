@@ -38,6 +38,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 			come_back_unseen(t, task, now);
 		t->user_ns -= t->off_ns - t->off_at_last_ns;
 		note_boundary(t);
+		t->attached = false; /* it was in user space then */
 	}
 	t->user_ns += now - t->last_ns;
 	t->last_ns = now;
@@ -175,7 +176,8 @@ static __always_inline u32 finish_call(struct thread *t, u64 now, struct call_ke
 
 /*
  * A return without an entry. A new thread's first one is no call's, and a call entered before the
- * watch is incomplete. Else the call was refused before its entry was traced, as seccomp does:
+ * watch is incomplete; so is a refused one, if it is the first of who was attached to, as nothing
+ * tells it from that. Else the call was refused before its entry was traced, as seccomp does:
  * its caller gets the error, so it is counted; the time it took is not known.
  */
 static __always_inline bool begin_refused(struct thread *t, struct task_struct *task,

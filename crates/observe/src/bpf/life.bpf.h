@@ -125,9 +125,9 @@ int adopt(struct bpf_iter__task *ctx)
 	newcomer.launcher = adoption.launcher;
 	newcomer.newborn = adoption.tid; /* the calibration waits for its start in its own call */
 	newcomer.attached = !adoption.tid;
+	newcomer.left = true; /* also where it has not: the next boundary tells where it was */
 	if (!task->on_cpu) {
 		newcomer.out_ns = now;
-		newcomer.left = true;
 		newcomer.runtime_out_ns = newcomer.runtime_ns;
 		newcomer.slept = task->__state != 0;
 	}

@@ -57,7 +57,7 @@ struct thread {
 	u16 hot_call[HOT]; /* of a row in `hot`: its call + 1; 0 is none */
 	u16 call;
 	bool in_call;
-	bool left;	 /* its CPU since the last boundary: the next has more to book */
+	bool left; /* its CPU since the last boundary, or attached: the next has more to book */
 	u32 call_thread; /* of a call that began in another image (exec): that thread's id */
 	u32 id;
 	u32 image;

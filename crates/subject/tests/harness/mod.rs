@@ -176,7 +176,10 @@ pub(crate) fn children() -> Vec<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_child).collect()
 }
 
+/// Writes a script, while nobody forks: who has it open for writing, as a child has until it executes its
+/// own program, keeps everybody from executing it.
 pub(crate) fn write_program(path: &Path, text: &str) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -191,6 +194,13 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        let running = Self::until_ready(arguments);
+        running.wait_until_in_calls();
+        running
+    }
+
+    /// The same for one that is in no call once it has said that it is ready.
+    pub(crate) fn until_ready(arguments: &[&str]) -> Self {
         let mut shell = std::process::Command::new("/bin/sh")
             .args(["-c", "\"$0\" \"$@\"; echo \"status $?\"", subject()])
             .args(arguments)
@@ -202,9 +212,7 @@ impl Running {
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         let pid = line.strip_prefix("ready ").unwrap().trim_end().parse().unwrap();
-        let running = Self { shell, said, pid };
-        running.wait_until_in_calls();
-        running
+        Self { shell, said, pid }
     }
 
     /// Returns when one thread is in `read` and the other in `futex`.
@@ -235,11 +243,15 @@ impl Running {
     /// Lets it go once all its threads are traced, or, by an observer that leaves no trace of itself
     /// in `/proc`, once the watch is in the poll it waits in.
     pub(crate) fn let_go_once_watched(&mut self, observer: &str) {
+        self.wait_until_watched(observer);
+        self.let_go();
+    }
+
+    pub(crate) fn wait_until_watched(&self, observer: &str) {
         let is_watched = || if observer == "ptrace" { self.is_traced() } else { a_thread_polls() };
         while !is_watched() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        self.let_go();
     }
 
     fn is_traced(&self) -> bool {
