@@ -25,6 +25,7 @@ mod request;
 mod skips;
 mod tally;
 mod timestamp;
+mod tracefs;
 
 pub use audience::{Audience, Look, Onlooker, Outset, Wish};
 pub use bpf::Wakeups;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 pub(crate) const PERF_TYPE_HARDWARE: u32 = 0;
 pub(crate) const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_TYPE_TRACEPOINT: u32 = 2;
 pub(crate) const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
 pub(crate) const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 pub(crate) const PERF_COUNT_SW_DUMMY: u64 = 9;
@@ -57,6 +58,17 @@ pub fn open_sampler(ticker: Ticker, scope: Scope, hz: u32) -> io::Result<OwnedFd
         ..Attributes::default()
     };
     perf_event_open(attributes, scope)
+}
+
+/// Opens the event of a tracepoint, by the number that tracefs has for it. A BPF program that is attached to
+/// it runs wherever the tracepoint is passed, on every CPU.
+///
+/// # Errors
+/// What the kernel says: there is no such tracepoint, or it is not allowed.
+pub fn open_tracepoint(number: u64) -> io::Result<OwnedFd> {
+    let attributes =
+        Attributes { kind: PERF_TYPE_TRACEPOINT, config: number, ..Attributes::default() };
+    perf_event_open(attributes, Scope::Cpu(0))
 }
 
 /// Lets an event, of this process or another's that it was handed by, run from now on, or rest.

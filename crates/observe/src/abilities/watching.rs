@@ -2,11 +2,13 @@
 
 use std::fs;
 
-use iotomy_sys::probe::{Refusal, bpf, namespaces, perf_event, privileges, ptrace};
+use iotomy_sys::errno;
+use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
 
 use super::privilege::{filtered, not_allowed, privilege, traced};
 use super::{Ability, Context, Outcome, Size, number_in};
+use crate::tracefs::Tracefs;
 
 #[rustfmt::skip]
 pub(super) static ABILITIES: &[Ability] = &[
@@ -118,34 +120,29 @@ fn kprobes(_: &Context) -> Outcome {
 }
 
 fn tracefs(_: &Context) -> Outcome {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    for place in places {
-        match fs::read_to_string(format!("{place}/available_events")) {
-            Ok(events) => {
-                let events = super::Grouped(events.lines().count() as u64);
-                return Outcome::ready(format!("{place}, {events} tracepoints"));
-            }
-            Err(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                let refusal = Refusal::new("read available_events", source);
-                return Outcome::refused(&refusal, "run as root");
-            }
-            Err(_) => {}
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(refusal) if not_allowed(&refusal) => {
+            return Outcome::refused(&refusal, privilege(&["CAP_SYS_ADMIN"]));
         }
-    }
-    const MOUNT: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
-    match namespaces::mount_tracefs() {
-        Ok(()) => Outcome::missing(
-            "not mounted; mounting it works (tried where only the trial sees it)",
-            MOUNT,
-        ),
-        Err(refusal) if not_allowed(&refusal) => Outcome::missing(
-            format!("not mounted, and {}", super::said(&refusal)),
-            format!("{MOUNT}, as root"),
-        ),
-        Err(refusal) => Outcome::missing(
-            format!("not mounted, and {}", super::said(&refusal)),
-            "boot a kernel with CONFIG_FTRACE=y",
-        ),
+        Err(refusal) if errno::name(refusal.errno().unsigned_abs()) == Some("ENOSYS") => {
+            return Outcome::refused(&refusal, "mount -t tracefs tracefs /sys/kernel/tracing");
+        }
+        Err(refusal) => return Outcome::refused(&refusal, "boot a kernel with CONFIG_FTRACE=y"),
+    };
+    match tracefs.read("available_events") {
+        Ok(events) => {
+            let events = super::Grouped(events.lines().count() as u64);
+            let place = tracefs.place().map_or_else(
+                || "mounted for this process alone".to_owned(),
+                |place| place.display().to_string(),
+            );
+            Outcome::ready(format!("{place}, {events} tracepoints"))
+        }
+        Err(source) => {
+            let refusal = Refusal::new("read available_events", source);
+            Outcome::refused(&refusal, "run as root")
+        }
     }
 }
 

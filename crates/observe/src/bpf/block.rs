@@ -10,12 +10,14 @@ mod layout;
 mod outcome;
 mod stories;
 
-use std::os::fd::AsFd;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd};
 
 use iotomy_record::{BlockIo, Stories};
+use iotomy_sys::perf_event;
 use iotomy_sys::syscalls::{self, Abi};
 use libbpf_rs::{
-    Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut, TracepointOpts,
+    Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PerfEventOpts, ProgramMut,
 };
 
 use self::events::{TRACEPOINTS, may_happen};
@@ -26,6 +28,7 @@ use self::layout::{
 use super::companion::{Companion, Images};
 use super::layout::{Fields, Wire};
 use super::object::{Aligned, Session, map, refusal};
+use crate::tracefs::Tracefs;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o")));
 
@@ -35,9 +38,10 @@ pub const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
 /// Programs that nothing but stories need, by the beginning of their names.
 const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
 
-/// The program of all tracepoints of the table, and that of pages that come into the cache.
+/// The program of all tracepoints of the table, and that of pages that come into the cache with its own.
 const EVENT: &str = "story_event";
 const PAGE_ADDED: &str = "page_added";
+const PAGE_EVENT: (&str, &str) = ("filemap", "mm_filemap_add_to_page_cache");
 
 /// Watches the block layer.
 pub(crate) struct Block {
@@ -154,39 +158,46 @@ impl Loaded {
     }
 
     fn attach(&mut self) -> Result<(), String> {
+        // What needs it is absent where it is not to be had; the rest does not need it.
+        let tracefs = Tracefs::open().ok();
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             if name == EVENT || self.stories == 0 && OF_STORIES.contains(&name.as_str()) {
                 continue;
             }
+            if name == PAGE_ADDED {
+                let (category, event) = PAGE_EVENT;
+                match listen(&program, tracefs.as_ref(), category, event, 0) {
+                    Some(link) => self.links.push(link),
+                    None => self.absent.push(name),
+                }
+                continue;
+            }
             match program.attach() {
                 Ok(link) => self.links.push(link),
-                // It needs tracefs, which is not mounted everywhere; the rest does not.
-                Err(_) if name == PAGE_ADDED => self.absent.push(name),
                 Err(error) => return Err(refusal(&format!("attach {name}"), &error)),
             }
         }
         if self.stories > 0 {
-            self.listen();
+            self.listen(tracefs.as_ref());
         }
         Ok(())
     }
 
     /// Attaches the program of stories to every tracepoint of the table that this kernel has.
-    fn listen(&mut self) {
-        let events = format::events();
+    fn listen(&mut self, tracefs: Option<&Tracefs>) {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut programs = self.object.progs_mut();
         let program =
             programs.find(|program| program.name() == EVENT).expect("it is in block.bpf.c");
         let numbered = TRACEPOINTS.iter().enumerate();
         for (number, tracepoint) in numbered.filter(|(_, one)| may_happen(one, &mounts)) {
-            let plan = events.as_deref().and_then(|events| format::plan(events, tracepoint));
+            let plan = tracefs.and_then(|tracefs| format::plan(tracefs, tracepoint));
             let number = number as u32;
             let link = plan.and_then(|plan| {
                 let plans = map(&self.object, "plans");
                 plans.update(&number.to_ne_bytes(), &plan.wire(), MapFlags::ANY).ok()?;
-                listen(&program, tracepoint, number)
+                listen(&program, tracefs, tracepoint.category, tracepoint.name, number)
             });
             match link {
                 Some(link) => {
@@ -227,10 +238,26 @@ impl Loaded {
     }
 }
 
-fn listen(program: &ProgramMut<'_>, tracepoint: &events::Tracepoint, number: u32) -> Option<Link> {
-    let options = TracepointOpts { cookie: u64::from(number), ..TracepointOpts::default() };
-    let category = libbpf_rs::TracepointCategory::Custom(tracepoint.category.to_owned());
-    program.attach_tracepoint_with_opts(category, tracepoint.name, options).ok()
+/// Has a program run at a tracepoint, which gives it `cookie`. By its number and not by libbpf, which knows
+/// only the places where tracefs is mounted by custom.
+fn listen(
+    program: &ProgramMut<'_>,
+    tracefs: Option<&Tracefs>,
+    category: &str,
+    name: &str,
+    cookie: u32,
+) -> Option<Link> {
+    let event = perf_event::open_tracepoint(tracefs?.number(category, name)?).ok()?;
+    // The link closes the descriptor.
+    let event = ManuallyDrop::new(event);
+    let options = PerfEventOpts { cookie: u64::from(cookie), ..PerfEventOpts::default() };
+    match program.attach_perf_event_with_opts(event.as_raw_fd(), options) {
+        Ok(link) => Some(link),
+        Err(_) => {
+            drop(ManuallyDrop::into_inner(event));
+            None
+        }
+    }
 }
 
 fn prepare(open: &mut OpenObject, session: &Session, stories: u32) -> Result<(), libbpf_rs::Error> {

@@ -42,26 +42,3 @@ pub fn user_and_network() -> Result<(), Refusal> {
     // a child of fork has none.)
     unsafe { in_child(&calls, work) }
 }
-
-/// In a child with mounts of its own: mounts the tracing file system on `/sys/kernel/tracing`.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn mount_tracefs() -> Result<(), Refusal> {
-    const NOTHING: *const libc::c_char = std::ptr::null();
-    let work = || {
-        // SAFETY: takes a plain integer; this process is a child about to end.
-        check(0, unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-        let private = libc::MS_REC | libc::MS_PRIVATE;
-        // SAFETY: strings are constants; only this child's own copy of the mounts is changed.
-        let done =
-            unsafe { libc::mount(NOTHING, c"/".as_ptr(), NOTHING, private, std::ptr::null()) };
-        check(1, done)?;
-        let (name, place) = (c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr());
-        // SAFETY: as above; the mount is seen, and kept, by this child alone.
-        check(2, unsafe { libc::mount(name, place, name, 0, std::ptr::null()) })
-    };
-    let calls = ["unshare CLONE_NEWNS", "mount MS_PRIVATE", "mount tracefs"];
-    // SAFETY: the work makes system calls only, on constant strings.
-    unsafe { in_child(&calls, work) }
-}

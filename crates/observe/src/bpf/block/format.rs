@@ -1,23 +1,12 @@
 //! Where a tracepoint's values are in its record, as tracefs tells.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use super::events::Tracepoint;
 use super::layout::Plan;
-
-/// Where tracefs is mounted; debugfs has it, too.
-const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-
-/// The folder of the events, where tracefs is to be had.
-pub(super) fn events() -> Option<PathBuf> {
-    MOUNTS.iter().map(|mount| Path::new(mount).join("events")).find(|events| events.is_dir())
-}
+use crate::tracefs::Tracefs;
 
 /// How the running kernel has `tracepoint`; `None`: it does not, or has it otherwise.
-pub(super) fn plan(events: &Path, tracepoint: &Tracepoint) -> Option<Plan> {
-    let file = events.join(tracepoint.category).join(tracepoint.name).join("format");
-    parse(&fs::read_to_string(file).ok()?, tracepoint)
+pub(super) fn plan(tracefs: &Tracefs, tracepoint: &Tracepoint) -> Option<Plan> {
+    parse(&tracefs.format(tracepoint.category, tracepoint.name)?, tracepoint)
 }
 
 fn parse(text: &str, tracepoint: &Tracepoint) -> Option<Plan> {
