@@ -36,7 +36,7 @@ build:
 	@cp $(IOTOMY) $(IOTOMY).copy
 	@mv -f $(IOTOMY).copy $(IOTOMY)
 
-# Every bench, one after another, some 45 minutes in all; then the page of the run and the figures of
+# Every bench, one after another, about an hour in all; then the page of the run and the figures of
 # README.md and docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
 bench: bench-all
 

@@ -14,7 +14,7 @@ use crate::stats::{Estimate, FEWEST, estimate, median};
 const PATIENCE: usize = 2;
 
 /// A race that has taken so long ends with the fewest blocks that make an interval.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(100);
 
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -39,7 +39,7 @@ use crate::stats::FEWEST;
 pub(crate) static BENCH: Bench = Bench {
     name: "copy",
     title: "how fast bytes are copied",
-    minutes: 12,
+    minutes: 28,
     peers: &["setup-uutils"],
     command: Args::command,
     run: |matches| told(matches, run),
@@ -85,7 +85,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     let workshop = Workshop::open()?;
     let bytes = args.size.unwrap_or(if quick { 64 } else { 1024 }) << 20;
     enough_memory(bytes)?;
-    let blocks = args.blocks.unwrap_or(if quick || args.sweep { FEWEST as u32 } else { 9 });
+    let blocks = args.blocks.unwrap_or(if quick || args.sweep { FEWEST as u32 } else { 25 });
     let mut conditions = Conditions::begin(&args.options)?;
     let bandwidth = bandwidth::memory_copy();
     let (peers, missing) = peers(&tools);

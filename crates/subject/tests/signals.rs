@@ -101,8 +101,12 @@ impl Watch {
     }
 }
 
-fn itself() -> Command {
-    Command::new(std::env::current_exe().unwrap())
+/// This program, which hears of an interrupt also where the tests are run as a job in the background,
+/// which ignores them.
+fn itself(signals: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").args(signals).arg(std::env::current_exe().unwrap());
+    command
 }
 
 fn signal(name: &str, pid: u32) {
@@ -117,7 +121,7 @@ fn status(pid: u32, name: &str) -> String {
 }
 
 fn killed(observer: &str) {
-    let mut watch = Watch::start(itself(), observer, &["on-demand", "23"]);
+    let mut watch = Watch::start(itself(&[]), observer, &["on-demand", "23"]);
     watch.signal("KILL");
     watch.watcher.wait().unwrap();
     // The kernel lets go of tracees while the tracer dies, and of the dead before they are reaped.
@@ -129,14 +133,14 @@ fn killed(observer: &str) {
 }
 
 fn passed_on(observer: &str) {
-    let mut watch = Watch::start(itself(), observer, &["on-demand", "23"]);
+    let mut watch = Watch::start(itself(&[]), observer, &["on-demand", "23"]);
     watch.signal("TERM");
     assert_eq!(watch.rest(), format!("{:?} 0 0\n", Some(Exit::Signal(15))));
     assert!(watch.watcher.wait().unwrap().success());
 }
 
 fn ends_waiting(observer: &str) {
-    let mut watch = Watch::start(itself(), observer, &["outlive-ready"]);
+    let mut watch = Watch::start(itself(&[]), observer, &["outlive-ready"]);
     // The subject has ended when its child, which says so, has another parent.
     while status(watch.subject, "PPid:") != watch.watcher.id().to_string()
         && status(watch.subject, "PPid:") != "1"
@@ -150,8 +154,7 @@ fn ends_waiting(observer: &str) {
 }
 
 fn child_signal_ignored(observer: &str) {
-    let mut ignoring = Command::new("env");
-    ignoring.arg("--ignore-signal=CHLD").arg(std::env::current_exe().unwrap());
+    let ignoring = itself(&["--ignore-signal=CHLD"]);
     let mut watch = Watch::start(ignoring, observer, &["on-demand", "23"]);
     let ignored = u64::from_str_radix(&status(watch.subject, "SigIgn:"), 16).unwrap();
     assert_ne!(ignored & (1 << (17 - 1)), 0, "the command has what iotomy was given");
