@@ -235,7 +235,7 @@ fn widen(end: &End<'_>) {
     }
 }
 
-/// Bytes a request from a file through the loopback: within the noise of the best that dd(1) was tried
+/// Bytes a request from a file through the loopback, by value: within the noise of the best that dd(1) was tried
 /// with there (`bench copy`).
 const LOOPBACK_BLOCK: usize = 512 * 1024;
 
@@ -335,12 +335,13 @@ static FILE_TO_SOCKET: Order = &[
     BY_COPY,
 ];
 
-// No wire: the reader copies in any case, and faster out of large fresh buffers than out of pages of a
-// file handed over in rounds of 64 KiB. Sending references costs less CPU here, and takes longer. A
-// mapping saves the copy into a buffer that stays in the CPU's cache, for a page fault every 64 KiB: a
-// little ahead or far behind, by what faults and copies cost on the machine at the time.
-static FILE_TO_LOOPBACK: Order =
-    &[("read-write", "large buffers, which a reader on this machine takes up fastest")];
+// No wire: the reader copies in any case, out of the file's pages in rounds of 1 MiB, or out of large fresh
+// buffers, into which they are copied first. Where copies are cheap that takes about as long, or less by up
+// to a quarter; where they are not, up to twice as long. References take the least CPU time everywhere.
+static FILE_TO_LOOPBACK: Order = &[
+    ("splice", "no copy but the reader's: the socket is given references to the page cache"),
+    BY_COPY,
+];
 
 // The null device looks at nothing. Of a mapping it is not given a page; splicing finds each.
 static FILE_TO_NULL: Order = &[

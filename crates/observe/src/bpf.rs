@@ -95,8 +95,9 @@ pub(crate) fn watch(
         Target::Process(pid) => Some(attach::process(pid)?),
         _ => None,
     };
+    let bare_ns = calibrate::bare(request.files).map_err(unsupported)?;
     let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
-    let cost_ns_per_call = calibrate::price(&mut session, request.files, |session| {
+    let cost_ns_per_call = calibrate::price(&mut session, request.files, bare_ns, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
     let cost_ns_per_call = cost_ns_per_call.map_err(unsupported)?;

@@ -2,7 +2,9 @@
 //!
 //! A thread of this process makes the cheapest call there is (or, when files are counted, an empty
 //! read) in blocks, first unwatched, then watched. The fastest block of each side is the one least
-//! disturbed, and their difference is the price. It holds the clock reads, the look-ups and the
+//! disturbed, and their difference is the price. Half of the unwatched ones are made before the programs
+//! are loaded, some tenths of a second earlier: where neighbours slow the machine for a moment, that is not
+//! in both, and the price of watching is not lost in it. It holds the clock reads, the look-ups and the
 //! kernel's slower entry path, all that the command pays too.
 
 use std::fs::File;
@@ -11,6 +13,7 @@ use std::time::Instant;
 
 use super::object::{Adoption, Session};
 
+/// Of the watched; the unwatched are half as many, twice.
 const BLOCKS: usize = 30;
 const CALLS: u32 = 1_000;
 
@@ -19,25 +22,35 @@ pub(super) fn call(by_file: bool) -> &'static str {
     if by_file { "read" } else { "getppid" }
 }
 
+/// What a call takes unwatched, in ns: the first half of its blocks.
+pub(super) fn bare(by_file: bool) -> Result<f64, String> {
+    Ok(fastest_of(BLOCKS / 2, by_file, &null()?))
+}
+
+fn null() -> Result<File, String> {
+    File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))
+}
+
 /// Attaches the loaded programs, then what is `beside` them, and returns the price of a call in ns with all
-/// of it.
+/// of it; `earlier` is what [`bare`] said before they were loaded.
 ///
 /// # Errors
 /// What kept them from being attached.
 pub(super) fn price(
     session: &mut Session,
     by_file: bool,
+    earlier: f64,
     beside: impl FnOnce(&Session) -> Result<(), String>,
 ) -> Result<f64, String> {
-    let null = File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?;
+    let null = null()?;
     let (tell, hear) = sync_channel(0);
     let (go, wait) = sync_channel(0);
     std::thread::scope(|scope| {
         let caller = scope.spawn(move || {
-            let bare = fastest_block(by_file, &null);
+            let bare = fastest_of(BLOCKS / 2, by_file, &null).min(earlier);
             let watched = tell.send(rustix::thread::gettid()).ok().and_then(|()| {
                 wait.recv().ok()?;
-                Some(fastest_block(by_file, &null))
+                Some(fastest_of(BLOCKS, by_file, &null))
             });
             watched.map(|watched| (watched - bare).max(0.0))
         });
@@ -57,7 +70,7 @@ pub(super) fn price(
     })
 }
 
-fn fastest_block(by_file: bool, null: &File) -> f64 {
+fn fastest_of(blocks: usize, by_file: bool, null: &File) -> f64 {
     let mut nothing = [0u8; 0];
     let block = |_| {
         let start = Instant::now();
@@ -72,5 +85,5 @@ fn fastest_block(by_file: bool, null: &File) -> f64 {
         }
         start.elapsed().as_nanos() as f64 / f64::from(CALLS)
     };
-    (0..BLOCKS).map(block).fold(f64::INFINITY, f64::min)
+    (0..blocks).map(block).fold(f64::INFINITY, f64::min)
 }
