@@ -235,8 +235,8 @@ fn widen(end: &End<'_>) {
     }
 }
 
-/// Bytes a request from a file through the loopback, by value: within the noise of the best that dd(1) was tried
-/// with there (`bench copy`).
+/// Bytes a request from a file through the loopback, where they are copied: within the noise of the best that
+/// dd(1) was tried with there (`bench copy`).
 const LOOPBACK_BLOCK: usize = 512 * 1024;
 
 /// Bytes a request on a route.
@@ -336,8 +336,8 @@ static FILE_TO_SOCKET: Order = &[
 ];
 
 // No wire: the reader copies in any case, out of the file's pages in rounds of 1 MiB, or out of large fresh
-// buffers, into which they are copied first. Where copies are cheap that takes about as long, or less by up
-// to a quarter; where they are not, up to twice as long. References take the least CPU time everywhere.
+// buffers, into which they are copied first. On one machine that takes about as long, or less by a
+// quarter; on another 1.8 times as long (`results`, notes of copying).
 static FILE_TO_LOOPBACK: Order = &[
     ("splice", "no copy but the reader's: the socket is given references to the page cache"),
     BY_COPY,

@@ -1,7 +1,7 @@
 //! The tracing file system: which tracepoints this kernel has, by which number each is listened to, and
 //! where its values are.
 //!
-//! Where nobody has mounted it, as in most containers, it is mounted for this process alone and at no
+//! Where nobody has mounted it, as often in containers, it is mounted for this process alone and at no
 //! place, so that nothing of that is left however the process ends.
 
 use std::fs;
