@@ -283,15 +283,9 @@ impl Store {
     /// The version of the tables; `None` where there are none yet.
     fn version(&self) -> Result<Option<i64>, HistoryError> {
         let failed = |error: rusqlite::Error| HistoryError::of("read", &self.path, &error);
-        let found = self.pragma("user_version").map_err(failed)?;
-        let application = self.pragma("application_id").map_err(failed)?;
-        if (application, found) == (0, 0) {
-            let count = "SELECT count(*) FROM sqlite_schema";
-            let tables: i64 =
-                self.connection.query_row(count, [], |row| row.get(0)).map_err(failed)?;
-            if tables == 0 {
-                return Ok(None);
-            }
+        let (application, found, tables) = self.marks().map_err(failed)?;
+        if (application, found, tables) == (0, 0, 0) {
+            return Ok(None);
         }
         if application != APPLICATION {
             return Err(HistoryError::Foreign { path: self.path.clone() });
@@ -300,6 +294,18 @@ impl Store {
             return Err(HistoryError::Newer { path: self.path.clone(), found, known: VERSION });
         }
         Ok(Some(found))
+    }
+
+    /// Whose the file is, its version, and how many tables and indexes it has, of one moment: another may
+    /// be making them.
+    fn marks(&self) -> Result<(i64, i64, i64), rusqlite::Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let found = self.pragma("user_version")?;
+        let application = self.pragma("application_id")?;
+        let count = "SELECT count(*) FROM sqlite_schema";
+        let tables = transaction.query_row(count, [], |row| row.get(0))?;
+        transaction.finish()?;
+        Ok((application, found, tables))
     }
 
     fn pragma(&self, name: &str) -> Result<i64, rusqlite::Error> {

@@ -362,6 +362,20 @@ fn several_write_at_once_and_all_is_kept() {
     assert!(store.is_sound().unwrap());
 }
 
+#[test]
+fn one_that_another_is_making_is_not_taken_for_foreign() {
+    for _ in 0..300 {
+        let (_folder, path) = place();
+        std::thread::scope(|scope| {
+            let maker = scope.spawn(|| Store::make(&path).map(drop));
+            while !maker.is_finished() {
+                Store::open(&path).unwrap();
+            }
+            maker.join().unwrap().unwrap();
+        });
+    }
+}
+
 /// A record of any kind.
 fn record() -> impl Strategy<Value = Record> {
     prop_oneof![
