@@ -31,7 +31,7 @@ fn worth_trying(name: &str, route: Route) -> bool {
         "copy-file-range" | "parallel" | "direct" => files,
         "fallocate" => route.source == Source::Zero,
         "reflink" => route.sharing == Sharing::Auto,
-        "mmap-write" | "sendfile" => from_file,
+        "mmap-write" | "sendfile" | "pipelined" => from_file,
         "vmsplice" => route.target == Target::Pipe,
         _ => true,
     }
@@ -60,6 +60,7 @@ fn choices(name: &str, route: Route) -> &'static [&'static str] {
             "threads=2 block-size=1048576",
             "threads=4 block-size=262144",
         ],
+        "pipelined" => &["block-size=131072", "block-size=262144", "block-size=524288"],
         "vmsplice" => &["block-size=65536", "block-size=262144", "block-size=1048576"],
         "direct" => &["block-size=1048576"],
         _ => &[""],

@@ -64,7 +64,15 @@ fn a_limit_on_the_size_of_files_is_an_error_and_no_death() {
             met.push(mover);
         }
     }
-    let usual = ["read-write", "splice", "copy-file-range", "sendfile", "mmap-write", "parallel"];
+    let usual = [
+        "read-write",
+        "splice",
+        "copy-file-range",
+        "sendfile",
+        "mmap-write",
+        "pipelined",
+        "parallel",
+    ];
     assert!(usual.iter().all(|mover| met.contains(mover)), "{met:?}");
 }
 
@@ -141,7 +149,7 @@ fn due(mover: &str, part: &CopyPart) -> (u64, u64, u64) {
     let data = data_in(part.bytes);
     let touched = part.touched_bytes;
     match mover {
-        "read-write" | "io-uring" => (0, 2 * data, data),
+        "read-write" | "pipelined" | "io-uring" => (0, 2 * data, data),
         "mmap-write" => (0, data, data),
         "vmsplice" => (part.bytes, part.bytes, part.bytes),
         "sendfile" => (data, data, 0),
@@ -171,6 +179,8 @@ fn the_figures_of_a_copy_that_failed_in_the_middle_are_those_of_what_had_moved()
         ("vmsplice", "vmsplice", "-"),
         ("io-uring", "io_uring_enter", "b"),
         ("direct", "pwrite64", "b"),
+        ("pipelined", "write", "b"),
+        ("pipelined", "read", "b"),
         ("parallel", "copy_file_range", "b"),
     ] {
         let label = format!("{mover} by {call}");

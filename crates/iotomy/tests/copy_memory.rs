@@ -1,4 +1,4 @@
-//! Memory that is refused to a copy, and how windows are mapped.
+//! Memory and threads that are refused to a copy, and how windows are mapped.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -25,7 +25,7 @@ fn within(kib: u32, folder: &Folder, words: &[&str]) -> Output {
 fn memory_that_is_refused_is_an_error_before_the_target_is_touched() {
     let folder = Folder::new();
     File::create(folder.path("large")).unwrap().set_len(3 << 30).unwrap();
-    for mover in ["io-uring", "direct", "read-write", "parallel"] {
+    for mover in ["io-uring", "direct", "read-write", "pipelined", "parallel"] {
         folder.write("y", "old");
         let output =
             within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "large", "y"]);
@@ -45,7 +45,7 @@ fn a_block_is_no_larger_than_what_there_is_to_copy() {
     let folder = Folder::new();
     let all = content(300_000);
     folder.write("a", &all);
-    for mover in ["io-uring", "direct", "read-write", "parallel"] {
+    for mover in ["io-uring", "direct", "read-write", "pipelined", "parallel"] {
         let output = within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "a", "b"]);
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() && !said.contains("memory") {
@@ -72,6 +72,33 @@ fn what_is_left_to_the_end_takes_no_more_than_there_is() {
     }
     assert!(output.status.success(), "{said}");
     assert_eq!(fs::metadata(folder.path("b")).unwrap().len(), 128 << 20);
+}
+
+#[test]
+fn a_large_file_is_copied_by_one_thread_where_a_second_is_refused() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return skip("two threads are not tried on one CPU");
+    }
+    if !has("strace") {
+        return;
+    }
+    let folder = Folder::new();
+    File::create(folder.path("a")).unwrap().set_len(64 << 20).unwrap();
+    let words = ["copy", "--explain", "--reflink", "never", "--sparse", "never", "a", "b"];
+    for (errno, tried) in
+        [("EAGAIN", "refused   pipelined"), ("EINTR:when=100", "done      pipelined")]
+    {
+        let mut refusing = bare("strace", &["-f", "-qqq", "-o", "/dev/null", "-e"]);
+        refusing
+            .arg("trace=clone,clone3")
+            .args(["-e", &format!("inject=clone,clone3:error={errno}")]);
+        refusing.arg(IOTOMY).args(words).current_dir(folder.path(""));
+        let output = refusing.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains(tried), "{errno}: {said}");
+        assert_eq!(fs::metadata(folder.path("b")).unwrap().len(), 64 << 20);
+        fs::remove_file(folder.path("b")).unwrap();
+    }
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn due(mover: &str) -> Vec<(&'static str, Times)> {
             ("read", Exactly(2)),
             ("write", Exactly(1)),
         ],
+        "pipelined" => vec![("read", Exactly(BLOCKS + 1)), ("write", Exactly(BLOCKS))],
         // Ranges of sixteen blocks.
         "parallel" => vec![
             ("copy_file_range", AtLeast(SIZE.div_ceil(16 * BLOCK) as u64)),

@@ -7,6 +7,7 @@
 //! error is an error.
 
 use std::fmt;
+use std::thread::available_parallelism;
 
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
@@ -261,8 +262,12 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
         (_, Kind::Regular) if target.is_append() => APPENDING,
         (Kind::Char, Kind::Regular) if source.is_zero_device() => ZEROS_TO_FILE,
         (Kind::Regular, Kind::Regular) if source.size() <= NARROW => SMALL_FILE,
-        (Kind::Regular, Kind::Regular) if may_share(target) => FILE_TO_FILE,
-        (Kind::Regular, Kind::Regular) => FILE_TO_FILE_COPIED,
+        (Kind::Regular, Kind::Regular) => match (may_share(target), is_for_two(source, job)) {
+            (true, true) => LARGE_FILE,
+            (true, false) => FILE_TO_FILE,
+            (false, true) => LARGE_FILE_COPIED,
+            (false, false) => FILE_TO_FILE_COPIED,
+        },
         (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
         (Kind::Regular, Kind::Socket) if target.is_loopback() => FILE_TO_LOOPBACK,
         (Kind::Regular | Kind::Block, Kind::Socket) => FILE_TO_SOCKET,
@@ -273,6 +278,16 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
         (Kind::Char, Kind::Pipe) => DEVICE_TO_PIPE,
         _ => ANYTHING,
     }
+}
+
+/// Bytes of which a second thread saves more than it costs to start.
+const LARGE: u64 = 64 << 20;
+
+/// Whether there is enough to copy for two threads, and a CPU for each.
+fn is_for_two(source: &End<'_>, job: &Job<'_>) -> bool {
+    let bytes = job.count.map_or(source.size(), |count| count.min(source.size()));
+    let has_two = || available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    bytes >= LARGE && job.threads > 1 && has_two()
 }
 
 const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot: two copies");
@@ -293,32 +308,40 @@ static APPENDING: Order =
 // No byte moves in a reflink, and copy_file_range may share or ask a server. All else copies once, in
 // the kernel, in rounds of what a pipe holds: 1 MiB in splice's own, 64 KiB in that of sendfile and of
 // copy_file_range where it has to copy. Larger rounds make larger folios on file systems that have them.
-// Two threads (`parallel`) are not faster and take more CPU: writes to one file take turns at its lock.
-static FILE_TO_FILE: Order = &[
-    ("reflink", "no byte moves: the files share extents"),
-    ("copy-file-range", "one copy inside the kernel, or none where the file system shares"),
-    SPLICED,
-    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
-    BY_COPY,
-];
+// Of a large file two copies by two threads take less time than one: a write out of the CPUs' caches is
+// shorter, and less is done for each page. Two threads that both write (`parallel`) take turns at the
+// file's lock.
+static LARGE_FILE: Order = &[SHARED, SHARED_OR_COPIED, PIPELINED, SPLICED, BY_SENDFILE, BY_COPY];
+
+static FILE_TO_FILE: Order = &[SHARED, SHARED_OR_COPIED, SPLICED, BY_SENDFILE, BY_COPY];
+
+const SHARED: (&str, &str) = ("reflink", "no byte moves: the files share extents");
+
+const SHARED_OR_COPIED: (&str, &str) =
+    ("copy-file-range", "one copy inside the kernel, or none where the file system shares");
+
+const PIPELINED: (&str, &str) =
+    ("pipelined", "two copies by two threads at once, the second out of the CPUs' caches");
+
+const BY_SENDFILE: (&str, &str) = ("sendfile", "one copy inside the kernel, in rounds of 64 KiB");
 
 const SPLICED: (&str, &str) = ("splice", "one copy inside the kernel, in rounds of 1 MiB");
 
 // A file of one round: a wide pipe costs more to make than it saves.
 static SMALL_FILE: Order = &[
-    ("reflink", "no byte moves: the files share extents"),
+    SHARED,
     ("copy-file-range", "one copy inside the kernel in one crossing, or none"),
     ("sendfile", "one copy inside the kernel in one crossing"),
     BY_COPY,
 ];
 
 // The file system shares nothing, so copy_file_range is a splice in small rounds.
-static FILE_TO_FILE_COPIED: Order = &[
-    SPLICED,
-    ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB"),
-    ("sendfile", "one copy inside the kernel, in rounds of 64 KiB"),
-    BY_COPY,
-];
+static LARGE_FILE_COPIED: Order = &[PIPELINED, SPLICED, IN_SMALL_ROUNDS, BY_SENDFILE, BY_COPY];
+
+static FILE_TO_FILE_COPIED: Order = &[SPLICED, IN_SMALL_ROUNDS, BY_SENDFILE, BY_COPY];
+
+const IN_SMALL_ROUNDS: (&str, &str) =
+    ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB");
 
 static ZEROS_TO_FILE: Order =
     &[("fallocate", "no byte moves: room is reserved that reads as zeros"), BY_COPY];

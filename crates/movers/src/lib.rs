@@ -23,6 +23,7 @@ mod mmap_write;
 mod null;
 mod parallel;
 mod patience;
+mod pipelined;
 mod position;
 mod read_write;
 mod reflink;
@@ -163,6 +164,7 @@ pub static MOVERS: &[&dyn Mover] = &[
     &fallocate::Fallocate,
     &io_uring::IoUring,
     &direct::Direct,
+    &pipelined::Pipelined,
     &parallel::Parallel,
     &null::Null,
 ];

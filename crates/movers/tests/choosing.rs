@@ -77,6 +77,34 @@ fn where_nothing_can_be_shared_large_files_are_spliced() {
 }
 
 #[test]
+fn large_files_are_copied_by_two_threads_where_there_is_a_cpu_for_each() {
+    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let source = File::create_new(folder.path().join("source")).unwrap();
+    let target = ends::target(To::File, folder.path());
+    let progress = AtomicU64::new(0);
+    let first = |size: u64, job: &Job<'_>| {
+        source.set_len(size).unwrap();
+        let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+        chosen(&from, &to, job)[..2].to_vec()
+    };
+    let job = job(&progress);
+    let two = match std::thread::available_parallelism().unwrap().get() {
+        1 => ["splice", "copy-file-range"],
+        _ => ["pipelined", "splice"],
+    };
+    let one = ["splice", "copy-file-range"];
+    assert_eq!(first(64 << 20, &job), two);
+    assert_eq!(first((64 << 20) - 1, &job), one);
+    assert_eq!(first(1 << 30, &Job { count: Some(1 << 20), ..job }), one);
+    assert_eq!(first(1 << 30, &Job { threads: 1, ..job }), one);
+    let mut cpu = rustix::thread::CpuSet::new();
+    cpu.set(rustix::thread::sched_getcpu());
+    // Of this test's thread alone.
+    rustix::thread::sched_setaffinity(None, &cpu).unwrap();
+    assert_eq!(first(1 << 30, &job), one);
+}
+
+#[test]
 fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
     let folder = folders::here();
     let progress = AtomicU64::new(0);

@@ -25,7 +25,7 @@ use Route::{FileToFile, FileToPipe, PipeToFile};
 
 /// Movers, routes, and the calls that carry the bytes there. A call that the start of every program
 /// makes too is disturbed only where it is made on the file named.
-const DISTURBED: [(&str, Route, &str, Option<&str>); 21] = [
+const DISTURBED: [(&str, Route, &str, Option<&str>); 24] = [
     ("read-write", FileToFile, "read", Some("source")),
     ("read-write", FileToFile, "write", Some("target")),
     ("read-write", FileToPipe, "read", Some("source")),
@@ -44,6 +44,9 @@ const DISTURBED: [(&str, Route, &str, Option<&str>); 21] = [
     ("io-uring", PipeToFile, "io_uring_enter", None),
     ("direct", FileToFile, "pread64", Some("source")),
     ("direct", FileToFile, "pwrite64", Some("target")),
+    ("pipelined", FileToFile, "read", Some("source")),
+    ("pipelined", FileToPipe, "read", Some("source")),
+    ("pipelined", FileToFile, "write", Some("target")),
     ("parallel", FileToFile, "copy_file_range", None),
     // Where copy_file_range(2) is refused besides.
     ("parallel", FileToFile, "pread64", Some("source")),
@@ -143,7 +146,7 @@ fn figures(fault: &Fault<'_>, told: &Told, label: &str) {
     let [referenced, copied, touched] = told.traffic;
     let read_and_written = (0, 2 * moved, moved);
     let expected = match fault.mover {
-        "read-write" | "io-uring" => read_and_written,
+        "read-write" | "pipelined" | "io-uring" => read_and_written,
         "mmap-write" => (0, moved, moved),
         "vmsplice" => (moved, moved, moved),
         "sendfile" => (moved, if into_file { moved } else { 0 }, 0),

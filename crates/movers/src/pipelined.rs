@@ -1,0 +1,227 @@
+//! The `pipelined` mover.
+//!
+//! ```text
+//!          thread 2                                     thread 1
+//! source ──read(2)──▶ full buffers, in their order ──▶ ──write(2)──▶ target
+//!          copy 1  ◀── empty ones, half of them at once ◀── copy 2
+//! ```
+//!
+//! Two copies as `read-write` makes them, by two threads: the second copy is out of the CPUs' caches, and
+//! the first costs no time where the second takes longer. Both ends see one call after the other in the
+//! order of the bytes. So what was written is without a gap at any moment, and the kernel reads ahead.
+//!
+//! The one invariant: only the calling thread writes, and it writes what was read in that order. A failure
+//! to read comes behind all that was read before it.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+use iotomy_sys::buffer::Aligned;
+
+use crate::memory::buffer;
+use crate::position::{apart, remaining, start};
+use crate::read_write::{pump, put_all, take};
+use crate::refusal::only;
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+
+pub(crate) struct Pipelined;
+
+static DECLARATION: Declaration = Declaration {
+    name: "pipelined",
+    summary: "read(2) by one thread, write(2) by another",
+    description: "One thread reads ahead into eight buffers, and another writes them in order: two \
+                  copies, which take the time of one.",
+    man: &["read(2)", "write(2)"],
+    calls: &["read", "write", "ppoll", "lseek", "fstat"],
+    by_reference: false,
+    positioned: false,
+    holes: Holes::Filled,
+};
+
+/// Buffers on their way at once: together they fit into the CPUs' caches, and the threads do not wait for
+/// one another at each.
+const BUFFERS: usize = 8;
+
+/// Of so few bytes the second thread costs more than it saves.
+const LEAST: u64 = 1 << 20;
+
+impl Mover for Pipelined {
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
+
+    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
+        // What was read ahead of a write that fails is given back to the source, and a read that waits
+        // for a peer could not be ended.
+        only(source, "source", &[Kind::Regular, Kind::Block])?;
+        apart(source, target, job)
+    }
+
+    fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
+        job.want(0, job.block().saturating_mul(BUFFERS)) as u64
+    }
+
+    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
+        let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
+        let from = match start(source) {
+            Ok(from) => from.unwrap_or(0),
+            Err(errno) => return refused("lseek", errno),
+        };
+        let is_small = || remaining(source, from, job).is_ok_and(|bytes| bytes <= LEAST);
+        if source.has_true_size() && is_small() {
+            return pump(&DECLARATION, source, target, job, Moved::default()).map(Outcome::Done);
+        }
+        let Some(ring) = Ring::new(job) else {
+            return refused("mmap", Errno::NOMEM);
+        };
+        let mut moved = Moved::default();
+        let answer = thread::scope(|scope| {
+            let reader = thread::Builder::new().spawn_scoped(scope, || ring.fill(source, job));
+            if let Err(error) = reader {
+                return Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
+            }
+            Ok(ring.drain(source, target, job, &mut moved))
+        });
+        match answer {
+            Err(errno) => refused("clone", errno),
+            Ok(Ok(())) => Ok(Outcome::Done(moved)),
+            Ok(Err(error)) => {
+                // The failure being passed on is the one to tell; a second one has nowhere to go.
+                let _ = seek(source.fd(), SeekFrom::Start(from + moved.bytes));
+                Err(MoveError { lost: 0, ..error })
+            }
+        }
+    }
+}
+
+/// The buffers between the two threads.
+struct Ring {
+    state: Mutex<State>,
+    has_full: Condvar,
+    has_empty: Condvar,
+    /// Buffers that are given back at once: to wake the reader takes longer than to hand one over.
+    batch: usize,
+}
+
+struct State {
+    /// What was read, with how many bytes, in its order.
+    full: VecDeque<(Aligned, usize)>,
+    empty: Vec<Aligned>,
+    /// Why the reader has ended that did not come to an end.
+    failure: Option<Errno>,
+    /// One of the threads does no more.
+    is_over: bool,
+}
+
+impl Ring {
+    /// All buffers are made here: an allocation of the second thread would begin a heap of its own.
+    /// `None` where there is no memory for one.
+    fn new(job: &Job<'_>) -> Option<Self> {
+        let size = job.want(0, job.block());
+        let empty: Vec<_> = (0..BUFFERS).map_while(|_| buffer(size).ok()).collect();
+        if empty.is_empty() {
+            return None;
+        }
+        let batch = (empty.len() / 2).max(1);
+        let full = VecDeque::with_capacity(empty.len());
+        let state = State { full, empty, failure: None, is_over: false };
+        let (has_full, has_empty) = Default::default();
+        Some(Self { state: Mutex::new(state), has_full, has_empty, batch })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads until the source ends, the job's count is reached, or nobody writes any more.
+    fn fill(&self, source: &End<'_>, job: &Job<'_>) {
+        let _over = Over(self);
+        let mut all = 0;
+        while let Some(mut buffer) = self.empty_one() {
+            let want = job.want(all, buffer.len());
+            if want == 0 {
+                return;
+            }
+            match take(source, &mut buffer[..want]) {
+                Ok(0) => return,
+                Ok(got) => {
+                    all += got as u64;
+                    self.state().full.push_back((buffer, got));
+                    self.has_full.notify_one();
+                }
+                Err(errno) => {
+                    self.state().failure = Some(errno);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A buffer to be filled; `None` when nobody writes any more.
+    fn empty_one(&self) -> Option<Aligned> {
+        let is_waiting = |state: &mut State| state.empty.is_empty() && !state.is_over;
+        let state = self.has_empty.wait_while(self.state(), is_waiting);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.is_over { None } else { state.empty.pop() }
+    }
+
+    /// Writes what was read until there is no more.
+    fn drain(
+        &self,
+        source: &End<'_>,
+        target: &End<'_>,
+        job: &Job<'_>,
+        moved: &mut Moved,
+    ) -> Result<(), MoveError> {
+        let _over = Over(self);
+        let mut written = Vec::with_capacity(self.batch);
+        loop {
+            let (buffer, bytes) = match self.full_one(&mut written) {
+                Ok(Some(full)) => full,
+                Ok(None) => return Ok(()),
+                Err(errno) => {
+                    return Err(MoveError::new(&DECLARATION, "read", Side::Source, *moved, errno));
+                }
+            };
+            put_all(&DECLARATION, source, target, job, &buffer[..bytes], moved)?;
+            written.push(buffer);
+        }
+    }
+
+    /// The next that was read; `None` when that was all. Gives back what was `written`, when it is enough
+    /// or there is nothing else to do.
+    fn full_one(&self, written: &mut Vec<Aligned>) -> Result<Option<(Aligned, usize)>, Errno> {
+        let mut state = self.state();
+        if written.len() >= self.batch || state.full.is_empty() {
+            state.empty.append(written);
+            self.has_empty.notify_one();
+        }
+        let is_waiting = |state: &mut State| state.full.is_empty() && !state.is_over;
+        let state = self.has_full.wait_while(state, is_waiting);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        match (state.full.pop_front(), state.failure) {
+            (Some(full), _) => Ok(Some(full)),
+            (None, Some(errno)) => Err(errno),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// Tells the other thread at the end, however it comes.
+struct Over<'a>(&'a Ring);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+        self.0.has_full.notify_one();
+        self.0.has_empty.notify_one();
+    }
+}
