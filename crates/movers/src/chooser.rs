@@ -283,11 +283,12 @@ fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
 /// Bytes of which a second thread saves more than it costs to start.
 const LARGE: u64 = 64 << 20;
 
-/// Whether there is enough to copy for two threads, and a CPU for each.
+/// Whether there is enough to copy at once for two threads, and a CPU for each.
 fn is_for_two(source: &End<'_>, job: &Job<'_>) -> bool {
     let bytes = job.count.map_or(source.size(), |count| count.min(source.size()));
     let has_two = || available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
-    bytes >= LARGE && job.threads > 1 && has_two()
+    // Each extent between holes is a run of its own, with threads of its own.
+    bytes >= LARGE && !source.may_have_holes() && job.threads > 1 && has_two()
 }
 
 const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot: two copies");

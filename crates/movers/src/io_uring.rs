@@ -167,15 +167,18 @@ fn between_files(
         Ok(begin) => begin,
         Err((call, errno)) => return Ok(Outcome::Refused { call, errno: Some(errno) }),
     };
-    let bulk = match files::carry(ring, start, length, job) {
-        Ok(bytes) => moved(target, bytes),
+    let carried = match files::carry(ring, start, length, job) {
+        Ok(carried) => carried,
         Err(failure) => {
             return failure.told(target).map_err(|e| start.settle_after(source, target, e));
         }
     };
+    let bulk = moved(target, carried.bytes);
     start.settle(&DECLARATION, source, target, bulk)?;
     // What the source has grown by meanwhile; most often nothing.
-    pump(&DECLARATION, source, target, job, bulk).map(Outcome::Done)
+    let all = pump(&DECLARATION, source, target, job, bulk)?;
+    start.cut(target, carried.reached, all.bytes);
+    Ok(Outcome::Done(all))
 }
 
 /// Why a run ended early.

@@ -104,6 +104,7 @@ impl Mover for Parallel {
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let short = short.into_inner().unwrap_or_else(PoisonError::into_inner);
         let bulk = done.moved;
+        let reached = done.reached();
         if let Some((call, side, errno)) = short.and_then(|short| short.failure) {
             if done.is_empty() && is_refusal(errno) {
                 return refused(call, errno);
@@ -113,7 +114,9 @@ impl Mover for Parallel {
         }
         start.settle(&DECLARATION, source, target, bulk)?;
         // What the source has grown by meanwhile; most often nothing.
-        pump(&DECLARATION, source, target, job, bulk).map(Outcome::Done)
+        let all = pump(&DECLARATION, source, target, job, bulk)?;
+        start.cut(target, reached, all.bytes);
+        Ok(Outcome::Done(all))
     }
 }
 
@@ -149,14 +152,22 @@ struct Done {
 }
 
 impl Done {
-    /// Adds what was moved of the range that begins at `from`.
-    fn add(&mut self, from: u64, moved: Moved) {
+    /// Adds what was moved of the range that begins at `from`; returns how much more there is without a
+    /// gap.
+    fn add(&mut self, from: u64, moved: Moved) -> u64 {
+        let before = self.moved.bytes;
         if moved.bytes > 0 {
             self.behind.insert(from, moved);
         }
         while let Some(next) = self.behind.remove(&self.moved.bytes) {
             self.moved = self.moved + next;
         }
+        self.moved.bytes - before
+    }
+
+    /// Nothing behind it has reached the target.
+    fn reached(&self) -> u64 {
+        self.behind.last_key_value().map_or(self.moved.bytes, |(from, moved)| from + moved.bytes)
     }
 
     fn is_empty(&self) -> bool {
@@ -216,7 +227,8 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             let until = self.length.min(from + self.range);
             let mut moved = Moved::default();
             let outcome = self.move_range(from, until, &mut moved, &mut buffer);
-            self.done.lock().unwrap_or_else(PoisonError::into_inner).add(from, moved);
+            let more = self.done.lock().unwrap_or_else(PoisonError::into_inner).add(from, moved);
+            self.job.advance(more);
             if let Err(short) = outcome {
                 self.stop.store(true, Ordering::Relaxed);
                 let mut first = self.short.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +260,6 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
                         let places = self.start.behind(at);
                         let traffic = traffic(self.source, self.target, places, bytes);
                         *moved = *moved + Moved { bytes, traffic };
-                        self.job.advance(bytes);
                     }
                     Err(e) => {
                         let failure = Some(("copy_file_range", Side::of(e), e));
@@ -297,7 +308,6 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             let bytes = n as u64;
             let traffic = read_write::traffic(self.target, bytes);
             *moved = *moved + Moved { bytes, traffic };
-            self.job.advance(bytes);
         }
         Ok(())
     }

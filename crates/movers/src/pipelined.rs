@@ -33,8 +33,8 @@ pub(crate) struct Pipelined;
 static DECLARATION: Declaration = Declaration {
     name: "pipelined",
     summary: "read(2) by one thread, write(2) by another",
-    description: "One thread reads ahead into eight buffers, and another writes them in order: two \
-                  copies, which take the time of one.",
+    description: "One thread reads ahead into up to eight buffers, and another writes them in order: \
+                  two copies, which take the time of one.",
     man: &["read(2)", "write(2)"],
     calls: &["read", "write", "ppoll", "lseek", "fstat"],
     by_reference: false,
@@ -45,6 +45,14 @@ static DECLARATION: Declaration = Declaration {
 /// Buffers on their way at once: together they fit into the CPUs' caches, and the threads do not wait for
 /// one another at each.
 const BUFFERS: usize = 8;
+
+/// Bytes of all of them, where blocks are so large that eight would be more; two there are always.
+const ROOM: usize = 32 << 20;
+
+/// How many buffers there are for blocks of so many bytes.
+fn buffers_of(block: usize) -> usize {
+    (ROOM / block.max(1)).clamp(2, BUFFERS)
+}
 
 /// Of so few bytes the second thread costs more than it saves.
 const LEAST: u64 = 1 << 20;
@@ -66,7 +74,7 @@ impl Mover for Pipelined {
     }
 
     fn buffers(&self, _: &End<'_>, _: &End<'_>, job: &Job<'_>) -> u64 {
-        job.want(0, job.block().saturating_mul(BUFFERS)) as u64
+        job.want(0, job.block().saturating_mul(buffers_of(job.block()))) as u64
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
@@ -126,7 +134,7 @@ impl Ring {
     /// `None` where there is no memory for one.
     fn new(job: &Job<'_>) -> Option<Self> {
         let size = job.want(0, job.block());
-        let empty: Vec<_> = (0..BUFFERS).map_while(|_| buffer(size).ok()).collect();
+        let empty: Vec<_> = (0..buffers_of(size)).map_while(|_| buffer(size).ok()).collect();
         if empty.is_empty() {
             return None;
         }

@@ -1,8 +1,9 @@
 //! Positions of descriptors: where a run begins, and where it leaves them.
 
-use rustix::fs::{SeekFrom, seek, tell};
+use rustix::fs::{SeekFrom, fstat, ftruncate, seek, tell};
 use rustix::io::Errno;
 
+use crate::patience::uninterrupted;
 use crate::{Declaration, End, Job, Kind, MoveError, Moved, Side};
 
 /// Where a positioned mover began, at both ends.
@@ -36,6 +37,17 @@ impl Positions {
         seek(target.fd(), SeekFrom::Start(self.target + moved.bytes))
             .map_err(|e| MoveError::new(of, "lseek", Side::Target, moved, e))?;
         Ok(())
+    }
+
+    /// Takes away from the end of a target what was written behind the `moved` bytes, up to `reached`: the
+    /// source ended before it. Where somebody else has made the target longer, it stays.
+    pub(crate) fn cut(self, target: &End<'_>, reached: u64, moved: u64) {
+        let size = || fstat(target.fd()).ok().and_then(|file| u64::try_from(file.st_size).ok());
+        if reached > moved && size() == Some(self.target + reached) {
+            let end = target.size().max(self.target + moved);
+            // What cannot be cut off is behind the position, which is right.
+            let _ = uninterrupted(|| ftruncate(target.fd(), end));
+        }
     }
 
     /// Settles after a failure, as far as that works, and passes the failure on.

@@ -33,16 +33,27 @@ struct Files<'a, 'b> {
     /// The first byte known not to reach the target.
     stop: u64,
     failure: Option<(u64, &'static str, Side, Errno)>,
-    advanced: u64,
+    /// Everything before it has reached the target.
+    told: u64,
+    /// Nothing behind it has.
+    reached: u64,
 }
 
-/// Moves `length` bytes between offsets; returns how many had been moved when the source ended.
+/// What was moved when the source ended.
+pub(super) struct Carried {
+    pub(super) bytes: u64,
+    /// How far the target was written to: blocks behind the source's end may have been read before that
+    /// was there.
+    pub(super) reached: u64,
+}
+
+/// Moves `length` bytes between offsets.
 pub(super) fn carry(
     ring: &mut CopyRing,
     start: Positions,
     length: u64,
     job: &Job<'_>,
-) -> Result<u64, Failure> {
+) -> Result<Carried, Failure> {
     let blocks = vec![Block::default(); ring.slots()];
     let mut files = Files {
         ring,
@@ -53,7 +64,8 @@ pub(super) fn carry(
         next: 0,
         stop: length,
         failure: None,
-        advanced: 0,
+        told: 0,
+        reached: 0,
     };
     for slot in 0..files.blocks.len() {
         files.begin(slot);
@@ -75,11 +87,11 @@ pub(super) fn carry(
     }
     match files.failure {
         // What is refused must have moved nothing at all, also behind the failure.
-        Some((0, call, side, e)) if files.advanced > 0 && is_refusal(e) => {
+        Some((0, call, side, e)) if files.reached > 0 && is_refusal(e) => {
             Err(Failure::new(call, side, 0, Errno::IO))
         }
         Some((at, call, side, e)) if at <= files.stop => Err(Failure::new(call, side, at, e)),
-        _ => Ok(files.stop),
+        _ => Ok(Carried { bytes: files.stop, reached: files.reached }),
     }
 }
 
@@ -125,8 +137,8 @@ impl Files<'_, '_> {
                 block.from += put;
                 block.at += *put as u64;
                 block.left -= put;
-                self.advanced += *put as u64;
-                self.job.advance(*put as u64);
+                self.reached = self.reached.max(block.at);
+                self.tell();
             }
             (half, Err(e)) => match (half, errno_of(e)) {
                 // Interrupted, taken back, or the write behind a read that was not whole: asked for
@@ -139,6 +151,14 @@ impl Files<'_, '_> {
         if going_on && !self.ring.is_slot_busy(slot) {
             self.go_on(slot);
         }
+    }
+
+    /// Tells of the progress up to the first block that is still on its way.
+    fn tell(&mut self) {
+        let open = self.blocks.iter().filter(|block| block.left > 0).map(|block| block.at);
+        let whole = open.min().unwrap_or(self.next);
+        self.job.advance(whole - self.told);
+        self.told = whole;
     }
 
     fn failed(&mut self, slot: usize, call: &'static str, side: Side, errno: Errno) {
