@@ -124,6 +124,32 @@ fn a_kill_of_two_of_its_processes_at_once_ends_everything() {
 }
 
 #[test]
+fn a_kill_by_the_name_or_by_the_command_line_ends_everything() {
+    for file in ["comm", "cmdline"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut race = start(&folder, &["--no-trace", DAEMON]);
+        let mut family = pids(folder.path(), 2);
+        let [guard, worker] = others(&race);
+        let keepers = support::children(worker);
+        let ours = [&[race.id(), guard, worker], keepers.as_slice()].concat();
+        family.extend(&ours[1..]);
+        let is_named = |pid: &&u32| {
+            let name = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&name).contains("iotomy")
+        };
+        let named: Vec<u32> = ours.iter().filter(is_named).copied().collect();
+        assert!(named.contains(&race.id()) && named.contains(&worker), "{file}: {named:?}");
+        for pid in &named {
+            send(*pid, Signal::SIGSTOP);
+            until("it has stopped", || (support::state(*pid) == Some('T')).then_some(()));
+        }
+        named.iter().for_each(|pid| send(*pid, Signal::SIGKILL));
+        race.wait().unwrap();
+        family.into_iter().for_each(until_ended);
+    }
+}
+
+#[test]
 fn a_kill_while_tracing_ends_everything() {
     for of_worker in [false, true] {
         let folder = tempfile::tempdir().unwrap();

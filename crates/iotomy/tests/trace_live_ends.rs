@@ -125,6 +125,37 @@ fn signals_that_iotomy_does_not_survive_leave_the_terminal_as_it_was() {
 }
 
 #[test]
+fn a_kill_by_the_name_or_by_the_command_line_leaves_the_terminal_as_it_was() {
+    if !tools() || !bpf() {
+        return;
+    }
+    for file in ["comm", "cmdline"] {
+        let line = format!(
+            "(sh -c 'echo $PPID > pid'; exec {IOTOMY} trace --live -a); code=$?; \
+             until test -e go || ! kill -0 {}; do sleep 0.01; done; (exit $code)",
+            std::process::id()
+        );
+        let session = Session::of(&line);
+        session.until_shown("[calls]");
+        let is_named = |pid: &u32| {
+            let name = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&name).contains("iotomy")
+        };
+        let named: Vec<u32> = members(session.shell()).into_iter().filter(is_named).collect();
+        assert!(named.contains(&pid_of(&session)), "{file}: {named:?}");
+        // At once: all are stopped before the first is killed.
+        for pid in &named {
+            send(*pid, Signal::SIGSTOP);
+            until("it has stopped", || (state(*pid) == Some('T')).then_some(()));
+        }
+        named.iter().for_each(|pid| send(*pid, Signal::SIGKILL));
+        session.until_shown(LEFT);
+        fs::write(session.file("go"), "").unwrap();
+        session.end(137);
+    }
+}
+
+#[test]
 fn a_terminal_of_any_size_shows_what_it_has_room_for() {
     if !tools() {
         return;

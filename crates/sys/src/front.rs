@@ -21,13 +21,14 @@
 
 use std::io;
 
+use crate::own_name::OwnName;
 use crate::{orphans, startup};
 
 /// What a user or a supervisor ends a program with, and passed on.
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// The names in lists of processes, so that who kills by the name of the program, or by that of the
-/// worker, leaves one of the three.
+/// The names in lists of processes, so that who kills by the name of the program, by its command line, or
+/// by the name of the worker, leaves one of the three.
 const GUARD: &std::ffi::CStr = c"race-guard";
 const WORKER: &std::ffi::CStr = c"iotomy-race";
 
@@ -46,6 +47,7 @@ pub fn split() -> io::Result<()> {
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const waited_for, &raw mut before) };
     // SAFETY: takes nothing.
     let front = unsafe { libc::getpid() };
+    let guards_name = OwnName::new(GUARD);
     // SAFETY: there is one thread, as the module's comment asks for, so the child is whole.
     match unsafe { libc::fork() } {
         -1 => {
@@ -65,7 +67,7 @@ pub fn split() -> io::Result<()> {
     // SAFETY: takes plain integers.
     unsafe { libc::setpgid(0, 0) };
     // A signal that this process waits for, and that nobody ignores.
-    begin(front, libc::SIGCHLD, GUARD);
+    begin(front, libc::SIGCHLD);
     // Without it orphans come to the front, as they do when this process is killed.
     let _ = orphans::adopt();
     // SAFETY: takes nothing.
@@ -73,12 +75,16 @@ pub fn split() -> io::Result<()> {
     // SAFETY: as above.
     let worker = unsafe { libc::fork() };
     if worker > 0 {
+        // Not before the worker is made: that one needs the words of the command line.
+        guards_name.take();
         let status = attend(worker, Some(front), &waited_for);
         end_as(status, &[])
     }
     // A guard that can make no worker is one: the front is there all the same.
     let parent = if worker == 0 { guard } else { front };
-    begin(parent, at_its_end(), WORKER);
+    begin(parent, at_its_end());
+    // SAFETY: the name is a string that ends in NUL.
+    unsafe { libc::prctl(libc::PR_SET_NAME, WORKER.as_ptr(), 0, 0, 0) };
     startup::write_from_the_background();
     set_mask(&before);
     Ok(())
@@ -118,11 +124,9 @@ fn at_its_end() -> libc::c_int {
 }
 
 /// The first steps of a child of `parent`, which is to hear of its end by this signal.
-fn begin(parent: libc::pid_t, at_its_end: libc::c_int, name: &std::ffi::CStr) {
+fn begin(parent: libc::pid_t, at_its_end: libc::c_int) {
     // SAFETY: takes plain integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, at_its_end, 0, 0, 0) };
-    // SAFETY: the name is a string that ends in NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
     // SAFETY: takes nothing.
     if unsafe { libc::getppid() } != parent {
         // It was gone before it could be heard of. Nothing was begun.

@@ -7,6 +7,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use crate::own_name::OwnName;
+
+/// Its name in lists of processes: one that a kill of iotomy by its name does not hit.
+const NAME: &std::ffi::CStr = c"group-keeper";
+
 /// A process group and its leader. Dropping it ends the group.
 #[derive(Debug)]
 pub struct Keeper {
@@ -21,10 +26,11 @@ impl Keeper {
     /// When a pipe or a process cannot be made.
     pub fn new() -> io::Result<Self> {
         let (read, line) = io::pipe()?;
+        let name = OwnName::new(NAME);
         // SAFETY: the child only makes async-signal-safe calls and ends in `_exit`; see `lead`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => lead(read.as_raw_fd()),
+            0 => lead(name, read.as_raw_fd()),
             pid => {
                 // The child does the same: whoever is first, the group is there from here on.
                 // SAFETY: takes plain integers.
@@ -53,7 +59,8 @@ impl Drop for Keeper {
 }
 
 /// The leader's side of the fork. Only async-signal-safe calls, no allocation.
-fn lead(line: RawFd) -> ! {
+fn lead(name: OwnName, line: RawFd) -> ! {
+    name.take();
     // SAFETY: takes plain integers.
     unsafe { libc::setpgid(0, 0) };
     // SAFETY: `sigset_t` is plain integers; the full set is then written over it.

@@ -25,6 +25,7 @@ pub mod loop_device;
 pub mod mapping;
 pub mod nop_ring;
 pub mod orphans;
+mod own_name;
 pub mod perf_event;
 pub mod poll;
 pub mod probe;

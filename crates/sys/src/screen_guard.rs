@@ -2,10 +2,13 @@
 //! a child that sleeps in a read of a pipe whose other end only this process holds.
 //!
 //! A byte through the pipe says that all is well. An end of file without it says that this process
-//! is gone, SIGKILL included; then the terminal gets its attributes back and the farewell.
+//! is gone, SIGKILL included; then the terminal gets its attributes back and the farewell. A kill by name
+//! that hits this process does not hit the guard, which has a name of its own.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::own_name::OwnName;
 
 /// A guard of a terminal. Dropping it says that all is well.
 #[derive(Debug)]
@@ -14,8 +17,8 @@ pub struct ScreenGuard {
     line: OwnedFd,
 }
 
-/// Its name in lists of processes.
-const NAME: &std::ffi::CStr = c"iotomy-screen";
+/// Its name in lists of processes: one that a kill of iotomy by its name does not hit.
+const NAME: &std::ffi::CStr = c"tty-guard";
 
 impl ScreenGuard {
     /// Guards `terminal` as it is set now; `farewell` is what is written to it, if it comes to that.
@@ -30,10 +33,11 @@ impl ScreenGuard {
             return Err(io::Error::last_os_error());
         }
         let (read, line) = io::pipe()?;
+        let name = OwnName::new(NAME);
         // SAFETY: the child only makes async-signal-safe calls and ends in `_exit`; see `guard`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => guard(read.as_fd(), terminal, &now, farewell),
+            0 => guard(name, read.as_fd(), terminal, &now, farewell),
             pid => Ok(Self { pid, line: line.into() }),
         }
     }
@@ -54,6 +58,7 @@ impl Drop for ScreenGuard {
 
 /// The guard's side of the fork. Only async-signal-safe calls, no allocation.
 fn guard(
+    name: OwnName,
     line: BorrowedFd<'_>,
     terminal: BorrowedFd<'_>,
     as_it_was: &libc::termios,
@@ -66,8 +71,7 @@ fn guard(
     // With SIGTTOU held back, a terminal that is another group's by now can be set all the same.
     // SAFETY: `all` is an initialised set.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
-    // SAFETY: the name is a string that ends in NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr(), 0, 0, 0) };
+    name.take();
     // Whatever else was inherited is not to be kept open by this process; no owner is ever dropped
     // on this side. Both descriptors were made after the standard ones.
     // SAFETY: takes plain integers.
