@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use iotomy_record::printable;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
@@ -26,7 +27,7 @@ iotomy_sys::main!(run);
 fn run() -> ExitCode {
     let cli = match Cli::read() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
@@ -48,9 +49,9 @@ fn run() -> ExitCode {
 }
 
 /// Help and version are answers; anything else is an error like every other.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return match print(error) {
+        return match print(&error) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 complain(&anyhow::Error::new(error).context("cannot write to standard output"));
                 ExitCode::from(COULD_NOT_RUN)
@@ -58,17 +59,46 @@ fn usage(error: &clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
+    escape_words(&mut error);
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
+    // What a value's own parser says of it may hold the value.
+    let text = screen::shown_lines(&text);
     let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
     let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(COULD_NOT_RUN)
+}
+
+/// Makes the words of the command line that the error is about safe to print, line ends included.
+fn escape_words(error: &mut clap::Error) {
+    let unicode = screen::speaks_utf8();
+    let words: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(word) => {
+                Some((kind, ContextValue::String(printable(word, unicode))))
+            }
+            ContextValue::Strings(words) => {
+                let words = words.iter().map(|word| printable(word, unicode)).collect();
+                Some((kind, ContextValue::Strings(words)))
+            }
+            _ => None,
+        })
+        .collect();
+    for (kind, value) in words {
+        error.insert(kind, value);
+    }
 }
 
 fn print(answer: &clap::Error) -> io::Result<()> {
     match was_closed(io::stdout().as_fd()) {
         // The standard library would take it for written.
         true => Err(Errno::BADF.into()),
-        false => answer.print(),
+        false if screen::speaks_utf8() && !screen::is_dumb() => answer.print(),
+        // The library would colour help for a terminal with an empty TERM, too.
+        false => {
+            let text = screen::shown_lines(&answer.render().to_string());
+            io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+        }
     }
 }
 
@@ -84,7 +114,7 @@ const PARSERS: [(&str, &str); 5] = [
 /// An error as the user sees it: one line, whatever names are in it. With standard error gone there
 /// is nobody left to tell.
 fn complain(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "iotomy: {}", printable(&in_a_line(error), true));
+    let _ = writeln!(io::stderr(), "iotomy: {}", screen::shown(&in_a_line(error)));
 }
 
 /// What was attempted, then each cause that has not been said yet: errors of libraries tell their

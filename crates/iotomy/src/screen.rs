@@ -5,13 +5,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use iotomy_record::printable;
+use iotomy_record::message;
 use iotomy_report::Style;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.
+    /// On a terminal, unless NO_COLOR is set, or TERM is `dumb` or not set.
     #[default]
     Auto,
     /// Always.
@@ -27,7 +27,7 @@ pub(crate) struct Looks {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
 
-    /// Keep to ASCII characters
+    /// Keep to ASCII characters, as where the locale (LC_ALL, LC_CTYPE, LANG) is not one of UTF-8
     #[arg(long)]
     ascii: bool,
 }
@@ -49,7 +49,7 @@ impl Looks {
             Color::Auto => terminal && set("NO_COLOR").is_none() && !is_dumb(),
         };
         let width = if columns == 0 { WIDEST } else { columns.clamp(NARROWEST, WIDEST) };
-        Style { color, unicode: !self.ascii, width }
+        Style { color, unicode: self.unicode(), width }
     }
 
     /// How a view of a whole terminal is to look, with nothing in it yet.
@@ -59,12 +59,16 @@ impl Looks {
             Color::Never => false,
             Color::Auto => set("NO_COLOR").is_none(),
         };
-        iotomy_report::live::Setting { color, unicode: !self.ascii, ..Default::default() }
+        iotomy_report::live::Setting { color, unicode: self.unicode(), ..Default::default() }
     }
 
-    /// How a report in a file is to look: the same everywhere.
+    /// How a report in a file is to look: as wide everywhere.
     pub(crate) fn in_a_file(self) -> Style {
-        Style { color: self.color == Color::Always, unicode: !self.ascii, width: WIDEST }
+        Style { color: self.color == Color::Always, unicode: self.unicode(), width: WIDEST }
+    }
+
+    fn unicode(self) -> bool {
+        !self.ascii && speaks_utf8()
     }
 }
 
@@ -86,7 +90,7 @@ impl StatusLine {
     /// Shows a text, cut where it is too wide.
     pub(crate) fn show(&mut self, text: &str) {
         if self.is_wanted && self.began.elapsed() > Duration::from_secs(1) {
-            let text: String = printable(text, true).chars().take(78).collect();
+            let text: String = shown(text).chars().take(78).collect();
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
             self.is_shown = true;
         }
@@ -104,6 +108,47 @@ fn set(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
+/// Whether the terminal takes characters only: it is called `dumb`, or nothing says what it is.
 pub(crate) fn is_dumb() -> bool {
-    set("TERM").is_some_and(|term| term == "dumb")
+    set("TERM").is_none_or(|term| term == "dumb")
+}
+
+/// Whether characters outside ASCII are understood: whether the locale's encoding is UTF-8. Without a
+/// locale it is that of POSIX, which has ASCII alone.
+pub(crate) fn speaks_utf8() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_some_and(|locale| is_of_utf8(&locale.to_string_lossy()))
+}
+
+/// Whether a locale, as `de_DE.UTF-8@euro`, has UTF-8.
+fn is_of_utf8(locale: &str) -> bool {
+    let encoding = locale.split_once('.').map_or("", |(_, encoding)| encoding);
+    let encoding = encoding.split('@').next().unwrap_or_default();
+    encoding.eq_ignore_ascii_case("UTF-8") || encoding.eq_ignore_ascii_case("utf8")
+}
+
+/// A line of ours for the user, with whatever names in it, as this locale can show it.
+pub(crate) fn shown(text: &str) -> String {
+    message(text, speaks_utf8())
+}
+
+/// As [`shown`], of several lines.
+pub(crate) fn shown_lines(text: &str) -> String {
+    iotomy_record::lines(text, speaks_utf8())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_utf8;
+
+    #[test]
+    fn the_encoding_is_behind_the_dot() {
+        for locale in ["C.UTF-8", "en_US.utf8", "de_DE.UTF-8@euro", "C.Utf-8"] {
+            assert!(is_of_utf8(locale), "{locale}");
+        }
+        for locale in ["C", "POSIX", "en_US", "en_US.ISO-8859-1", "ja_JP.eucJP", "UTF-8x", "", "."]
+        {
+            assert!(!is_of_utf8(locale), "{locale}");
+        }
+    }
 }

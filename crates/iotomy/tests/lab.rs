@@ -106,6 +106,22 @@ fn the_calls_of_a_copy_are_those_of_its_requests() {
 }
 
 #[test]
+fn a_run_that_skips_all_its_cases_says_why_also_without_a_report() {
+    let user = User::new();
+    let beyond = ["wait", "-L", "waiter=select", "-L", "descriptors=5000", "-L", "active=1", "-q"];
+    let output = user.run(&beyond);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with(
+            "iotomy: wait measured nothing: all 2 cases were skipped: select has room"
+        )
+    );
+    assert!(said.contains("see iotomy lab list wait") && output.stdout.is_empty(), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
     let sweep = User::new().record(&[
         "wait",

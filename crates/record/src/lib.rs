@@ -33,7 +33,7 @@ pub use histogram::{BUCKETS, Buckets, Histogram};
 pub use kept::{Kept, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use machine::Machine;
-pub use printable::printable;
+pub use printable::{ascii_sign, lines, message, printable};
 pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,

@@ -24,19 +24,64 @@ pub fn printable(text: &str, unicode: bool) -> String {
     out
 }
 
+/// A sentence of ours, with names in it, made safe to print as by [`printable`]. Without `unicode` our own
+/// signs are written in ASCII, and characters of names as escapes.
+pub fn message(text: &str, unicode: bool) -> String {
+    if unicode {
+        return printable(text, true);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match ascii_sign(c) {
+            Some(sign) => plain.push_str(sign),
+            None => plain.push(c),
+        }
+    }
+    printable(&plain, false)
+}
+
+/// As [`message`], for a text of several lines: only what ends them stays a control character.
+pub fn lines(text: &str, unicode: bool) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| message(line, unicode)).collect();
+    lines.join("\n")
+}
+
+/// A sign that our own texts use, as ASCII writes it.
+pub fn ascii_sign(c: char) -> Option<&'static str> {
+    Some(match c {
+        '·' => "|",
+        '—' | '–' | '−' => "-",
+        'µ' => "u",
+        '…' => "...",
+        '×' => "x",
+        '÷' => "/",
+        'Δ' => "d",
+        '→' => "->",
+        '←' => "<-",
+        '↑' => "up",
+        '↓' => "down",
+        '›' => ">",
+        '∞' => "inf",
+        '±' => "+-",
+        '²' => "^2",
+        _ => return None,
+    })
+}
+
 /// Whether a terminal or a reader would act on the character rather than show it: the controls,
 /// and Unicode's invisible ones, which reorder or hide their neighbours.
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{lines, message, printable};
 
     #[test]
     fn escapes_are_shown_and_not_sent() {
@@ -44,5 +89,20 @@ mod tests {
         assert_eq!(printable("x\u{202e}gpj.exe", true), r"x\u{202e}gpj.exe");
         assert_eq!(printable("naïve – 文", true), "naïve – 文");
         assert_eq!(printable("naïve 文", false), r"na\xefve \u{6587}");
+    }
+
+    #[test]
+    fn signs_are_written_in_ascii_and_names_as_escapes() {
+        assert_eq!(message("5 µs · é\u{9b}…", true), r"5 µs · é\x9b…");
+        assert_eq!(message("5 µs · é\u{9b}…", false), r"5 us | \xe9\x9b...");
+        assert_eq!(lines("a\x1b\n\tb…\n", false), "a\\x1b\n\\tb...\n");
+    }
+
+    #[test]
+    fn what_reorders_hides_or_takes_no_room_is_escaped() {
+        let hidden = "\u{80}\u{85}\u{9b}\u{9f}\u{7f}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\
+                      \u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{3164}\u{feff}\
+                      \u{ffa0}\u{fffb}\u{e0041}";
+        assert!(printable(hidden, true).is_ascii(), "{}", printable(hidden, true));
     }
 }

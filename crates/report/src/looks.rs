@@ -10,7 +10,7 @@ pub(crate) fn keeps_to(width: usize, unicode: bool, render: impl Fn(&Style) -> S
     let text = render(&Style { color: false, unicode, width });
     assert!(unicode || text.is_ascii());
     for line in text.lines() {
-        assert!(!line.chars().any(char::is_control), "{line:?}");
+        assert_eq!(iotomy_record::printable(line, true), line, "{line:?}");
         assert!(columns(line) <= width.max(20), "{line:?}");
         assert!(!line.ends_with(' '), "{line:?}");
     }

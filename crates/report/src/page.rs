@@ -3,7 +3,7 @@
 //! The one way out for every line: [`Page::line`] puts our own signs into ASCII where asked and
 //! cuts what is too wide. Widths are columns of a terminal, not characters or bytes.
 
-use iotomy_record::printable;
+use iotomy_record::{ascii_sign, printable};
 use unicode_width::UnicodeWidthChar;
 
 use crate::Style;
@@ -86,8 +86,7 @@ impl<'a> Page<'a> {
         if self.style.unicode {
             return self.name(text, WIDEST);
         }
-        let known = |c: char| "·—−µ…×÷Δ→∞±²".contains(c);
-        let put = |c: char| if known(c) { ascii(&c.to_string()) } else { c.to_string() };
+        let put = |c: char| ascii_sign(c).map_or_else(|| c.to_string(), str::to_owned);
         // What is beyond is cut in any case.
         let text: String = text.chars().take(16 * WIDEST).map(put).collect();
         self.name(&text, WIDEST)
@@ -152,20 +151,10 @@ pub(crate) fn columns(text: &str) -> usize {
 pub(crate) fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '·' => out.push('|'),
-            '—' | '−' => out.push('-'),
-            'µ' => out.push('u'),
-            '…' => out.push_str("..."),
-            '×' => out.push('x'),
-            '÷' => out.push('/'),
-            'Δ' => out.push('d'),
-            '→' => out.push_str("->"),
-            '∞' => out.push_str("inf"),
-            '±' => out.push_str("+-"),
-            '²' => out.push_str("^2"),
-            c if c.is_ascii() => out.push(c),
-            _ => out.push('?'),
+        match ascii_sign(c) {
+            Some(sign) => out.push_str(sign),
+            None if c.is_ascii() => out.push(c),
+            None => out.push('?'),
         }
     }
     out

@@ -66,7 +66,9 @@ mod tests {
         if pid == 0 {
             name.take();
             // SAFETY: one readable byte; then a call without arguments.
-            unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&write), c"x".as_ptr().cast(), 1) };
+            unsafe {
+                libc::write(std::os::fd::AsRawFd::as_raw_fd(&write), c"x".as_ptr().cast(), 1)
+            };
             loop {
                 // SAFETY: as above.
                 unsafe { libc::pause() };

@@ -19,7 +19,7 @@ use iotomy_record::{Limits, store};
 use super::keeping::SaveArgs;
 use super::outputs;
 use crate::complain;
-use crate::screen::Looks;
+use crate::screen::{Looks, is_dumb, shown_lines};
 
 /// Measure what the smallest things cost on this machine, and how many bytes move at most
 ///
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     let stdout = Path::new("-");
     if args.list {
         let to = args.output.as_deref().unwrap_or(stdout);
-        store::OutputFile::write(to, &here, list().as_bytes())?;
+        store::OutputFile::write(to, &here, shown_lines(&list()).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
@@ -223,8 +223,7 @@ pub(super) struct ProgressLine {
 
 impl ProgressLine {
     pub(super) fn on_terminal(quiet: bool) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { is_shown: !quiet && !is_dumb && std::io::stderr().is_terminal() }
+        Self { is_shown: !quiet && !is_dumb() && std::io::stderr().is_terminal() }
     }
 
     pub(super) fn show(&mut self, progress: Progress) {

@@ -15,14 +15,14 @@ use iotomy_history::{Earlier, Pick, against};
 use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
 use iotomy_observe::{Probe, machine, rfc3339};
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Against, Anatomy, Race, printable, store};
+use iotomy_record::{Against, Anatomy, Race, store};
 use iotomy_sys::front;
 
 use self::around::Around;
 use self::flames::Flames;
 use super::keeping::{SaveArgs, VERSION};
 use super::{history, judging, outputs};
-use crate::screen::{Looks, StatusLine};
+use crate::screen::{Looks, StatusLine, shown};
 use crate::{COULD_NOT_RUN, complain};
 
 /// Race commands: which is faster, by how much, and which calls make the difference
@@ -269,7 +269,7 @@ fn show_stderr(said: &[u8]) {
     let text = String::from_utf8_lossy(said);
     for line in text.lines() {
         // With standard error gone there is nobody left to tell.
-        let _ = writeln!(std::io::stderr(), "  | {}", printable(line, true));
+        let _ = writeln!(std::io::stderr(), "  | {}", shown(line));
     }
 }
 

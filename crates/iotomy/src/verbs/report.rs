@@ -10,6 +10,8 @@ use iotomy_record::printable;
 use iotomy_record::store::{self, OutputFile, Record};
 use iotomy_report::{PartKind, Source};
 
+use crate::screen::shown;
+
 /// Make a page of records: pictures, tables and findings in one HTML file
 ///
 /// The file needs nothing else and asks nobody for anything; the records are in it. Limits among the
@@ -95,7 +97,7 @@ fn page(args: &ReportArgs, sources: &[Source<'_>], here: &Path) -> Result<ExitCo
     }
     if args.output.is_none() {
         // Where the name was not given, it is said. With standard error gone there is nobody to tell.
-        let name = printable(&to.to_string_lossy(), true);
+        let name = shown(&to.to_string_lossy());
         let _ = writeln!(std::io::stderr(), "iotomy: wrote {name}");
     }
     if args.open {

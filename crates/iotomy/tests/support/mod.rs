@@ -123,6 +123,8 @@ fn surroundings(command: &mut Command) {
     // The tests may have been started in the background, where interrupts are ignored.
     iotomy_sys::signals::be_ended_by_signals();
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    // Whatever the user's locale is, reports have the characters that tests look for.
+    command.env("LC_ALL", "C.UTF-8");
     // No test may be kept in the user's history, whatever is configured.
     command.env("IOTOMY_HISTORY", "never");
 }

@@ -15,6 +15,7 @@ use iotomy_movers::{Declaration, End, Job, MOVERS, MoveError, Mover, Outcome, Pr
 use iotomy_report::bytes;
 
 use super::options::When;
+use crate::screen::is_dumb;
 
 /// Work that no terminal is bothered with before.
 const QUIET: Duration = Duration::from_secs(1);
@@ -211,8 +212,7 @@ fn since(begun: Option<Instant>) -> Duration {
 
 /// What empties the line the cursor is on.
 fn erased() -> &'static str {
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if dumb {
+    if is_dumb() {
         "\r                                                                    \r"
     } else {
         "\r\x1b[K"

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use iotomy_observe::abilities::{Outcome, Tried};
-use iotomy_record::Machine;
+use iotomy_record::{Machine, message};
 use iotomy_report::Style;
 
 use super::Findings;
@@ -18,7 +18,12 @@ const RESET: &str = "\x1b[0m";
 
 /// The whole list.
 pub(super) fn text(found: &Findings, style: &Style) -> String {
-    let mut page = Page { text: String::new(), color: style.color, width: style.width };
+    let mut page = Page {
+        text: String::new(),
+        color: style.color,
+        unicode: style.unicode,
+        width: style.width,
+    };
     page.styled(BOLD, &summary(found));
     page.text.push_str("\n\n");
     machine(&mut page, &found.machine);
@@ -86,12 +91,14 @@ fn ability(page: &mut Page, tried: &Tried, names: usize) {
 struct Page {
     text: String,
     color: bool,
+    unicode: bool,
     width: usize,
 }
 
 impl Page {
     fn styled(&mut self, style: &str, text: &str) {
         let (before, after) = if self.color { (style, RESET) } else { ("", "") };
+        let text = message(text, self.unicode);
         let _ = write!(self.text, "{before}{text}{after}");
     }
 
@@ -106,7 +113,9 @@ impl Page {
     fn wrapped(&mut self, indent: usize, label: &str, text: &str) {
         let indent = indent + label.len();
         self.text.push_str(label);
-        for (at, line) in lines(text, self.width.saturating_sub(indent)).iter().enumerate() {
+        // Folders that were named are in it.
+        let text = message(text, self.unicode);
+        for (at, line) in lines(&text, self.width.saturating_sub(indent)).iter().enumerate() {
             if at > 0 {
                 let _ = write!(self.text, "\n{:indent$}", "");
             }

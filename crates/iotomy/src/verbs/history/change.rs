@@ -116,5 +116,5 @@ fn tell(what: &str, runs: &[u64]) {
 
 fn say(text: &str) {
     // With standard error gone there is nobody left to tell.
-    let _ = writeln!(std::io::stderr(), "iotomy: {text}");
+    let _ = writeln!(std::io::stderr(), "iotomy: {}", crate::screen::shown(text));
 }

@@ -7,6 +7,8 @@ use anyhow::Result;
 use iotomy_lab::experiments::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
 use iotomy_record::store;
 
+use crate::screen::shown_lines;
+
 /// Columns of a line.
 const WIDTH: usize = 98;
 
@@ -27,7 +29,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode> {
         each.join("\n")
     };
     let here = std::env::current_dir().unwrap_or_default();
-    store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
+    store::OutputFile::write("-".as_ref(), &here, shown_lines(&text).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -102,7 +102,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                     args.save.keep(store::RecordRef::Sweep(&record), args.quiet);
                 }
                 written?;
-                if record.cases.iter().all(|case| case.skipped.is_some()) {
+                if let Some(error) = nothing_measured(&record) {
+                    complain(&error);
                     code = ExitCode::from(COULD_NOT_RUN);
                 }
                 done.push(record.experiment);
@@ -122,6 +123,33 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     // Only now: until all are done, --resume is to know which have been.
     done.iter().for_each(|name| _ = around.state().inspect(|state| state.forget(name)));
     Ok(code)
+}
+
+/// Why a run measured nothing, if it did not: it is an error also where no report is printed.
+fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for case in &record.cases {
+        let reason = case.skipped.as_deref()?;
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    let name = &record.experiment;
+    let help = format!("see iotomy lab list {name} for the values of -L");
+    Some(match (record.cases.len(), reasons.as_slice()) {
+        (_, []) => anyhow::anyhow!("{name} measured nothing: these values make no case; {help}"),
+        (1, [reason, ..]) => anyhow::anyhow!("{name} measured nothing: {reason}; {help}"),
+        (cases, [reason]) => {
+            anyhow::anyhow!(
+                "{name} measured nothing: all {cases} cases were skipped: {reason}; {help}"
+            )
+        }
+        (cases, [reason, others @ ..]) => anyhow::anyhow!(
+            "{name} measured nothing: all {cases} cases were skipped, the first because {reason}; \
+             the report has all {} reasons; {help}",
+            others.len() + 1
+        ),
+    })
 }
 
 /// A folder that a killed run had left has gone, or could not.

@@ -69,7 +69,7 @@ impl LiveView {
     pub(super) fn open(setting: Setting) -> Result<Self> {
         if is_dumb() {
             bail!(
-                "cannot show a live view: TERM is dumb; set it to what the terminal is, or leave --live out"
+                "cannot show a live view: TERM is dumb or not set; set it to what the terminal is, or leave --live out"
             );
         }
         let terminal = Terminal::open().context(

@@ -8,6 +8,8 @@ use iotomy_observe::{
 use iotomy_record::{Trace, View};
 use iotomy_sys::launch::Command;
 
+use crate::screen::shown;
+
 /// Watches a command to its end, all its calls and files.
 pub(in crate::verbs) fn command(
     name: &str,
@@ -64,10 +66,9 @@ fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
         ""
     };
     let name = observer.declaration().name;
-    let line = format!(
-        "iotomy: watching by {name}{slower}: {other}: {reason}; {remedy}; see `iotomy doctor`"
-    );
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let line =
+        format!("watching by {name}{slower}: {other}: {reason}; {remedy}; see `iotomy doctor`");
+    let _ = writeln!(std::io::stderr(), "iotomy: {}", shown(&line));
 }
 
 /// What was seen as the record of a command's run.
