@@ -22,6 +22,7 @@ pub mod io_signals;
 pub mod keeper;
 pub mod launch;
 pub mod loop_device;
+pub mod map_batch;
 pub mod mapping;
 pub mod nop_ring;
 pub mod orphans;

@@ -10,7 +10,9 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use iotomy_sys::map_batch;
 use libbpf_rs::{
     ErrorKind, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
     RingBuffer, RingBufferBuilder,
@@ -79,6 +81,9 @@ thread_local! {
 
 /// The program that closes the books of a thread that ends: the first to be attached, the last to go.
 const LAST_HEARD: &str = "sched_switch";
+
+/// Tables that could not be read to their end.
+static UNREAD_TABLES: AtomicU64 = AtomicU64::new(0);
 
 /// What libbpf said last: the reason of a refusal, which its error codes lack.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -194,8 +199,8 @@ impl Session {
         Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
     }
 
-    /// Events that programs did not run for, since they ran already on that CPU. Wake-ups are not
-    /// among them: an interrupt in the middle of one makes another, of whatever task; where that
+    /// Events that programs did not run for, since they ran already on that CPU, and tables that could
+    /// not be read. Wake-ups are not among them: an interrupt in the middle of one makes another, of whatever task; where that
     /// was a watched one, its wait for a CPU is taken for sleep.
     pub(super) fn missed_events(&self) -> u64 {
         let counting = |name: &OsStr| {
@@ -209,7 +214,7 @@ impl Session {
             let line = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
             line.trim().parse::<u64>().ok()
         });
-        missed.sum()
+        missed.sum::<u64>() + UNREAD_TABLES.load(Ordering::Relaxed)
     }
 
     /// Shows every row of a table to `visit`, one at a time, and frees those it has taken.
@@ -245,16 +250,13 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     mut visit: impl FnMut(Key, Row) -> Fate,
 ) {
     let table = map(object, table);
-    let mut keys = table.keys().peekable();
-    while let Some(key) = keys.next() {
-        // The next key is found from this one, so before this one may go.
-        keys.peek();
-        let Ok(Some(value)) = table.lookup(&key, MapFlags::ANY) else { continue };
-        let fate = visit(Key::read(&mut Fields(&key)), Row::read(&mut Fields(&value)));
-        if fate == Fate::Freed {
-            // The row is there: only this side deletes.
-            let _ = table.delete(&key);
-        }
+    let sizes = (table.key_size() as usize, table.value_size() as usize);
+    let visited = map_batch::visit_entries(table.as_fd(), sizes.0, sizes.1, |key, value| {
+        visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == Fate::Freed
+    });
+    // Rows that could not be read are lost, how many is unknown: one at least.
+    if visited.is_err() {
+        UNREAD_TABLES.fetch_add(1, Ordering::Relaxed);
     }
 }
 

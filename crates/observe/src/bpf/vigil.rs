@@ -93,7 +93,8 @@ impl<'a> Vigil<'a> {
                 }
             }
             dead.extend(session.dead_threads());
-            if dead.len() >= MANY_DEAD {
+            // Collecting takes time while others count on: what is due now ends first.
+            if dead.len() >= MANY_DEAD && !woken.late {
                 books.take_dead(session, &dead);
                 dead.clear();
             }
