@@ -1,4 +1,7 @@
-//! What a run that mostly sleeps sleeps on.
+//! A run that mostly waits for something outside it.
+//!
+//! While a watched thread runs, or is ready to run, the others may wait for it: that is no wait for the
+//! outside. While none does, only the outside can wake one.
 
 use std::collections::BTreeMap;
 
@@ -12,46 +15,66 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "blocked-on",
     verdict: Verdict::Note,
-    summary: "the run slept for most of its time, and on what",
-    description: "Half of the time of all threads or more was spent asleep in system calls; the calls that slept \
-                  longest are named. Waiting for a child of its own does not count: the child's time does.",
+    summary: "for half of the run or more, every watched thread slept",
+    description: "The wall time of the run, less the time that its threads spent on CPUs and in run queues, is half of the \
+                  wall time or more: for that long no watched thread ran or was ready to run, and what ended these sleeps came \
+                  from outside. The calls that slept longest are named; those that wait for the run's own \
+                  threads and children (futex, wait4, waitid) only where there is no other. Not said of a run that waits \
+                  for its own threads, children and pipes while one of them works.",
     rules: &[Rule::Run(judge)],
 };
 
-const FOR_CHILDREN: [&str; 2] = ["wait4", "waitid"];
+/// What ends these is usually another thread or process of the run.
+const FOR_OWN: [&str; 3] = ["wait4", "waitid", "futex"];
 /// Of a shorter one, what it waits for is its own start.
 const SHORTEST_NS: u64 = 2_000_000;
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let (mut slept, mut for_children) = (BTreeMap::<&str, u64>::new(), 0u64);
-    for call in &run.trace.calls {
-        let blocked = call.blocked_ns.unwrap_or(0);
-        if FOR_CHILDREN.contains(&call.syscall.as_str()) {
-            for_children = for_children.saturating_add(blocked);
-        } else if blocked > 0 {
-            let sum = slept.entry(&call.syscall).or_default();
-            *sum = sum.saturating_add(blocked);
-        }
-    }
-    let all = run.thread_ns().saturating_sub(for_children);
-    let asleep = slept.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
-    if all < SHORTEST_NS || asleep < all / 2 {
+    let wall_ns = run.trace.wall_ns;
+    // What was lost may have been work.
+    if run.trace.ledger.is_empty() || run.trace.observer.lost_events > 0 || wall_ns < SHORTEST_NS {
         return None;
     }
-    let mut longest: Vec<(&str, u64)> = slept.into_iter().collect();
-    longest.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let named = longest.iter().take(3).filter(|(_, ns)| *ns >= asleep / 20);
+    let active_ns = run.on_cpu_ns().saturating_add(run.runnable_ns());
+    let active_ns = active_ns.saturating_add(run.residual_ns());
+    let idle_ns = wall_ns.saturating_sub(active_ns);
+    if idle_ns < wall_ns / 2 {
+        return None;
+    }
+    let longest = longest(run);
     let named: Vec<String> =
-        named.map(|(name, ns)| format!("{name} {}", duration(*ns as f64))).collect();
+        longest.iter().map(|(name, ns)| format!("{name} {}", duration(*ns as f64))).collect();
+    let named = match named.is_empty() {
+        true => String::new(),
+        false => format!(". Slept longest, summed over threads: {}", named.join(", ")),
+    };
     let text = format!(
-        "{} of the time of all threads was spent asleep: {}. A faster CPU changes nothing of that",
-        share(asleep.into(), all.into()),
-        named.join(", ")
+        "for at least {} of {} ({}) no watched thread ran or was ready to run: the run waited for something outside it, \
+         as a timer, a device, the network or another process{named}",
+        duration(idle_ns as f64),
+        duration(wall_ns as f64),
+        share(idle_ns.into(), wall_ns.into()),
     );
-    let evidence = [
-        ("asleep_ns", json!(asleep)),
-        ("thread_ns", json!(all)),
-        ("calls", json!(longest.iter().take(3).collect::<Vec<_>>())),
-    ];
+    let evidence =
+        [("idle_ns", json!(idle_ns)), ("wall_ns", json!(wall_ns)), ("calls", json!(longest))];
     Some(Found::new(text, evidence))
+}
+
+/// Up to three calls that slept longest, of those a twentieth of which is worth a word.
+fn longest<'r>(run: &'r Run<'_>) -> Vec<(&'r str, u64)> {
+    let mut slept = BTreeMap::<&str, u64>::new();
+    for call in &run.trace.calls {
+        let sum = slept.entry(&call.syscall).or_default();
+        *sum = sum.saturating_add(call.blocked_ns.unwrap_or(0));
+    }
+    let is_own = |name: &str| FOR_OWN.contains(&name);
+    if slept.iter().any(|(name, ns)| !is_own(name) && *ns > 0) {
+        slept.retain(|name, _| !is_own(name));
+    }
+    let all = slept.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+    let mut longest: Vec<(&str, u64)> =
+        slept.into_iter().filter(|(_, ns)| *ns > 0 && *ns >= all / 20).collect();
+    longest.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    longest.truncate(3);
+    longest
 }

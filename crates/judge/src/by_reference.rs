@@ -11,7 +11,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",
     verdict: Verdict::Note,
     summary: "bytes were passed on by reference, not copied",
-    description: "1 MiB or more went through splice, tee, vmsplice or sendfile, which hand on references \
+    description: "1 MiB or more was moved by splice, tee, vmsplice or sendfile, which hand on references \
                   to pages where they can: what changes in the source later may show in the target, \
                   and a rate of such calls is none of copying. Of iotomy copy: 1 MiB or more was \
                   referenced, and nothing copied.",
@@ -24,7 +24,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let passed = run.total(&CALLS).bytes;
     (passed >= MIB).then(|| {
         let text = format!(
-            "{} went through {}, which pass on references to pages where they can",
+            "calls of {1} moved {0} in all, and pass on references to pages where they can: what two of them move one \
+             after the other counts twice",
             bytes(passed.into()),
             names(run)
         );

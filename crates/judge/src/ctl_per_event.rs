@@ -1,38 +1,90 @@
 //! Changing the interest of a descriptor for every event of it.
 
-use iotomy_record::Verdict;
 use iotomy_record::numbers::thousands;
+use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
-use crate::run::Run;
+use crate::run::{Run, total};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "ctl-per-event",
     verdict: Verdict::Advice,
     summary: "one epoll_ctl for every other event or more",
-    description: "1,000 or more calls of epoll_ctl beyond two for each connection accepted, and at least one for two events that epoll_wait and \
-                  its kin returned: what registering saves over poll is spent on registering again.",
+    description: "A program made 1,000 or more calls of epoll_ctl that succeeded, beyond two for each descriptor made to wait for (accept, socket, pipe \
+                  and their kin), and at least one for two events that epoll_wait and its kin returned: what registering \
+                  saves over poll is spent on registering again.",
     rules: &[Rule::Run(judge)],
 };
 
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const MANY: u64 = 1_000;
 
+/// What makes descriptors to wait for, and how many a call.
+const MAKERS: [(&str, u64); 13] = [
+    ("accept", 1),
+    ("accept4", 1),
+    ("socket", 1),
+    ("socketpair", 2),
+    ("pipe", 2),
+    ("pipe2", 2),
+    ("eventfd", 1),
+    ("eventfd2", 1),
+    ("timerfd_create", 1),
+    ("signalfd", 1),
+    ("signalfd4", 1),
+    ("inotify_init1", 1),
+    ("pidfd_open", 1),
+];
+
+/// What one image did.
+struct Registered<'r> {
+    exec: &'r str,
+    changes: u64,
+    events: u64,
+    made: u64,
+}
+
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let (all, waits) = (run.total(&["epoll_ctl"]), run.total(&WAITS));
-    let accepts = run.total(&["accept", "accept4"]);
-    // Each connection is added once, and removed once.
-    let changes = all.calls.saturating_sub(2 * accepts.calls.saturating_sub(accepts.errors));
-    if changes < MANY || changes < waits.ready / 2 || waits.calls == 0 {
-        return None;
-    }
+    let images = run.trace.processes.iter().map(|image| of_image(run, image));
+    // Each descriptor is added once, and removed once.
+    let again = |one: &Registered<'_>| one.changes.saturating_sub(one.made.saturating_mul(2));
+    let those = images
+        .filter(|one| one.events > 0 && again(one) >= MANY && again(one) >= one.events.div_ceil(2));
+    let Registered { exec, changes, events, made } = those.max_by_key(again)?;
     let text = format!(
-        "{} calls of epoll_ctl for {} events",
+        "{exec} changed a registration by epoll_ctl {} times for {} events and {} new descriptors",
         thousands(changes.into()),
-        thousands(waits.ready.into())
+        thousands(events.into()),
+        thousands(made.into())
     );
-    let evidence = [("epoll_ctl", json!(changes)), ("events", json!(waits.ready))];
+    let evidence = [
+        ("exec", json!(exec)),
+        ("epoll_ctl", json!(changes)),
+        ("events", json!(events)),
+        ("descriptors", json!(made)),
+    ];
     let advice = "register once and leave it: level-triggered, or edge-triggered (EPOLLET) and read to EAGAIN";
     Some(Found::new(text, evidence).advise(advice))
+}
+
+fn of_image<'r>(run: &'r Run<'_>, image: &'r Process) -> Registered<'r> {
+    let sum = |names: &[&str]| {
+        let rows = run.trace.calls.iter().filter(|call| {
+            (call.pid, &call.exec, call.image) == (image.pid, &image.exec, image.image)
+                && names.contains(&call.syscall.as_str())
+        });
+        total(rows)
+    };
+    let succeeded = |name: &str| {
+        let all = sum(&[name]);
+        all.calls.saturating_sub(all.errors)
+    };
+    let made = MAKERS.iter().map(|(name, each)| succeeded(name).saturating_mul(*each)).sum();
+    Registered {
+        exec: &image.exec,
+        changes: succeeded("epoll_ctl"),
+        events: sum(&WAITS).ready,
+        made,
+    }
 }

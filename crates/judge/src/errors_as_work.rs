@@ -13,9 +13,10 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "errors-as-work",
     verdict: Verdict::Suspect,
     summary: "most calls of a kind failed: what was timed is errors",
-    description: "Of 1,000 or more calls that move bytes or sync, more than half returned an error other \
-                  than EAGAIN and EINTR, which say to ask again. A loop over a closed or full \
-                  descriptor is fast, and moves nothing.",
+    description: "1,000 or more calls that move bytes or sync returned an error other than EAGAIN and EINTR, which \
+                  say to ask again; these are more than half of all such calls of that name, and more than half of those of any name \
+                  (a copy that is refused and then made another way is work). A loop over a closed or full descriptor is fast, and \
+                  moves nothing.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -54,13 +55,16 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             let errors = kinds.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
             (name, calls, errors, kinds)
         })
-        .filter(|(_, calls, errors, _)| *calls >= MANY && *errors > calls / 2)
+        .filter(|(_, calls, errors, _)| *errors >= MANY && *errors > calls / 2)
         .max_by_key(|(_, _, errors, _)| *errors)?;
     let (name, calls, errors, kinds) = worst;
+    // Those that were refused and made by another call are not what the run did.
+    if errors <= run.total(&CALLS).calls / 2 {
+        return None;
+    }
     let most = kinds.iter().max_by_key(|(_, count)| **count).map_or("", |(kind, _)| kind);
     let text = format!(
-        "{} of {} calls of {name} failed, mostly with {most}: what they took is not the time of \
-         moving bytes",
+        "{} of {} calls of {name} failed, mostly with {most}: their time is not that of moving bytes",
         thousands(errors.into()),
         thousands(calls.into())
     );

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::Verdict;
 use iotomy_record::numbers::{counted, thousands};
+use iotomy_record::{Call, Verdict};
 use serde_json::json;
 
-use crate::run::Run;
+use crate::run::{Run, total};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "herd",
     verdict: Verdict::Advice,
-    summary: "accept found nothing most of the time: many were woken for one connection",
-    description: "In two threads or more, 100 or more calls of accept returned EAGAIN, and they are more than two thirds \
-                  of all: each was woken for a connection that another took.",
+    summary: "accept found no connection most of the time, though something was ready",
+    description: "In two threads or more, 100 or more calls of accept returned EAGAIN, they are more than two thirds of all, and \
+                  poll, epoll_wait and their kin had returned at least as many ready descriptors to these processes (who asks \
+                  without being woken is not meant). Where several threads wait for one listener, a connection wakes them \
+                  all, and one gets it.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -32,19 +34,28 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             processes.insert(call.pid);
         }
     }
+    let of_those = |call: &&Call| processes.contains(&call.pid) && call.ready.is_some();
+    let woken = total(run.trace.calls.iter().filter(of_those)).ready;
     let threads = run.trace.processes.iter().filter(|image| processes.contains(&image.pid));
     let threads = threads.map(|image| u64::from(image.threads)).sum::<u64>();
     let threads = threads.max(processes.len() as u64);
-    if vain < MANY || vain / 2 <= all / 3 || threads < 2 {
+    if vain < MANY || vain / 2 <= all / 3 || threads < 2 || woken < vain {
         return None;
     }
     let text = format!(
-        "{} of {} calls of accept in {} found nothing: all were woken, and one was served",
+        "{} of {} calls of accept found no connection, in {} of {}: where several wait for one listener, a connection \
+         wakes them all, and one gets it",
         thousands(vain.into()),
         thousands(all.into()),
+        counted(processes.len() as u128, "process", "processes"),
         counted(threads.into(), "thread", "threads"),
     );
-    let evidence = [("vain", json!(vain)), ("accepts", json!(all)), ("threads", json!(threads))];
+    let evidence = [
+        ("vain", json!(vain)),
+        ("accepts", json!(all)),
+        ("threads", json!(threads)),
+        ("ready", json!(woken)),
+    ];
     let advice = "EPOLLEXCLUSIVE, or a listener each by SO_REUSEPORT";
     Some(Found::new(text, evidence).advise(advice))
 }

@@ -4,26 +4,26 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
-use crate::run::{Flow, MIB, Run};
+use crate::run::{Flow, MIB, Run, is_library};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "holes",
     verdict: Verdict::Note,
     summary: "a source has holes: bytes that are stored nowhere",
-    description: "1 MiB or more was read or mapped of a file that takes a tenth less room than its size \
-                  on a file system that does not compress. Holes are read as zeroes without a device.",
+    description: "1 MiB or more was read or mapped of a file, that is no shared library, on ext4, XFS, Btrfs or tmpfs, and less room is \
+                  allocated to it than nine tenths of its size. Holes are read as zeroes without a device. Other file systems compress, or count no \
+                  blocks (procfs, sysfs).",
     rules: &[Rule::Run(judge)],
 };
 
-/// Their files take less room than their size for other reasons, or do not tell.
-const UNTOLD: [&str; 8] =
-    ["zfs", "f2fs", "bcachefs", "squashfs", "erofs", "overlay", "fuse", "proc"];
+/// Where what is not allocated is a hole. Others compress, or have no blocks to count.
+const COUNTED: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs"];
 
 fn judge(run: &Run<'_>) -> Option<Found> {
     let (flow, size, stored) = holey(run)?;
     let text = format!(
-        "{} has holes: {} of its {} are stored, the rest is zeroes made on the spot",
+        "{} has holes: {} of its {} are allocated, and holes are read as zeroes without a device",
         flow.file.path,
         bytes(stored.into()),
         bytes(size.into())
@@ -40,7 +40,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
 pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     let (flow, size, stored) = holey(run)?;
     Some(format!(
-        "{} is mostly holes: {} of {} are stored",
+        "{} is mostly holes: {} of {} are allocated",
         flow.file.path,
         bytes(stored.into()),
         bytes(size.into())
@@ -54,9 +54,10 @@ fn holey<'r, 'a>(run: &'r Run<'a>) -> Option<(&'r Flow<'a>, u64, u64)> {
         flow.is(FileKind::File)
             && flow.read_bytes.max(flow.mapped_bytes) >= MIB
             && flow.write_bytes == 0
+            && !is_library(&flow.file.path)
     });
     sources
-        .filter(|flow| flow.file.file_system.as_deref().is_some_and(|on| !UNTOLD.contains(&on)))
+        .filter(|flow| flow.file.file_system.as_deref().is_some_and(|on| COUNTED.contains(&on)))
         .filter_map(|flow| Some((flow, flow.file.size_bytes?, flow.file.allocated_bytes?)))
         .filter(|(_, size, stored)| *size >= MIB && *stored < size - size / 10)
         .max_by_key(|(flow, ..)| flow.read_bytes.max(flow.mapped_bytes))

@@ -16,9 +16,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Impossible,
     summary: "more bytes a second than this machine's memory can move",
     description: "The bytes read from or written to one file, over the time the run took, are above \
-                  the highest of this machine's measured rates of reading and copying memory by more \
-                  than a tenth. The cause is named where the record shows it: a null device, a mapping that was \
-                  never looked at, bytes passed on by reference, holes, /dev/zero.",
+                  the highest of this machine's measured rates (medians) of reading and copying memory by more \
+                  than a tenth, and by more than three times the distance between the quartiles. The cause is named where the record shows it: a null device, a mapping that was \
+                  not touched, bytes passed on by reference, holes, /dev/zero.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -98,15 +98,17 @@ impl Moment<'_> {
             return None;
         }
         // Both are asked for, so that both are measured where they are missed.
-        let (copied, read) = (limits.limit("memory-copy-all"), limits.limit("memory-read-all"));
-        let beyond = Beyond { seen, read: read?, copied: copied? };
-        (seen > beyond.read.max(beyond.copied) * TOLERANCE).then_some(beyond)
+        let (copied, read) = (limits.spread("memory-copy-all"), limits.spread("memory-read-all"));
+        let ((copied, copied_spread), (read, read_spread)) = (copied?, read?);
+        let above = |median: f64, spread: f64| (median * TOLERANCE).max(median + 3.0 * spread);
+        let ceiling = above(read, read_spread).max(above(copied, copied_spread));
+        (seen > ceiling).then_some(Beyond { seen, read, copied })
     }
 
     fn found(&self, beyond: &Beyond, causes: &[String]) -> Found {
         let text = format!(
-            "{} went through {} in {} = {}; this machine's memory is read at {} and copied at {} at \
-             most. {}",
+            "{} went through {} in {} = {}; this machine's memory was measured to be read at {} and copied at {} \
+             (medians). {}",
             bytes(self.bytes.into()),
             self.through,
             duration(self.wall_ns),

@@ -9,6 +9,7 @@
 
 mod blocked_on;
 mod by_reference;
+mod cpu_saturation;
 mod ctl_per_event;
 mod different_output;
 mod disturbed;
@@ -89,13 +90,14 @@ pub static FINDINGS: &[&Declaration] = &[
     &few_ready::DECLARATION,
     &ctl_per_event::DECLARATION,
     &herd::DECLARATION,
-    &stat_storm::DECLARATION,
     &null_sink::DECLARATION,
     &holes::DECLARATION,
     &by_reference::DECLARATION,
     &page_cache::DECLARATION,
     &still_dirty::DECLARATION,
     &blocked_on::DECLARATION,
+    &cpu_saturation::DECLARATION,
+    &stat_storm::DECLARATION,
     &open_not_read::DECLARATION,
     &untraced::DECLARATION,
     &shell::DECLARATION,
@@ -171,6 +173,13 @@ impl Yardstick<'_> {
             self.missing.borrow_mut().insert(name);
         }
         value
+    }
+
+    /// The value of a limit of the machine, and the distance between its quartiles.
+    fn spread(&self, name: &'static str) -> Option<(f64, f64)> {
+        let value = self.limit(name)?;
+        let spread = self.limits?.of_machine(name)?.spread.unwrap_or(0.0);
+        Some((value, spread))
     }
 }
 

@@ -4,44 +4,46 @@ use iotomy_record::numbers::{bytes, thousands};
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
-use crate::run::{MIB, Run};
+use crate::run::{MIB, Run, is_library};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "mapped-untouched",
     verdict: Verdict::Suspect,
-    summary: "a file was mapped and written on, but its pages were never looked at",
+    summary: "a file was mapped and written on, but most of its pages were not touched",
     description: "A program mapped 1 MiB or more of a file that is no shared library and wrote as many bytes, to an \
-                  eighth, and its page faults, of which each brings in 16 pages at most, cannot have touched half of \
-                  the mapping. The bytes were never read.",
+                  eighth, and its page faults cannot have touched half of the mapping, even if each brought in 2 MiB, a huge page. \
+                  The bytes were not read by the program.",
     rules: &[Rule::Run(judge)],
 };
 
-/// A fault maps the pages around it that are in the cache: 64 KiB, `fault_around_bytes` of the kernel.
-const AROUND: u64 = 16;
-const PAGE: u64 = 4096;
+/// A fault maps the pages around it that are in the cache: usually 64 KiB (`fault_around_bytes` of the kernel), and at
+/// most what one entry of a middle page table holds, where the cache has a folio as large.
+const A_FAULT: u64 = 2 * MIB;
 
 /// A mapping that was not looked at.
 struct Untouched<'a> {
     path: &'a str,
     exec: &'a str,
     mapped: u64,
+    faults: u64,
     touched: u64,
 }
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let Untouched { path, exec, mapped, touched } = untouched(run)?;
+    let Untouched { path, exec, mapped, faults, touched } = untouched(run)?;
     let text = format!(
-        "{exec} mapped {} of {path} and wrote as much, but looked at {} of {} pages at most: the file \
-         was not read",
+        "{exec} mapped {} of {path} and wrote as much, but its {} page faults can have touched {} of it, at 2 MiB each: \
+         most of the file was not read",
         bytes(mapped.into()),
-        thousands(touched.into()),
-        thousands((mapped / PAGE).into()),
+        thousands(faults.into()),
+        bytes(touched.into()),
     );
     let evidence = [
         ("file", json!(path)),
         ("mapped_bytes", json!(mapped)),
-        ("touched_pages_at_most", json!(touched)),
+        ("page_faults", json!(faults)),
+        ("touched_bytes_at_most", json!(touched)),
     ];
     Some(Found::new(text, evidence).advise("let the bytes be read: `| wc -c`"))
 }
@@ -50,17 +52,10 @@ fn judge(run: &Run<'_>) -> Option<Found> {
 pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     let Untouched { path, mapped, touched, .. } = untouched(run)?;
     Some(format!(
-        "the bytes of {path} were mapped and handed on without being read: {} of {} pages were \
-         looked at, at most",
-        thousands(touched.into()),
-        thousands((mapped / PAGE).into())
+        "the bytes of {path} were mapped and handed on without being read: page faults can have touched {} of {}",
+        bytes(touched.into()),
+        bytes(mapped.into())
     ))
-}
-
-/// What a loader maps is touched as it is called.
-fn is_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.ends_with(".so") || name.contains(".so.")
 }
 
 fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
@@ -76,13 +71,14 @@ fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
         let written: u64 = of_image.map(|other| other.write_bytes).sum();
         let image = run.trace.processes.iter().find(|image| same(image.pid, &image.exec))?;
         let faults = image.minor_faults.saturating_add(image.major_faults);
-        let touched = faults.saturating_mul(AROUND);
+        let touched = faults.saturating_mul(A_FAULT);
         let is_untouched = written.abs_diff(file.mapped_bytes) <= file.mapped_bytes / 8
-            && touched.saturating_mul(PAGE) < file.mapped_bytes / 2;
+            && touched < file.mapped_bytes / 2;
         is_untouched.then_some(Untouched {
             path: &file.path,
             exec: &file.exec,
             mapped: file.mapped_bytes,
+            faults,
             touched,
         })
     });

@@ -10,10 +10,10 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "page-cache",
     verdict: Verdict::Note,
-    summary: "the source was in the page cache, or was not",
-    description: "1 MiB or more was read of files on a device, of which all was in the page cache when \
-                  the run first met them (then no device was read), or at most half, and more was read than that. \
-                  Not said of files read past the cache (O_DIRECT).",
+    summary: "how much of the source was in the page cache when it was first read",
+    description: "1 MiB or more was read of files, of which all was in the page cache when the run first met them, or at most half, \
+                  and more was read than that. What the run's threads had fetched from storage is said where the kernel counts it; \
+                  read-ahead and the programs' own pages are part of it. Not said of files read past the cache (O_DIRECT).",
     rules: &[Rule::Run(judge)],
 };
 
@@ -31,17 +31,33 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         [one] => one.file.path.clone(),
         many => format!("{} files", many.len()),
     };
+    let (of, all) = (bytes(cached.into()), bytes(size.into()));
     let text = if cached == size {
-        format!("{name} came from the page cache: no device was read")
+        format!("all of {name} ({all}) was in the page cache when it was first read")
     } else if cached <= size / 2 && read > cached {
-        let (of, all) = (bytes(cached.into()), bytes(size.into()));
-        format!(
-            "{of} of {all} of {name} were in the page cache: what else was read came from the device"
-        )
+        format!("{of} of {all} of {name} were in the page cache when it was first read")
     } else {
         return None;
     };
-    Some(Found::new(text, [("size_bytes", json!(size)), ("cached_bytes", json!(cached))]))
+    let fetched = run.storage_read_bytes();
+    let text = match fetched {
+        Some(0) => format!("{text}; the run had nothing fetched from storage"),
+        Some(fetched) => {
+            let fetched = bytes(fetched.into());
+            format!(
+                "{text}; {} were read, and the run had {fetched} fetched from storage",
+                bytes(read.into())
+            )
+        }
+        None => text,
+    };
+    let evidence = [
+        ("size_bytes", json!(size)),
+        ("cached_bytes", json!(cached)),
+        ("read_bytes", json!(read)),
+        ("storage_read_bytes", json!(fetched)),
+    ];
+    Some(Found::new(text, evidence))
 }
 
 /// Of a file, what a device has.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Call, FileKind, FileUse, Trace};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Trace};
 
 use crate::Yardstick;
 
@@ -83,7 +83,37 @@ impl<'a> Run<'a> {
 
     /// The time of all threads; 0 where it is not known.
     pub(crate) fn thread_ns(&self) -> u64 {
-        self.trace.ledger.iter().map(|row| row.thread_ns).fold(0, u64::saturating_add)
+        self.of_ledger(|row| row.thread_ns)
+    }
+
+    /// The time of all threads on CPUs.
+    pub(crate) fn on_cpu_ns(&self) -> u64 {
+        self.of_ledger(|row| row.user_ns.saturating_add(row.calls_on_cpu_ns))
+    }
+
+    /// The time of all threads in run queues.
+    pub(crate) fn runnable_ns(&self) -> u64 {
+        self.of_ledger(|row| row.runnable_ns)
+    }
+
+    /// The time of all threads of which it is not known what they did.
+    pub(crate) fn residual_ns(&self) -> u64 {
+        self.of_ledger(|row| u64::try_from(row.residual_ns).unwrap_or(0))
+    }
+
+    fn of_ledger(&self, part: impl Fn(&LedgerRow) -> u64) -> u64 {
+        self.trace.ledger.iter().map(part).fold(0, u64::saturating_add)
+    }
+
+    /// What the threads had fetched from storage; `None` where it was not counted.
+    pub(crate) fn storage_read_bytes(&self) -> Option<u64> {
+        let counted = self.trace.processes.iter().map(|image| image.storage_read_bytes);
+        counted.fold(Some(0), |sum: Option<u64>, of_image| Some(sum?.saturating_add(of_image?)))
+    }
+
+    /// Whether a ring moved bytes that no call returned.
+    pub(crate) fn has_ring(&self) -> bool {
+        self.total(&["io_uring_enter", "io_uring_setup"]).calls > 0
     }
 }
 
@@ -92,11 +122,19 @@ impl Flow<'_> {
         self.file.kind == kind
     }
 
-    /// On the kind of file system whose files are in memory anyway, or are no bytes at all.
+    /// On the kind of file system whose files are in memory anyway, or are made up when they are read.
     pub(crate) fn is_without_device(&self) -> bool {
-        let without = ["tmpfs", "ramfs", "proc", "sysfs", "cgroup2", "hugetlbfs"];
-        self.file.file_system.as_deref().is_none_or(|on| without.contains(&on))
+        let in_memory = ["tmpfs", "ramfs", "hugetlbfs"];
+        let on = self.file.file_system.as_deref();
+        is_made_up(self.file) || on.is_some_and(|on| in_memory.contains(&on))
     }
+}
+
+/// On a file system whose files are no stored bytes (procfs, sysfs and their kin), or on one that is not known:
+/// what a call returns there, and what a size says, is the kernel's choice.
+pub(crate) fn is_made_up(file: &FileUse) -> bool {
+    let made_up = ["proc", "sysfs", "cgroup2"];
+    file.file_system.as_deref().is_none_or(|on| made_up.contains(&on) || on.starts_with("0x"))
 }
 
 pub(crate) fn total<'c>(calls: impl Iterator<Item = &'c Call>) -> Total {
@@ -132,6 +170,12 @@ fn flows(files: &[FileUse]) -> Vec<Flow<'_>> {
         }
     }
     by_file.into_values().collect()
+}
+
+/// What a loader maps is touched as it is called.
+pub(crate) fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
 }
 
 /// A rate in bytes a second as people read it: `11.2 GB/s`.

@@ -4,7 +4,7 @@ use iotomy_record::numbers::{bytes, duration, share, thousands};
 use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
-use crate::run::{MIB, Run, total};
+use crate::run::{MIB, NULL, Run, ZERO, is_made_up, total};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -14,8 +14,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     description: "A program read or wrote a file, pipe or device in 1,000 or more requests of less \
                   than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
                   them beyond what requests of 1 MiB would need is at least a hundredth of the \
-                  run's time, less the share of it that the program waited for a CPU, or 5 ms where \
-                  the observer inflated that.",
+                  run's time, less the share of it that the program spent in run queues, and 1 ms, or 5 ms where \
+                  the observer inflated the time. A read is judged where it tells what was asked for: of files of 1 MiB or more, block devices and \
+                  /dev/zero. What a read of a pipe, a terminal or a file of procfs or sysfs returns is not what was asked for.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -23,6 +24,7 @@ const MANY: u64 = 1_000;
 const SMALL: u64 = 64 << 10;
 /// Of the run's time: less is not worth a word.
 const WORTH: f64 = 0.01;
+const WORTH_NS: f64 = 1e6;
 const WORTH_OF_INFLATED_NS: f64 = 5e6;
 
 /// One way through one file.
@@ -34,11 +36,11 @@ struct Way<'a> {
 }
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let ways = run.trace.files.iter().filter(|file| is_stream(file)).flat_map(|file| {
-        [
-            Way { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes },
-            Way { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes },
-        ]
+    let ways = run.trace.files.iter().flat_map(|file| {
+        let reads = Way { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes };
+        let writes = Way { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes };
+        let reads = tells_reads(file).then_some(reads);
+        reads.into_iter().chain(takes_writes(file).then_some(writes))
     });
     let small = ways
         .filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes >= way.calls);
@@ -47,21 +49,24 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let large = worst.bytes.div_ceil(MIB);
     let (now, then) = (worst.calls as f64 * each, large as f64 * each);
     let saved = now - then;
+    let own_ns = run.wall_ns * (1.0 - waiting_share(run, worst.file));
     // Times an observer inflated are no measure; then it takes more to be worth a word.
     let least = match run.trace.observer.times_inflated && run.label.is_none() {
         true => WORTH_OF_INFLATED_NS,
-        false => run.wall_ns * (1.0 - waiting_share(run, worst.file)) * WORTH,
+        false => (own_ns * WORTH).max(WORTH_NS),
     };
     if saved < least {
         return None;
     }
     let of_time = match run.trace.observer.times_inflated && run.label.is_none() {
         true => String::new(),
-        false => format!(" ({} of the time)", share(now as i128, run.wall_ns as u128)),
+        false => {
+            format!(" ({} of the time without run queue delay)", share(now as i128, own_ns as u128))
+        }
     };
     let text = format!(
-        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {} here at least{}, \
-         at 1 MiB a request {}",
+        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs {}{}, at {} a call \
+         on this machine; at 1 MiB a request it costs {}",
         thousands(worst.calls.into()),
         worst.verb,
         bytes(u128::from((worst.bytes + worst.calls / 2) / worst.calls)),
@@ -70,6 +75,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         worst.file.exec,
         duration(now),
         of_time,
+        duration(each),
         duration(then),
     );
     let evidence = [
@@ -79,10 +85,11 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("syscall_ns", json!(each)),
         ("saved_ns", json!(saved as u64)),
     ];
-    Some(
-        Found::new(text, evidence)
-            .advise("a larger block: dd bs=1M, a larger buffer, or iotomy copy"),
-    )
+    let advice = match worst.file.exec.as_str() {
+        "dd" => "dd bs=1M, or iotomy copy".to_owned(),
+        other => format!("a larger buffer or block size, if {other} has one to set"),
+    };
+    Some(Found::new(text, evidence).advise(advice))
 }
 
 /// The share of an image's time that others had the CPU, which is no measure of what it asked for.
@@ -94,8 +101,24 @@ fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
     if all > 0.0 { (waiting / all).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-fn is_stream(file: &FileUse) -> bool {
-    matches!(file.kind, FileKind::File | FileKind::Pipe | FileKind::Char | FileKind::Block)
+/// Whether what reads return is what they asked for, and not what there was.
+fn tells_reads(file: &FileUse) -> bool {
+    match file.kind {
+        FileKind::File => !is_made_up(file) && file.size_bytes.is_some_and(|size| size >= MIB),
+        FileKind::Block => true,
+        FileKind::Char => file.path == ZERO,
+        _ => false,
+    }
+}
+
+/// Whether writes could be larger: what is written to a device, or a file of procfs or sysfs, may be a message.
+fn takes_writes(file: &FileUse) -> bool {
+    match file.kind {
+        FileKind::File => !is_made_up(file),
+        FileKind::Block | FileKind::Pipe => true,
+        FileKind::Char => file.path == NULL,
+        _ => false,
+    }
 }
 
 /// Seeks, and calls that say where they read or write, may jump about.

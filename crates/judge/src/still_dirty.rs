@@ -6,7 +6,7 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
-use crate::run::{MIB, Run};
+use crate::run::{Flow, MIB, Run};
 use crate::{Copied, Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -14,16 +14,16 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Note,
     summary: "what was written had not reached its device when the run ended",
     description: "1 MiB or more of the files written to, and half of what was written, was dirty in the \
-                  page cache when the watch ended (cachestat): the time does not hold the writing \
-                  to the device.",
+                  page cache or being written back when the watch ended (cachestat): the time does not hold the writing \
+                  to the device. Files that are in memory anyway (tmpfs) are not meant.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let written: Vec<_> =
-        run.flows.iter().filter(|flow| flow.is(FileKind::File) && flow.write_bytes > 0).collect();
+    let written: Vec<_> = run.flows.iter().filter(|flow| is_target(flow)).collect();
     let all: u64 = written.iter().map(|flow| flow.write_bytes).sum();
-    let dirty = |flow: &crate::run::Flow<'_>| flow.file.dirty_bytes.unwrap_or(0);
+    // Of what is dirty, the run may have written a part only.
+    let dirty = |flow: &Flow<'_>| flow.file.dirty_bytes.unwrap_or(0).min(flow.write_bytes);
     let still: u64 = written.iter().map(|flow| dirty(flow)).sum();
     if still < MIB || still < all / 2 {
         return None;
@@ -33,15 +33,23 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         many => format!("{} files", many.len()),
     };
     let syncs = run.total(&["fsync", "fdatasync", "sync", "syncfs", "msync"]).calls;
-    let why = if syncs == 0 { ": no sync was called" } else { "" };
-    let text =
-        format!("{} of {name} are in memory only, and not on the device{why}", bytes(still.into()));
+    // A ring may have synced without a call.
+    let is_unsynced = syncs == 0 && !run.has_ring();
+    let why = if is_unsynced { ": no call that syncs was made" } else { "" };
+    let text = format!(
+        "{} that were written to {name} were in memory only when the run ended, and not yet on the device{why}",
+        bytes(still.into())
+    );
     let evidence =
         [("dirty_bytes", json!(still)), ("written_bytes", json!(all)), ("syncs", json!(syncs))];
-    Some(
-        Found::new(text, evidence)
-            .advise("dd conv=fsync, iotomy copy --fsync, or `sync FILE` behind it"),
-    )
+    let by_dd = written.iter().all(|flow| flow.file.exec == "dd");
+    let advice =
+        if by_dd { "dd conv=fsync" } else { "to time it, too: `sync FILE` behind the command" };
+    Some(Found::new(text, evidence).advise(advice))
+}
+
+fn is_target(flow: &Flow<'_>) -> bool {
+    flow.is(FileKind::File) && flow.write_bytes > 0 && !flow.is_without_device()
 }
 
 fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
@@ -61,8 +69,10 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
         [one] => (*one).to_owned(),
         ref many => format!("{} files", many.len()),
     };
-    let text =
-        format!("{} of {name} are in memory only, and not on the device", bytes(still.into()));
+    let text = format!(
+        "{} of {name} were in memory only when the copy ended, and not yet on the device",
+        bytes(still.into())
+    );
     let evidence = [("dirty_bytes", json!(still)), ("written_bytes", json!(record.bytes))];
     Some(Found::new(text, evidence).advise("--fsync"))
 }

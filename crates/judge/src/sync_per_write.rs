@@ -1,52 +1,67 @@
 //! A sync behind every write.
 
-use iotomy_record::Verdict;
 use iotomy_record::numbers::{duration, share, thousands};
+use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
-use crate::run::Run;
+use crate::run::{Run, is_made_up};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "sync-per-write",
     verdict: Verdict::Advice,
     summary: "every other write or more is followed by a sync of its own",
-    description: "32 or more calls of fsync, fdatasync, msync or sync_file_range, and at least one for \
-                  two writes. Each waits for the device; several writes can share one.",
+    description: "32 or more calls of fsync and fdatasync that succeeded, at least one for two writes to files, and a \
+                  hundredth of the run's time or more asleep in them (where that is known). Each waits for the device; several writes can share one. Not \
+                  said of runs with a ring (io_uring), whose writes are no calls.",
     rules: &[Rule::Run(judge)],
 };
 
-const SYNCS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];
-const WRITES: [&str; 5] = ["write", "pwrite64", "writev", "pwritev", "pwritev2"];
+const SYNCS: [&str; 2] = ["fsync", "fdatasync"];
+const WRITES: [&str; 8] =
+    ["write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range"];
 const MANY: u64 = 32;
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let (syncs, writes) = (run.total(&SYNCS), run.total(&WRITES));
+    let (syncs, writes) = (run.total(&SYNCS), writes(run));
     let good = syncs.calls - syncs.errors.min(syncs.calls);
-    if good < MANY || good < writes.calls.div_ceil(2) {
+    if good < MANY || good < writes.div_ceil(2) || run.has_ring() {
         return None;
     }
     let thread_ns = run.thread_ns();
+    // On a file system in memory there is nothing to wait for.
+    if thread_ns > 0 && syncs.blocked_ns < run.trace.wall_ns / 100 {
+        return None;
+    }
     let asleep = match thread_ns {
         0 => String::new(),
         all => format!(
-            "; {} of the time ({}) is spent waiting for them",
+            "; the threads slept in them for {}, {} of their time",
             duration(syncs.blocked_ns as f64),
             share(syncs.blocked_ns.into(), all.into())
         ),
     };
     let text = format!(
-        "{} syncs for {} writes{asleep}",
+        "{} calls of fsync and fdatasync for {} writes to files{asleep}",
         thousands(good.into()),
-        thousands(writes.calls.into())
+        thousands(writes.into())
     );
     let evidence = [
         ("syncs", json!(good)),
-        ("writes", json!(writes.calls)),
+        ("writes", json!(writes)),
         ("blocked_ns", json!(syncs.blocked_ns)),
     ];
     Some(
         Found::new(text, evidence)
             .advise("one sync for several writes: collect what is to be safe together"),
     )
+}
+
+/// Calls that wrote to files; where files were not watched, to anything.
+fn writes(run: &Run<'_>) -> u64 {
+    if run.trace.files.is_empty() {
+        return run.total(&WRITES).calls;
+    }
+    let files = run.flows.iter().filter(|flow| flow.is(FileKind::File) && !is_made_up(flow.file));
+    files.map(|flow| flow.write_calls).fold(0, u64::saturating_add)
 }

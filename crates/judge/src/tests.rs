@@ -53,7 +53,7 @@ fn limits() -> Limits {
     }
 }
 
-/// A run of one program, `prog`, that did nothing in 100 ms.
+/// A run of one program, `prog`, that computed for 100 ms and did nothing else.
 fn trace() -> Trace {
     Trace {
         schema: Trace::SCHEMA.into(),
@@ -83,6 +83,7 @@ fn trace() -> Trace {
             pid: 1,
             exec: "prog".into(),
             thread_ns: 100 * MS,
+            user_ns: 100 * MS,
             ..LedgerRow::default()
         }],
         findings: Vec::new(),
@@ -117,7 +118,8 @@ fn source(bytes: u64, calls: u64) -> FileUse {
 }
 
 fn sink(kind: FileKind, path: &str, bytes: u64, calls: u64) -> FileUse {
-    FileUse { write_calls: calls, write_bytes: bytes, ..file(kind, path) }
+    let file_system = (kind == FileKind::File).then(|| "ext4".into());
+    FileUse { write_calls: calls, write_bytes: bytes, file_system, ..file(kind, path) }
 }
 
 /// What is found in a run with these calls and files.
@@ -187,18 +189,19 @@ fn a_mapping_handed_to_the_null_device_is_impossible_for_a_known_cause() {
     assert_eq!(ids(&found), ["impossible-rate", "mapped-untouched", "null-sink"]);
     assert!(found[0].1.contains("without being read"), "{found:?}");
     assert!(found[0].1.contains("/dev/null, which looks at none"), "{found:?}");
-    assert!(found[1].1.contains("1,600 of 1,024,000 pages"), "{found:?}");
+    assert!(found[1].1.contains("100 page faults can have touched 200 MiB of it"), "{found:?}");
 }
 
 #[test]
 fn a_mapping_whose_pages_were_touched_was_read() {
     let mapped =
-        FileUse { map_calls: 1, mapped_bytes: 4 * MIB, read_bytes: 0, ..source(4 * MIB, 0) };
-    let target = sink(FileKind::File, "/data/g", 4 * MIB, 1);
+        FileUse { map_calls: 1, mapped_bytes: 400 * MIB, read_bytes: 0, ..source(400 * MIB, 0) };
+    let target = sink(FileKind::File, "/data/g", 400 * MIB, 1);
     let mut run = Trace { files: vec![mapped, target], ..trace() };
     run.processes[0].minor_faults = 10;
     assert!(ids(&judged(run.clone())).contains(&"mapped-untouched"));
-    run.processes[0].minor_faults = 40;
+    // A fault may bring in a huge page.
+    run.processes[0].minor_faults = 100;
     assert!(!ids(&judged(run.clone())).contains(&"mapped-untouched"));
     // What a loader maps is touched as it is called.
     run.processes[0].minor_faults = 10;
@@ -226,7 +229,10 @@ fn holes_are_told_from_what_is_stored_and_only_where_files_do_not_shrink() {
     let has = |file| ids(&found(vec![], vec![file])).contains(&"holes");
     assert!(has(sparse("ext4", 0)));
     assert!(!has(sparse("ext4", 60 * MIB)));
-    assert!(!has(sparse("zfs", 0)));
+    // These compress, or have no blocks to count.
+    for on in ["zfs", "proc", "sysfs", "cgroup2", "0x64626720", "fuse", "overlay"] {
+        assert!(!has(sparse(on, 0)), "{on}");
+    }
 }
 
 #[test]
@@ -237,8 +243,16 @@ fn what_was_cached_and_what_was_not_is_said_of_files_on_devices() {
         ..source(64 * MIB, 64)
     };
     let text = |file| found(vec![], vec![file]).first().map(|found| found.1.clone());
-    assert!(text(cached("ext4", Some(64 * MIB))).unwrap().contains("no device was read"));
-    assert!(text(cached("ext4", Some(MIB))).unwrap().contains("read came from the device"));
+    assert!(
+        text(cached("ext4", Some(64 * MIB)))
+            .unwrap()
+            .contains("all of /data/f (64 MiB) was in the page cache")
+    );
+    assert!(
+        text(cached("ext4", Some(MIB)))
+            .unwrap()
+            .contains("1 MiB of 64 MiB of /data/f were in the page cache")
+    );
     assert_eq!(text(cached("ext4", Some(50 * MIB))), None);
     assert_eq!(text(cached("tmpfs", Some(64 * MIB))), None);
     assert_eq!(text(cached("ext4", None)), None);
@@ -252,7 +266,7 @@ fn what_is_in_memory_only_is_still_dirty() {
     let written =
         |dirty| FileUse { dirty_bytes: dirty, ..sink(FileKind::File, "/data/g", 64 * MIB, 64) };
     let text = |dirty| found(vec![], vec![written(dirty)]).first().map(|found| found.1.clone());
-    assert!(text(Some(64 * MIB)).unwrap().contains("no sync was called"));
+    assert!(text(Some(64 * MIB)).unwrap().contains("no call that syncs was made"));
     assert_eq!(text(Some(MIB)), None);
     assert_eq!(text(None), None);
 }
@@ -275,6 +289,10 @@ fn errors_are_no_work() {
     assert!(found_[0].1.contains("EBADF"), "{found_:?}");
     assert_eq!(found(vec![failing(2_000, 900)], vec![]), []);
     assert_eq!(found(vec![failing(500, 500)], vec![]), []);
+    // What was refused and made another way was made.
+    let copied =
+        vec![failing(1_500, 1_500), moved("read", 1_500, MIB), moved("sendto", 1_500, MIB)];
+    assert_eq!(found(copied, vec![]), []);
     // Whoever reads until there is no more does nothing in vain.
     let drained = Call {
         errors: 1_500,
@@ -294,26 +312,45 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     assert_eq!(ids(&found(vec![], reads(65_536))), ["page-cache"]);
     // 8,192 calls of 100 ns are 0.8 of 100 ms.
     assert_eq!(ids(&found(vec![], reads(8_192))), ["page-cache"]);
+    // What a read of a pipe, a small file or a file of procfs returns is not what was asked for.
+    let of = |kind, path, on: &str| FileUse {
+        kind,
+        file_system: Some(on.into()),
+        ..FileUse { path: String::from(path), ..reads(512).remove(0) }
+    };
+    let ids_of = |file| ids(&found(vec![], vec![file])).join(" ");
+    assert_eq!(ids_of(of(FileKind::Pipe, "pipe:[7]", "pipefs")), "");
+    assert_eq!(ids_of(of(FileKind::File, "/proc/kallsyms", "proc")), "");
+    assert_eq!(ids_of(of(FileKind::File, "/sys/devices/x", "sysfs")), "");
+    let again = FileUse { size_bytes: Some(2_000), ..of(FileKind::File, "/etc/passwd", "ext4") };
+    assert!(!ids_of(again).contains("small-requests"));
+    assert_eq!(ids_of(of(FileKind::Char, "/dev/zero", "devtmpfs")), "small-requests");
     // Whoever seeks between reads does not read in sequence.
     assert_eq!(ids(&found(vec![call("lseek", 100_000)], reads(512))), ["page-cache"]);
     // On a busy machine they are worth as much: of 2 s the program had a CPU for 100 ms.
     let mut busy = Trace { files: reads(512), wall_ns: 2_000 * MS, ..trace() };
+    busy.ledger[0].user_ns = 2_000 * MS;
     assert_eq!(ids(&judged(busy.clone())), ["page-cache"]);
+    busy.ledger[0].user_ns = 100 * MS;
     busy.ledger[0].thread_ns = 2_000 * MS;
     busy.ledger[0].runnable_ns = 1_900 * MS;
-    assert_eq!(ids(&judged(busy)), ["small-requests", "page-cache"]);
+    assert_eq!(ids(&judged(busy)), ["small-requests", "page-cache", "cpu-saturation"]);
 }
 
 #[test]
 fn a_relay_is_shown_the_line_that_does_without() {
-    let copy = |from: &str, written| {
+    let relayed = |from: &str, written| {
         let mut from_file = source(64 * MIB, 512);
         from_file.path = from.to_owned();
         let calls = vec![moved("read", 513, 64 * MIB), moved("write", 512, written)];
         let to = sink(FileKind::Pipe, "pipe:[7]", written, 512);
-        let run = Trace { calls, files: vec![from_file, to], ..trace() };
-        crate::trace(&run, Some(&limits())).findings
+        let mut run = Trace { calls, files: vec![from_file, to], ..trace() };
+        run.ledger[0].user_ns = MS;
+        run.ledger[0].calls_on_cpu_ns = 99 * MS;
+        run
     };
+    let copy =
+        |from: &str, written| crate::trace(&relayed(from, written), Some(&limits())).findings;
     let advice = |from, written| {
         copy(from, written).into_iter().find(|found| found.id == "relay").and_then(|f| f.advice)
     };
@@ -321,6 +358,14 @@ fn a_relay_is_shown_the_line_that_does_without() {
     assert_eq!(advice("/a b/it's", 64 * MIB).as_deref(), Some("iotomy copy '/a b/it'\\''s' -"));
     assert_eq!(advice("/data/f", 32 * MIB), None);
     assert_eq!(advice("/data/\u{1b}[2J", 64 * MIB), None);
+    // tee carries the bytes for its other target.
+    let mut twice = relayed("/data/f", 64 * MIB);
+    twice.files.push(sink(FileKind::File, "/data/g", 64 * MIB, 512));
+    assert!(!ids(&judged(twice)).contains(&"relay"));
+    // Whoever looks at each byte takes its time for it.
+    let mut looked_at = relayed("/data/f", 64 * MIB);
+    looked_at.ledger[0].user_ns = 60 * MS;
+    assert!(!ids(&judged(looked_at)).contains(&"relay"));
 }
 
 #[test]
@@ -330,12 +375,18 @@ fn waiting_calls_are_judged_by_what_they_asked_and_found() {
     assert_eq!(ids(&found(vec![poll(1_000_000, 1_000)], vec![])), ["few-ready"]);
     assert_eq!(found(vec![poll(1_000_000, 500_000)], vec![]), []);
     assert_eq!(found(vec![poll(8_000, 100)], vec![]), []);
+    // How many descriptors a select names is not in its highest number.
+    let select = Call { asked: Some(1_000_000), ready: Some(1_000), ..call("select", 1_000) };
+    assert_eq!(found(vec![select], vec![]), []);
     let wait = Call { ready: Some(10_000), ..call("epoll_wait", 10_000) };
     assert_eq!(
         ids(&found(vec![call("epoll_ctl", 10_000), wait.clone()], vec![])),
         ["ctl-per-event"]
     );
     assert_eq!(found(vec![call("epoll_ctl", 2_000), wait.clone()], vec![]), []);
+    // A registration that is refused registers nothing (EPERM of a regular file).
+    let refused = Call { errors: 10_000, ..call("epoll_ctl", 10_000) };
+    assert_eq!(found(vec![refused, wait.clone()], vec![]), []);
     // A connection is added once, and removed once.
     let accepted = vec![call("epoll_ctl", 10_000), call("accept4", 4_900), wait];
     assert_eq!(found(accepted, vec![]), []);
@@ -349,7 +400,11 @@ fn accepts_that_found_nothing_in_several_processes_are_a_herd() {
         error_kinds: BTreeMap::from([("EAGAIN".to_owned(), vain)]),
         ..call("accept4", 200)
     };
-    assert_eq!(ids(&found(vec![accept(1, 150), accept(2, 150)], vec![])), ["herd"]);
+    let wait = |ready| Call { ready: Some(ready), ..call("epoll_wait", ready) };
+    let woken = vec![accept(1, 150), accept(2, 150), wait(300)];
+    assert_eq!(ids(&found(woken, vec![])), ["herd"]);
+    // Who asks without being woken has no herd.
+    assert_eq!(found(vec![accept(1, 150), accept(2, 150), wait(20)], vec![]), []);
     // Each its own connections, and once more to know that there is no other.
     assert_eq!(found(vec![accept(1, 100), accept(2, 100)], vec![]), []);
     assert_eq!(found(vec![accept(1, 150)], vec![]), []);
@@ -358,24 +413,82 @@ fn accepts_that_found_nothing_in_several_processes_are_a_herd() {
 
 #[test]
 fn syncs_and_stats_are_held_against_what_they_are_for() {
-    let synced = |syncs| found(vec![call("fsync", syncs), call("write", 100)], vec![]);
+    let synced = |syncs| {
+        let sync = Call { blocked_ns: Some(50 * MS), ..call("fsync", syncs) };
+        found(vec![sync, call("write", 100)], vec![])
+    };
     assert_eq!(ids(&synced(100)), ["sync-per-write"]);
     assert_eq!(synced(40), []);
+    // A sync of a file in memory waits for nothing; a ring's writes are no calls.
+    let sync = |ns| Call { blocked_ns: Some(ns), ..call("fsync", 100) };
+    assert_eq!(found(vec![sync(MS / 2), call("write", 100)], vec![]), []);
+    let ring = vec![sync(50 * MS), call("write", 100), call("io_uring_enter", 100)];
+    assert_eq!(found(ring, vec![]), []);
     let asking = |asked| found(vec![call("newfstatat", asked), call("openat", 2_000)], vec![]);
     assert_eq!(ids(&asking(3_000)), ["stat-storm"]);
     assert_eq!(asking(1_500), []);
+    // A walk asks once for each entry of its directories.
+    let walk =
+        |bytes| found(vec![call("newfstatat", 3_000), moved("getdents64", 20, bytes)], vec![]);
+    assert_eq!(walk(3_000 * 32), []);
+    assert_eq!(ids(&walk(3_000 * 4)), ["stat-storm"]);
+}
+
+/// A run of 100 ms of one thread for each of these: on a CPU, in a run queue, asleep in a call, in ms.
+fn spent(threads: &[(u64, u64, &str, u64)]) -> Trace {
+    let mut run = trace();
+    run.ledger.clear();
+    for (at, (on_cpu, runnable, name, asleep)) in threads.iter().enumerate() {
+        run.ledger.push(LedgerRow {
+            pid: 1 + at as u32,
+            exec: "prog".into(),
+            thread_ns: (on_cpu + runnable + asleep) * MS,
+            user_ns: on_cpu * MS,
+            runnable_ns: runnable * MS,
+            blocked_ns: asleep * MS,
+            ..LedgerRow::default()
+        });
+        run.calls.push(Call { blocked_ns: Some(asleep * MS), ..call(name, 1) });
+    }
+    run
 }
 
 #[test]
-fn a_run_that_slept_is_told_on_what_but_not_of_its_children() {
-    let slept = |name: &str, ms: u64| {
-        found(vec![Call { blocked_ns: Some(ms * MS), ..call(name, 1) }], vec![])
-    };
-    let found_ = slept("clock_nanosleep", 90);
+fn a_run_all_of_whose_threads_slept_waited_for_something_outside_it() {
+    let found_ = judged(spent(&[(10, 0, "clock_nanosleep", 90), (0, 0, "wait4", 100)]));
     assert_eq!(ids(&found_), ["blocked-on"]);
-    assert!(found_[0].1.contains("90.0 %") && found_[0].1.contains("clock_nanosleep 90 ms"));
-    assert_eq!(slept("clock_nanosleep", 40), []);
-    assert_eq!(slept("wait4", 90), []);
+    let text = &found_[0].1;
+    assert!(text.contains("at least 90 ms of 100 ms (90.0 %)"), "{text}");
+    assert!(text.contains("clock_nanosleep 90 ms") && !text.contains("wait4"), "{text}");
+    // A thread that has no other call to sleep in is told by that.
+    assert!(judged(spent(&[(10, 0, "futex", 90)]))[0].1.contains("futex 90 ms"));
+}
+
+#[test]
+fn sleeping_while_another_watched_thread_works_is_no_wait_for_the_outside() {
+    // gzip | cat: one of the two works, the other waits in a pipe for it; or for a CPU, as it does.
+    let piped = [(60, 0, "write", 40), (40, 0, "read", 60), (0, 0, "wait4", 100)];
+    assert_eq!(judged(spent(&piped)), []);
+    let queued = [(40, 5, "write", 55), (20, 5, "read", 75)];
+    assert_eq!(judged(spent(&queued)), []);
+    assert_eq!(judged(spent(&[(60, 0, "clock_nanosleep", 40)])), []);
+    // What is not known may have been work, and so may what was lost.
+    let mut unknown = spent(&[(10, 0, "read", 40)]);
+    unknown.ledger[0].residual_ns = 50 * MS as i64;
+    assert_eq!(judged(unknown), []);
+    let mut lost = spent(&[(10, 0, "read", 90)]);
+    lost.observer.lost_events = 1;
+    assert_eq!(judged(lost), []);
+}
+
+#[test]
+fn threads_that_wait_in_run_queues_are_told_how_many_cpus_they_used() {
+    let found_ = judged(spent(&[(90, 110, "read", 0), (100, 90, "read", 0)]));
+    assert_eq!(ids(&found_), ["cpu-saturation"]);
+    assert!(found_[0].1.contains("had no CPU for 200 ms"), "{found_:?}");
+    assert!(found_[0].1.contains("used 1.90 of 2 CPUs"), "{found_:?}");
+    assert_eq!(judged(spent(&[(90, 20, "read", 0)])), []);
+    assert_eq!(judged(spent(&[(1, 9, "read", 0), (80, 0, "read", 0)])), []);
 }
 
 #[test]

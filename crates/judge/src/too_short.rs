@@ -9,9 +9,9 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
     verdict: Verdict::Suspect,
-    summary: "a run is mostly the start of its program",
+    summary: "a large part of a run is the start of its program",
     description: "Of a contender's median run, a fifth or more had passed when its program was executed; \
-                  loading and starting that takes as long again. What is compared is how programs start.",
+                  loading and starting it comes on top. Much of what is compared is how programs start.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -25,8 +25,8 @@ fn judge(race: &Race) -> Vec<Found> {
         let wall = contender.wall.median_ns;
         (start > 0 && start as f64 >= wall * SHARE).then(|| {
             let text = format!(
-                "{}: a run takes {}, and in {} ({}) of it the program has yet to be executed: what is timed \
-                 is the start of a program",
+                "{}: a run takes {}, and in {} ({}) of it the program has yet to be executed: much of what is \
+                 timed is the start of a program",
                 contender.label,
                 duration(wall),
                 duration(start as f64),

@@ -154,8 +154,9 @@ fn image() -> impl Strategy<Value = (u32, String)> {
 }
 
 fn process() -> impl Strategy<Value = Process> {
-    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), [(); 7].map(|()| number())).prop_map(
-        |((pid, exec), ppid, argv, threads, n)| Process {
+    let counts = ([(); 7].map(|()| number()), option::of(number()));
+    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), counts).prop_map(
+        |((pid, exec), ppid, argv, threads, (n, storage))| Process {
             pid,
             ppid,
             exec,
@@ -169,6 +170,7 @@ fn process() -> impl Strategy<Value = Process> {
             voluntary_switches: n[4],
             involuntary_switches: n[5],
             max_rss_bytes: n[6],
+            storage_read_bytes: storage,
         },
     )
 }

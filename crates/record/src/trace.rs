@@ -130,6 +130,10 @@ pub struct Process {
     pub involuntary_switches: u64,
     /// Largest resident set of the process until the image ended.
     pub max_rss_bytes: u64,
+    /// Bytes that its threads had the kernel fetch from storage (`read_bytes` of /proc/PID/io), what was
+    /// read ahead and paged in included. Absent when the observer or the kernel does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_read_bytes: Option<u64>,
 }
 
 /// One system call of one program image.

@@ -121,7 +121,8 @@ fn title(page: &Page<'_>, limit: &Limit) -> String {
 }
 
 fn tables(page: &mut Page<'_>, title: &str, limits: &[&Limit]) {
-    let kinds = [("ns", "at least", "ns", 1.0), ("bytes/s", "at most", "MB/s", 1e-6)];
+    let kinds =
+        [("ns", "floors (medians)", "ns", 1.0), ("bytes/s", "ceilings (medians)", "MB/s", 1e-6)];
     for (unit, head, shown, factor) in kinds {
         let rows: Vec<_> = limits.iter().copied().filter(|limit| limit.unit == unit).collect();
         let rows = rows.iter().filter_map(|limit| row(page, limit, factor)).collect();

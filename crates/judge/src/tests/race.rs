@@ -91,10 +91,19 @@ fn a_race_is_judged_as_a_whole() {
     assert_eq!(
         of_race(|race| {
             for run in &mut race.contenders[1].runs {
-                run.output_bytes = Some(11_000);
+                run.output_bytes = Some(10_200);
             }
         }),
         ["different-output"]
+    );
+    // A line that tells the time is another one each time.
+    assert_eq!(
+        of_race(|race| {
+            for run in &mut race.contenders[1].runs {
+                run.output_bytes = Some(10_005);
+            }
+        }),
+        [""; 0]
     );
     assert_eq!(of_race(|race| race.contenders[0].wall.median_ns = 1.0 * MS as f64), ["too-short"]);
     assert_eq!(

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* A thread's books: its time by side, and what its image is given of it in the end. */
 
+/* What a task had read from storage; 0 where the kernel does not count it. */
+static __always_inline u64 storage_read_bytes(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->ioac.read_bytes) ? task->ioac.read_bytes : 0;
+}
+
 /* The task's own counters, from which an image counts what happened in it. */
 static __always_inline void take_baseline(struct thread *t, struct task_struct *task)
 {
@@ -11,6 +17,7 @@ static __always_inline void take_baseline(struct thread *t, struct task_struct *
 	t->major_faults = task->maj_flt;
 	t->voluntary_switches = task->nvcsw;
 	t->involuntary_switches = task->nivcsw;
+	t->storage_read_bytes = storage_read_bytes(task);
 }
 
 static __always_inline void come_back(struct thread *t, u64 now)
@@ -117,5 +124,10 @@ static __always_inline void settle_thread(struct thread *t, struct task_struct *
 	__sync_fetch_and_add(&image->major_faults, task->maj_flt - t->major_faults);
 	__sync_fetch_and_add(&image->voluntary_switches, task->nvcsw - t->voluntary_switches);
 	__sync_fetch_and_add(&image->involuntary_switches, task->nivcsw - t->involuntary_switches);
+	if (bpf_core_field_exists(task->ioac.read_bytes))
+		__sync_fetch_and_add(&image->storage_read_bytes,
+				     storage_read_bytes(task) - t->storage_read_bytes);
+	else
+		image->storage_read_bytes = -1ULL;
 	image->end_ns = now;
 }

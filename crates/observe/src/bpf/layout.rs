@@ -152,10 +152,11 @@ pub(super) struct Image {
     pub(super) voluntary_switches: u64,
     pub(super) involuntary_switches: u64,
     pub(super) max_rss_pages: u64,
+    pub(super) storage_read_bytes: u64,
 }
 
 impl Wire for Image {
-    const SIZE: usize = 24 + 15 * 8;
+    const SIZE: usize = 24 + 16 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let mut small = || from.u32();
@@ -182,6 +183,7 @@ impl Wire for Image {
             voluntary_switches: from.u64(),
             involuntary_switches: from.u64(),
             max_rss_pages: from.u64(),
+            storage_read_bytes: from.u64(),
         }
     }
 }

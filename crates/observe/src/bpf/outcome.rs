@@ -68,6 +68,8 @@ fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
         voluntary_switches: image.voluntary_switches,
         involuntary_switches: image.involuntary_switches,
         max_rss_bytes: image.max_rss_pages.saturating_mul(rustix::param::page_size() as u64),
+        storage_read_bytes: (image.storage_read_bytes != u64::MAX)
+            .then_some(image.storage_read_bytes),
     }
 }
 

@@ -92,11 +92,13 @@ struct thread {
 	u64 major_faults;
 	u64 voluntary_switches;
 	u64 involuntary_switches;
+	u64 storage_read_bytes;
 	/* What calls move bytes from and to. */
 	struct side from;
 	struct side to;
 	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after
 		       */
+	u64 pad[7];
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");

@@ -129,6 +129,7 @@ struct image {
 	__u64 voluntary_switches;
 	__u64 involuntary_switches;
 	__u64 max_rss_pages;
+	__u64 storage_read_bytes; /* all ones: not counted by this kernel */
 };
 
 struct program {

@@ -201,6 +201,10 @@ struct pid {
 	struct upid numbers[1]; /* as many as levels, and one */
 };
 
+struct task_io_accounting {
+	u64 read_bytes;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -223,6 +227,7 @@ struct task_struct {
 	unsigned long maj_flt;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct task_io_accounting ioac;
 };
 
 struct linux_binprm {

@@ -108,7 +108,8 @@ fn tables(page: &Page<'_>, record: &Limits) -> Vec<Block> {
     }
     let mut blocks = Vec::new();
     for (id, head, limits) in groups {
-        for (unit, kind, what) in [("ns", "floors", "at least"), ("bytes/s", "ceilings", "at most")]
+        for (unit, kind, what) in
+            [("ns", "floors", "floors (medians)"), ("bytes/s", "ceilings", "ceilings (medians)")]
         {
             let of: Vec<&Limit> = limits
                 .iter()

@@ -53,7 +53,14 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
     if record.files.is_empty() {
         page.blank();
-        page.line(&[(Ink::Dim, "  no file was read or written")]);
+        let ring = record.calls.iter().any(|call| call.syscall == "io_uring_enter");
+        let text = match ring {
+            true => {
+                "  no counted call read, wrote or mapped a file; bytes that a ring (io_uring) moved are in no call"
+            }
+            false => "  no counted call read, wrote or mapped a file",
+        };
+        page.line(&[(Ink::Dim, text)]);
         return;
     }
     let (files, total) = by_file(record);

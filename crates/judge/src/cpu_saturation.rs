@@ -1,0 +1,46 @@
+//! Threads that were ready to run and had no CPU.
+
+use iotomy_record::Verdict;
+use iotomy_record::numbers::{duration, share, three_digits};
+use serde_json::json;
+
+use crate::run::Run;
+use crate::{Declaration, Found, Rule};
+
+pub(crate) static DECLARATION: Declaration = Declaration {
+    id: "cpu-saturation",
+    verdict: Verdict::Note,
+    summary: "the threads waited long in run queues",
+    description: "The threads were ready to run without a CPU for 10 ms or more (run queue delay), and for a quarter of the time \
+                  or more in which they ran or were ready. How many CPUs they used on average tells whether they were in each \
+                  other's way: where it is close to all CPUs, they saturated the machine; where it is not, other programs, or a \
+                  limit of CPU time, may have had a part in it.",
+    rules: &[Rule::Run(judge)],
+};
+
+const LEAST_NS: u64 = 10_000_000;
+
+fn judge(run: &Run<'_>) -> Option<Found> {
+    let (delayed_ns, on_cpu_ns) = (run.runnable_ns(), run.on_cpu_ns());
+    let wanted_ns = delayed_ns.saturating_add(on_cpu_ns);
+    if delayed_ns < LEAST_NS || delayed_ns < wanted_ns / 4 {
+        return None;
+    }
+    let used = on_cpu_ns as f64 / run.trace.wall_ns.max(1) as f64;
+    let cpus = run.trace.machine.cpus;
+    let text = format!(
+        "run queue delay: the threads were ready to run and had no CPU for {}, and ran for {} ({} of the time they wanted one); on \
+         average they used {} of {cpus} CPUs",
+        duration(delayed_ns as f64),
+        duration(on_cpu_ns as f64),
+        share(on_cpu_ns.into(), wanted_ns.into()),
+        three_digits(used),
+    );
+    let evidence = [
+        ("runnable_ns", json!(delayed_ns)),
+        ("on_cpu_ns", json!(on_cpu_ns)),
+        ("cpus_used", json!(used)),
+        ("cpus", json!(cpus)),
+    ];
+    Some(Found::new(text, evidence))
+}
