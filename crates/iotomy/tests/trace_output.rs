@@ -86,7 +86,7 @@ fn the_record_has_exactly_the_documented_fields() {
                 "processes",
                 "pid:u64 ppid:u64 exec:text argv:texts threads:u64 user_ns:u64 system_ns:u64 \
                  minor_faults:u64 major_faults:u64 voluntary_switches:u64 \
-                 involuntary_switches:u64 max_rss_bytes:u64"
+                 involuntary_switches:u64 max_rss_bytes:u64 storage_read_bytes:u64?"
                     .to_owned(),
             ),
             (

@@ -8,7 +8,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "filtered",
     verdict: Verdict::Note,
     summary: "every contender ran with a seccomp filter",
-    description: "With --deny, those that were denied nothing ran with an empty filter, so that its cost is the same for all.",
+    description: "With --deny, those that were denied nothing ran with an empty filter, so that all pay for being filtered.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -17,6 +17,6 @@ fn judge(race: &Race) -> Vec<Found> {
         return Vec::new();
     }
     let text = "every contender ran with a seccomp filter, those that were denied nothing with an \
-                empty one: what filtering costs is the same for all";
+                empty one: all pay for being filtered, a longer filter costs more";
     vec![Found::new(text.to_owned(), [])]
 }

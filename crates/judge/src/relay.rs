@@ -12,8 +12,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Advice,
     summary: "a program carried bytes through its own memory from one descriptor to another",
     description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many \
-                  to one other and less than a tenth of that elsewhere, by read and write and in about as many calls, and took too little user time to look at every byte (2 ms, \
-                  300 ns a call and 0.05 ns a byte at most). If they are the same bytes, the \
+                  to one other and less than a tenth of that elsewhere, by read and write and in about as many calls, and took too little user time to look at every byte (at most 2 ms, \
+                  0.05 ns a byte, 300 ns a call, and what a call costs the observer). If they are the same bytes, the \
                   kernel moves them without the program. iotomy copy itself is not meant.",
     rules: &[Rule::Run(judge)],
 };
@@ -50,7 +50,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             && from.path != to.path
             // What is written twice (tee) is carried for more than the one.
             && elsewhere(to.path.as_str()) <= written / 10
-            && user_ns(run, image) <= handing_on_ns(from, to)
+            && user_ns(run, image) <= handing_on_ns(run, from, to)
             && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9
             && by_hand(&["write", "writev", "pwrite64", "sendto", "sendmsg"]) >= written / 10 * 9;
         is_relay.then_some((image, from, to))
@@ -89,9 +89,11 @@ fn user_ns(run: &Run<'_>, image: &Process) -> u64 {
 
 /// As much user time as a program needs that starts, makes calls, and looks at no byte; who looks at each
 /// (tr, a cipher) needs more.
-fn handing_on_ns(from: &FileUse, to: &FileUse) -> u64 {
-    let calls = from.read_calls.saturating_add(to.write_calls);
-    2_000_000 + calls.saturating_mul(300) + from.read_bytes / 20
+fn handing_on_ns(run: &Run<'_>, from: &FileUse, to: &FileUse) -> u64 {
+    let calls = from.read_calls.saturating_add(to.write_calls) as f64;
+    // Part of what the observer costs is paid in user time.
+    let a_call = 300.0 + run.trace.observer.cost_ns_per_call;
+    (2e6 + calls * a_call + from.read_bytes as f64 / 20.0) as u64
 }
 
 /// The line that does the same, where it is known to: of two files, all of one into a new one.

@@ -16,7 +16,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
                   them beyond what requests of 1 MiB would need is at least a hundredth of the \
                   run's time, less the share of it that the program spent in run queues, and 1 ms, or 5 ms where \
                   the observer inflated the time. A read is judged where it tells what was asked for: of files of 1 MiB or more, block devices and \
-                  /dev/zero. What a read of a pipe, a terminal or a file of procfs or sysfs returns is not what was asked for.",
+                  /dev/zero, and a write where the program did not read about as often from what does not tell. What a read of a pipe, a terminal or a file of procfs or sysfs returns is not what was asked for.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -44,7 +44,9 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     });
     let small = ways
         .filter(|way| way.calls >= MANY && way.bytes / way.calls < SMALL && way.bytes >= way.calls);
-    let worst = small.filter(|way| is_in_sequence(run, way)).max_by_key(|way| way.calls)?;
+    let worst = small
+        .filter(|way| is_in_sequence(run, way) && !is_passed_on(run, way))
+        .max_by_key(|way| way.calls)?;
     let each = run.limit("syscall")?;
     let large = worst.bytes.div_ceil(MIB);
     let (now, then) = (worst.calls as f64 * each, large as f64 * each);
@@ -119,6 +121,16 @@ fn takes_writes(file: &FileUse) -> bool {
         FileKind::Char => file.path == NULL,
         _ => false,
     }
+}
+
+/// Whether writes are as small as what was read to be written, or as what was waited for: as many reads, of
+/// what does not tell what was asked for, or of the same pipe.
+fn is_passed_on(run: &Run<'_>, way: &Way<'_>) -> bool {
+    let of_image = run.trace.files.iter().filter(|file| {
+        (file.pid, &file.exec, file.image) == (way.file.pid, &way.file.exec, way.file.image)
+    });
+    let mut sources = of_image.filter(|file| !tells_reads(file));
+    way.verb == "writes" && sources.any(|file| file.read_calls >= way.calls - way.calls / 4)
 }
 
 /// Seeks, and calls that say where they read or write, may jump about.

@@ -325,6 +325,13 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     let again = FileUse { size_bytes: Some(2_000), ..of(FileKind::File, "/etc/passwd", "ext4") };
     assert!(!ids_of(again).contains("small-requests"));
     assert_eq!(ids_of(of(FileKind::Char, "/dev/zero", "devtmpfs")), "small-requests");
+    // Who passes on what came in small pieces, or signals by a pipe, writes as small as that.
+    let pipe = sink(FileKind::Pipe, "pipe:[8]", 64 * MIB, 131_072);
+    assert_eq!(ids(&found(vec![], vec![pipe.clone()])), ["small-requests"]);
+    let proc = of(FileKind::File, "/proc/kallsyms", "proc");
+    assert_eq!(found(vec![], vec![pipe.clone(), proc]), []);
+    let own = FileUse { read_calls: 131_072, read_bytes: 64 * MIB, ..pipe };
+    assert_eq!(found(vec![], vec![own]), []);
     // Whoever seeks between reads does not read in sequence.
     assert_eq!(ids(&found(vec![call("lseek", 100_000)], reads(512))), ["page-cache"]);
     // On a busy machine they are worth as much: of 2 s the program had a CPU for 100 ms.

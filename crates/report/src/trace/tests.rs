@@ -156,3 +156,15 @@ proptest! {
         looks::is_inert(&as_record(record));
     }
 }
+
+#[test]
+fn a_run_with_a_ring_is_not_said_to_have_read_nothing() {
+    let mut record = records::empty();
+    record.view.files = true;
+    assert!(rendered(&record).contains("no counted call read, wrote or mapped a file\n"));
+    let call =
+        iotomy_record::Call { syscall: "io_uring_enter".into(), calls: 9, ..Default::default() };
+    record.calls.push(call);
+    let text = rendered(&record);
+    assert!(text.contains("bytes that a ring (io_uring) moved are in no call"), "{text}");
+}
