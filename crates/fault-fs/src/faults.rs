@@ -35,6 +35,8 @@ pub struct Fault {
     pub operation: Operation,
     /// The name of the one file it fails on, in whatever folder; `None`: on every file.
     pub name: Option<String>,
+    /// Whether it fails on every file but that one.
+    pub elsewhere: bool,
     /// What the file system says; `None`: that it has moved nothing, without an error. That is possible of
     /// [`Operation::Read`] and [`Operation::CopyRange`].
     pub errno: Option<Errno>,
@@ -43,17 +45,22 @@ pub struct Fault {
 impl Fault {
     /// An operation that fails on the file called `name`.
     pub fn on(name: &str, operation: Operation, errno: Errno) -> Self {
-        Self { operation, name: Some(name.to_owned()), errno: Some(errno) }
+        Self { operation, name: Some(name.to_owned()), elsewhere: false, errno: Some(errno) }
     }
 
     /// An operation that fails on every file, also on one without a name (`O_TMPFILE`).
     pub fn everywhere(operation: Operation, errno: Errno) -> Self {
-        Self { operation, name: None, errno: Some(errno) }
+        Self { operation, name: None, elsewhere: false, errno: Some(errno) }
+    }
+
+    /// An operation that fails on every file but the one called `name`.
+    pub fn elsewhere(name: &str, operation: Operation, errno: Errno) -> Self {
+        Self { elsewhere: true, ..Self::on(name, operation, errno) }
     }
 
     /// An operation on the file called `name` that moves nothing, without an error.
     pub fn silent(name: &str, operation: Operation) -> Self {
-        Self { operation, name: Some(name.to_owned()), errno: None }
+        Self { operation, name: Some(name.to_owned()), elsewhere: false, errno: None }
     }
 }
 
@@ -83,8 +90,10 @@ impl<'a> Faults<'a> {
         name: &str,
         is_meant: impl Fn(Operation) -> bool,
     ) -> Option<Option<Errno>> {
-        let is_here =
-            |fault: &Fault| fault.name.as_ref().is_none_or(|meant| meant.as_str() == name);
+        let is_here = |fault: &Fault| {
+            let is_it = |meant: &String| (meant.as_str() == name) != fault.elsewhere;
+            fault.name.as_ref().is_none_or(is_it)
+        };
         let place =
             self.all.iter().position(|fault| is_here(fault) && is_meant(fault.operation))?;
         self.times[place].set(self.times[place].get() + 1);

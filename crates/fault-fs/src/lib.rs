@@ -12,6 +12,7 @@ mod files;
 mod server;
 mod wire;
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,11 @@ use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
 
 pub use faults::{Fault, Operation};
+
+thread_local! {
+    /// Whether this thread has a mount namespace of its own already.
+    static HAS_NAMESPACE: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A mounted file system. It is there for this thread, and for threads and processes that this thread starts
 /// from now on; others see an empty folder. Dropping it unmounts it.
@@ -54,10 +60,13 @@ impl FaultFs {
         }
         let failed = |what: &str, e: &dyn std::fmt::Display| format!("no FUSE here: {what}: {e}");
         let folder = tempfile::tempdir().map_err(|e| failed("temporary folder", &e))?;
-        unshare(CloneFlags::CLONE_NEWNS).map_err(|e| failed("unshare", &e))?;
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
-            .map_err(|e| failed("making mounts private", &e))?;
+        if !HAS_NAMESPACE.get() {
+            unshare(CloneFlags::CLONE_NEWNS).map_err(|e| failed("unshare", &e))?;
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+                .map_err(|e| failed("making mounts private", &e))?;
+            HAS_NAMESPACE.set(true);
+        }
         let mounted = Mounted(folder);
         let at = mounted.0.path();
         let crew = Crew::start(1, &|_, line| server::run(at, files, faults, line))

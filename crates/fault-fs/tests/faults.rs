@@ -104,12 +104,17 @@ fn each_operation_fails_on_the_file_it_was_told_to_fail_on_and_on_no_other() {
 
 #[test]
 fn a_fault_of_every_file_is_one_of_those_without_a_name_too() {
-    let Some(mounted) = mount(&[], &[Fault::everywhere(Operation::Write(0), Errno::NOSPC)]) else {
-        return;
-    };
-    let file = tempfile::tempfile_in(mounted.folder()).unwrap();
-    assert_eq!(errno((&file).write(b"x")), Some(Errno::NOSPC));
-    assert_eq!(mounted.times(0), 1);
+    for fault in [
+        Fault::everywhere(Operation::Write(0), Errno::NOSPC),
+        Fault::elsewhere("a", Operation::Write(0), Errno::NOSPC),
+    ] {
+        let Some(mounted) = mount(&[("a", b"")], std::slice::from_ref(&fault)) else { return };
+        let file = tempfile::tempfile_in(mounted.folder()).unwrap();
+        assert_eq!(errno((&file).write(b"x")), Some(Errno::NOSPC));
+        assert_eq!(mounted.times(0), 1);
+        let named = fs::write(mounted.path("a"), "x");
+        assert_eq!(named.is_ok(), fault.elsewhere);
+    }
 }
 
 #[test]
@@ -145,9 +150,6 @@ fn nobody_else_sees_it_and_nothing_is_left_of_it() {
 
 #[test]
 fn a_killed_process_leaves_no_server_and_no_mount() {
-    if mount(&[], &[]).is_none() {
-        return;
-    }
     let user = Crew::start(1, &|_, mut line| {
         if let Ok(mounted) = FaultFs::mount(&[("a", b"a")], &[]) {
             let path = mounted.path("a");
@@ -162,6 +164,9 @@ fn a_killed_process_leaves_no_server_and_no_mount() {
     BufReader::new(&user.lines()[0]).read_until(0, &mut path).unwrap();
     path.pop();
     let path = String::from_utf8(path).unwrap();
+    if path.is_empty() {
+        return println!("skipped: no FUSE here, or not for this user");
+    }
     let file = File::open(&path).unwrap();
     assert!(rustix::fs::fstat(file.as_fd()).is_ok());
     drop(user);

@@ -23,7 +23,7 @@ fn a_target_is_put_in_place_whole_with_the_mode_it_had() {
     fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
     let before = fs::metadata(&old).unwrap();
     fs::hard_link(&old, folder.path("other-name")).unwrap();
-    folder.copy(&["--atomic", "--fsync", "--verify", "a", "a", "old"]);
+    folder.copy(&["--atomic", "--concat", "--fsync", "--verify", "a", "a", "old"]);
     assert!(folder.read("old") == [content(LARGE), content(LARGE)].concat());
     let after = fs::metadata(&old).unwrap();
     assert_eq!(after.mode(), before.mode());

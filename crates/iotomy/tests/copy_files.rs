@@ -61,11 +61,11 @@ fn several_sources_are_put_one_behind_the_other() {
     folder.write("a", content(LARGE));
     folder.write("b", "");
     folder.write("c", "the end");
-    folder.copy(&["a", "b", "c", "all"]);
+    folder.copy(&["--concat", "a", "b", "c", "all"]);
     assert!(folder.read("all") == [&content(LARGE)[..], b"the end"].concat());
     // Left out and counted over all of them.
     let skip = (LARGE - 2).to_string();
-    folder.copy(&["--skip", &skip, "--count", "5", "a", "b", "c", "part"]);
+    folder.copy(&["--concat", "--skip", &skip, "--count", "5", "a", "b", "c", "part"]);
     assert_eq!(folder.read("part"), [&content(LARGE)[LARGE - 2..], b"the"].concat());
 }
 
@@ -196,7 +196,7 @@ fn files_made_up_when_they_are_read_are_copied() {
     assert_eq!(folder.read("a"), fs::read("/proc/version").unwrap());
     folder.copy(&["--skip", "6", "--count", "7", "/proc/version", "a"]);
     assert_eq!(folder.read("a"), b"version");
-    folder.copy(&["/proc/version", "/proc/sys/kernel/ostype", "a"]);
+    folder.copy(&["--concat", "/proc/version", "/proc/sys/kernel/ostype", "a"]);
     let both = [fs::read("/proc/version").unwrap(), b"Linux\n".to_vec()].concat();
     assert_eq!(folder.read("a"), both);
 }
@@ -268,9 +268,7 @@ fn links_lead_to_what_is_copied_and_written_to() {
     folder.write("b", "old");
     symlink("a", folder.path("to-a")).unwrap();
     symlink("b", folder.path("to-b")).unwrap();
-    symlink("nothing", folder.path("to-nothing")).unwrap();
     folder.copy(&["to-a", "to-b"]);
-    folder.copy(&["to-a", "to-nothing"]);
     assert!(fs::symlink_metadata(folder.path("to-b")).unwrap().is_symlink());
-    assert_eq!((folder.read("b"), folder.read("nothing")), (b"new".to_vec(), b"new".to_vec()));
+    assert_eq!(folder.read("b"), b"new");
 }

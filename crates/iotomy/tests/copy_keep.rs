@@ -183,7 +183,7 @@ fn a_target_is_read_back_and_found_right() {
     folder.write("old", vec![0xEE; 5000]);
     for words in [
         &["a", "b"][..],
-        &["a", "a", "b"],
+        &["--concat", "a", "a", "b"],
         &["--append", "a", "b"],
         &["--skip", "1000", "--count", "2M", "a", "b"],
         &["--skip", "10", "--seek", "100", "--count", "1000", "a", "old"],
@@ -246,15 +246,19 @@ fn a_copy_that_ends_too_soon_is_found_whatever_its_mover_says() {
     if !support::has("strace") {
         return;
     }
-    // The source says that it ends, long before it does.
+    // The source says that it ends, long before it does. Of a call inside the kernel that is not believed.
     for (mover, inject, at) in [
-        ("splice", "splice:retval=0:when=2", "1,048,576"),
-        ("read-write", "read:retval=0:when=3", "131,072"),
+        ("splice", "splice:retval=0:when=2", None),
+        ("read-write", "read:retval=0:when=3", Some("131,072")),
     ] {
         let _ = fs::remove_file(folder.path("b"));
-        let words = [&verify[..], &[mover, "--block-size", "64K", "a", "a", "b"]].concat();
+        let words =
+            [&verify[..], &[mover, "--concat", "--block-size", "64K", "a", "a", "b"]].concat();
         let Some(output) = injected_at(&folder, Some("a"), inject, &words) else { return };
-        found(&output, at);
+        match at {
+            Some(at) => found(&output, at),
+            None => assert!(output.status.success(), "{output:?}"),
+        }
     }
     // A target that was not emptied, although that was no error, is longer than it should be.
     folder.write("old", vec![0xEE; LARGE + 5]);

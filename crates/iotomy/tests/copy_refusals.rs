@@ -24,7 +24,9 @@ fn sources_that_cannot_be_read_leave_the_target_alone() {
         ("s", "cannot read s: No such device or address; a socket"),
     ] {
         folder.write("old", "old");
-        for words in [&[source, "old"][..], &["a", source, "old"], &["--atomic", source, "old"]] {
+        for words in
+            [&[source, "old"][..], &["--concat", "a", source, "old"], &["--atomic", source, "old"]]
+        {
             let said = folder.refuse(2, words);
             assert!(said.contains(word), "{words:?}: {said}");
             assert_eq!(folder.read("old"), b"old", "{words:?}");
@@ -38,11 +40,16 @@ fn sources_that_cannot_be_read_leave_the_target_alone() {
 fn targets_that_cannot_be_written_say_why() {
     let folder = Folder::new();
     folder.write("a", "x");
+    folder.write("b", "old");
     fs::create_dir(folder.path("d")).unwrap();
     fs::create_dir(folder.path("d/a")).unwrap();
     for (target, word) in [
         ("nope/b", "cannot write nope/b: No such file or directory; make its folder first"),
-        ("nope/", "cannot write nope/: Is a directory"),
+        (
+            "nope/",
+            "cannot copy a into nope/: there is no such directory; make it first, or leave out",
+        ),
+        ("b/", "cannot copy a into b/: it is not a directory; name one, or leave out the slash"),
         ("a/b", "cannot write a/b: Not a directory"),
         ("d", "cannot write d/a: Is a directory"),
         ("/proc/version", "cannot write /proc/version: "),
@@ -52,6 +59,74 @@ fn targets_that_cannot_be_written_say_why() {
     }
     let said = folder.refuse(2, &["--atomic", "a", "nope/b"]);
     assert!(said.contains("make its folder first"), "{said}");
+}
+
+#[test]
+fn several_sources_are_not_joined_unless_that_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("a", "1");
+    folder.write("b", "2");
+    folder.write("old", "old");
+    for (target, why) in [
+        (
+            "new",
+            "cannot copy 2 sources into new: there is no such directory; make it first, or use --concat",
+        ),
+        (
+            "new/",
+            "cannot copy 2 sources into new/: there is no such directory; make it first, or use",
+        ),
+        ("old", "cannot copy 2 sources into old: it is not a directory; name one, or use --concat"),
+        ("/dev/null", "cannot copy 2 sources into /dev/null: it is not a directory"),
+    ] {
+        for options in [&[][..], &["--atomic"], &["--seek", "0"]] {
+            let said = folder.refuse(2, &[options, &["a", "b", target]].concat());
+            assert!(said.contains(why), "{options:?} {target}: {said}");
+            assert_eq!((folder.read("old"), folder.names().len()), (b"old".to_vec(), 3));
+        }
+    }
+    folder.copy(&["--concat", "a", "b", "new"]);
+    folder.copy(&["--concat", "--append", "b", "a", "new"]);
+    folder.copy(&["--concat", "a", "one"]);
+    assert_eq!((folder.read("new"), folder.read("one")), (b"1221".to_vec(), b"1".to_vec()));
+    for target in ["-", "/dev/stdout"] {
+        assert_eq!(folder.run(&["a", "b", target]).stdout, b"12");
+    }
+    // In a folder nothing can be joined without a name.
+    fs::create_dir(folder.path("d")).unwrap();
+    let said = folder.refuse(2, &["--concat", "a", "b", "d"]);
+    assert!(
+        said.contains("cannot write the sources into d: it is a directory; name a file"),
+        "{said}"
+    );
+    let said = folder.refuse(2, &["--concat", "a", "b", "e/"]);
+    assert!(said.contains("there is no such directory; make it first, or leave out"), "{said}");
+}
+
+#[test]
+fn nothing_is_written_through_a_link_that_leads_nowhere() {
+    let folder = Folder::new();
+    folder.write("a", "1");
+    fs::create_dir(folder.path("d")).unwrap();
+    symlink("../nothing", folder.path("d/a")).unwrap();
+    symlink("nothing", folder.path("link")).unwrap();
+    symlink("link", folder.path("link-to-link")).unwrap();
+    for (target, name, to) in [
+        ("link", "link", "nothing"),
+        ("link-to-link", "link-to-link", "link"),
+        ("d", "d/a", "../n"),
+    ] {
+        for options in [&[][..], &["--atomic"], &["--append"], &["--seek", "0"]] {
+            let said = folder.refuse(2, &[options, &["a", target]].concat());
+            let why = format!("cannot write {name}: it is a symbolic link to {to}");
+            assert!(said.contains(&why), "{options:?}: {said}");
+            assert!(!folder.path("nothing").exists(), "{options:?}");
+        }
+    }
+    // One that leads to something is written through.
+    folder.write("nothing", "old");
+    folder.copy(&["a", "link-to-link"]);
+    assert_eq!(folder.read("nothing"), b"1");
 }
 
 #[test]
@@ -106,7 +181,7 @@ fn permissions_are_asked_for_and_named() {
     write("open", 0o644);
     for (words, word) in [
         (&["secret", "x"][..], "cannot read secret: Permission denied; see `ls -l`"),
-        (&["open", "secret", "x"], "cannot read secret: Permission denied"),
+        (&["--concat", "open", "secret", "x"], "cannot read secret: Permission denied"),
         (&["/etc/hostname", "open"], "cannot write open: Permission denied; see `ls -ld`"),
         (&["--atomic", "/etc/hostname", "open"], "cannot write open: Permission denied"),
         (&["/etc/hostname", "/etc/iotomy-new"], "cannot write /etc/iotomy-new: Permission denied"),
@@ -138,9 +213,9 @@ fn a_file_is_not_copied_to_itself_by_whatever_name() {
         &["--atomic", "hard", "a"],
         &["--seek", "0", "a", "a"],
         &["--seek", "2", "--count", "5", "a", "a"],
-        &["a", "b", "a"],
-        &["b", "a", "a"],
-        &["b", "hard", "soft"],
+        &["--concat", "a", "b", "a"],
+        &["--concat", "b", "a", "a"],
+        &["--concat", "b", "hard", "soft"],
     ] {
         let said = folder.refuse(2, words);
         assert!(said.contains("they are the same file; name another"), "{words:?}: {said}");
@@ -190,7 +265,10 @@ fn options_that_do_not_fit_the_ends_are_refused() {
         (&["--verify", "--count", "1", "/dev/zero", "c"], "cannot verify /dev/zero"),
         (&["--fsync", "a", "-"], "cannot sync standard output"),
         (&["--fsync", "a", "/dev/null"], "cannot sync /dev/null: it is a character device"),
-        (&["--preserve", "a", "b", "c"], "cannot preserve attributes of several sources"),
+        (
+            &["--preserve", "--concat", "a", "b", "c"],
+            "cannot preserve attributes of several sources",
+        ),
         (&["--preserve", "--count", "1", "/dev/zero", "c"], "/dev/zero is a character device"),
         (&["--preserve", "a", "/dev/null"], "/dev/null is a character device"),
         (&["-", "d"], "it has no name of its own"),

@@ -134,7 +134,7 @@ fn a_fifo_is_not_copied_to_itself_and_nobody_waits_for_it() {
         &["f", "link"],
         &["link", "hard"],
         &["f", &absolute],
-        &["a", "f", "a", "f"],
+        &["--concat", "a", "f", "a", "f"],
         &["--append", "f", "f"],
         &["--atomic", "f", "f"],
         &["f", "."],
@@ -187,7 +187,7 @@ fn a_file_added_to_itself_is_refused_and_stays() {
     let output = folder.command(&["-", "a"]).stdin(File::open(&path).unwrap()).output().unwrap();
     assert!(refused(2, &output).contains("the same file"));
     assert_eq!(folder.read("a"), b"some text");
-    let mut command = folder.command(&["/etc/hostname", "-", "a"]);
+    let mut command = folder.command(&["--concat", "/etc/hostname", "-", "a"]);
     let output = command.stdin(File::open(&path).unwrap()).output().unwrap();
     assert!(refused(2, &output).contains("cannot copy standard input to a: they are the same"));
     assert_eq!(folder.read("a"), b"some text");

@@ -104,16 +104,16 @@ fn of_several_sources_none_is_carried_by_a_mover_that_may_be_refused_for_another
     folder.write("empty", "");
     folder.write("a", content(10_000));
     for words in [
-        &["--mover", "copy-file-range", "empty", "/proc/version", "old"][..],
-        &["--mover", "direct", "a", "a", "old"],
-        &["--mover", "splice", "a", "empty", "a", "old"],
+        &["--concat", "--mover", "copy-file-range", "empty", "/proc/version", "old"][..],
+        &["--concat", "--mover", "direct", "a", "a", "old"],
+        &["--concat", "--mover", "splice", "a", "empty", "a", "old"],
     ] {
         let said = spared(&folder.path(""), || folder.run(words));
         assert!(said.contains("only a single source can be; use --atomic"), "{words:?}: {said}");
     }
-    folder.copy(&["--mover", "read-write", "a", "empty", "a", "old"]);
-    folder.copy(&["--mover", "splice", "--atomic", "a", "empty", "a", "old"]);
-    folder.copy(&["--mover", "splice", "a", "empty", "a", "new"]);
+    folder.copy(&["--concat", "--mover", "read-write", "a", "empty", "a", "old"]);
+    folder.copy(&["--concat", "--mover", "splice", "--atomic", "a", "empty", "a", "old"]);
+    folder.copy(&["--concat", "--mover", "splice", "a", "empty", "a", "new"]);
     assert!(folder.read("old") == folder.read("new") && folder.read("new").len() == 20_000);
 }
 

@@ -70,7 +70,7 @@ fn what_cannot_be_read_or_written_because_a_stream_is_closed_is_an_error() {
         ("copy - \"$2\" <&-", input),
         ("copy /dev/stdin \"$2\" <&-", input),
         ("copy /dev/fd/0 \"$2\" <&-", input),
-        ("copy \"$1\" - \"$2\" <&-", input),
+        ("copy --concat \"$1\" - \"$2\" <&-", input),
         ("copy \"$1\" - >&-", "cannot write standard output: Bad file descriptor; it was closed"),
         ("copy --json - \"$1\" \"$2\" >&-", "cannot write --json to standard output: it is closed"),
         ("copy --list >&-", "cannot write to standard output: Bad file descriptor"),

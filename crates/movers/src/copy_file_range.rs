@@ -35,7 +35,7 @@ static DECLARATION: Declaration = Declaration {
     description: "Between regular files: extents are shared where the file system can, else the \
                   kernel copies once from page cache to page cache. One crossing a GiB.",
     man: &["copy_file_range(2)"],
-    calls: &["copy_file_range", "ppoll", "fstat", "lseek", "ioctl"],
+    calls: &["copy_file_range", "ppoll", "fstat", "lseek", "ioctl", "read", "write", "pread64"],
     by_reference: false,
     positioned: false,
     holes: Holes::AsItComes,

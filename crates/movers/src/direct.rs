@@ -24,6 +24,7 @@ use rustix::io::{Errno, pread, pwrite};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use iotomy_sys::buffer::Aligned;
+use iotomy_sys::close::close;
 
 use crate::memory::buffer;
 use crate::position::{Positions, apart, remaining};
@@ -42,7 +43,9 @@ static DECLARATION: Declaration = Declaration {
     description: "Devices read into and write from two buffers of this process in turns; nothing is \
                   cached and the CPU copies nothing. The last partial block goes the plain way.",
     man: &["open(2)", "pread(2)", "pwrite(2)", "statx(2)"],
-    calls: &["pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat", "open", "statx"],
+    calls: &[
+        "pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat", "open", "statx", "close",
+    ],
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
@@ -174,7 +177,7 @@ impl Whole {
             // Room for both, so it neither waits nor fails.
             let _ = to_read.send(buffer);
         }
-        thread::scope(|scope| {
+        let moved = thread::scope(|scope| {
             let whole = &self;
             let reader =
                 thread::Builder::new().spawn_scoped(scope, move || whole.read(&emptied, &to_write));
@@ -183,7 +186,12 @@ impl Whole {
             }
             // Returning drops both channels' ends, which ends the reader.
             whole.write(filled, to_read, job)
-        })
+        })?;
+        close(self.target).map_err(|e| {
+            let errno = Errno::from_io_error(&e).unwrap_or(Errno::IO);
+            Failure::new("close", Side::Target, moved, errno)
+        })?;
+        Ok(moved)
     }
 
     fn read(&self, emptied: &Receiver<Aligned>, to_write: &SyncSender<Filled>) {

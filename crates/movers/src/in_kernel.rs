@@ -1,9 +1,11 @@
 //! What the calls that move bytes inside the kernel have in common: how much one of them takes, what
 //! becomes of the pages, and which promises that keeps.
 
-use rustix::io::Errno;
+use rustix::fs::tell;
+use rustix::io::{Errno, pread};
 
 use crate::patience::patiently_both;
+use crate::read_write::pump;
 use crate::refusal::{is_suspicious_end, refused_or_failed};
 use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side, Traffic};
 
@@ -76,16 +78,41 @@ pub(crate) fn repeat(
             Ok(0) if moved.bytes == 0 && is_suspicious_end(source) => {
                 return Ok(Outcome::Refused { call: name, errno: None });
             }
+            Ok(0) if ended_early(source, moved) => {
+                return pump(of, source, target, job, moved).map(Outcome::Done);
+            }
             Ok(0) => break,
             Ok(more) => {
                 moved.traffic += figures(moved.bytes, more as u64);
                 moved.bytes += more as u64;
                 job.advance(more as u64);
             }
-            Err(e) => return refused_or_failed(of, name, Side::of(e), moved, e),
+            Err(e) => {
+                let at = tell(source.fd()).unwrap_or(0);
+                return refused_or_failed(of, name, side_of(e, source, at), moved, e);
+            }
         }
     }
     Ok(Outcome::Done(moved))
+}
+
+/// Whether a source has bytes behind those that were moved, although a call has moved none of them without an
+/// error: reading them tells why. Nothing is asked of the kernel where all that the source had was moved.
+pub(crate) fn ended_early(source: &End<'_>, moved: Moved) -> bool {
+    moved.bytes < source.size() && is_suspicious_end(source)
+}
+
+/// The end that the error of a call with two ends is of. Where the error itself does not tell, the source's byte
+/// at `at`, which the call was to move next, is read plainly.
+pub(crate) fn side_of(errno: Errno, source: &End<'_>, at: u64) -> Side {
+    let side = Side::of(errno);
+    if side != Side::Either || !matches!(source.kind(), Kind::Regular | Kind::Block) {
+        return side;
+    }
+    match pread(source.fd(), &mut [0], at) {
+        Err(_) => Side::Source,
+        Ok(_) => Side::Either,
+    }
 }
 
 /// A probe's result from a call that can only fail: with `expected` when it is there.

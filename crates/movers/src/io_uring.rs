@@ -177,7 +177,7 @@ fn between_files(
     start.settle(&DECLARATION, source, target, bulk)?;
     // What the source has grown by meanwhile; most often nothing.
     let all = pump(&DECLARATION, source, target, job, bulk)?;
-    start.cut(target, carried.reached, all.bytes);
+    start.cut(&DECLARATION, target, carried.reached, all)?;
     Ok(Outcome::Done(all))
 }
 

@@ -12,13 +12,14 @@
 //! the source a page there. [`crate::chooser::run`] keeps windows off holes unless these are to be
 //! written as zeros.
 //!
-//! The one invariant: this process never looks into a window, it hands it to write(2). A page the
-//! file has lost meanwhile is an `EFAULT` then, which is the source's end and no SIGBUS. In the page
-//! that holds the new end the lost bytes read as zeroes, so each write goes no further than the
+//! The one invariant: this process never looks into a window, it hands it to write(2). So a page that is
+//! not to be had is an `EFAULT` and no SIGBUS. The file may have lost it, or it could not be read (`EIO`), or there
+//! was no memory for it: `EFAULT` does not say. So it is read plainly, which does. In the page
+//! that holds a new end the lost bytes read as zeroes, so each write goes no further than the
 //! file's size just before it; a file that shrinks in between can still give zeroes for what it lost.
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, write};
 
 use iotomy_sys::mapping::Window;
 
@@ -27,6 +28,7 @@ use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
 use crate::{
     Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+    read_write,
 };
 
 /// Bytes a window, as cat on Solaris had it.
@@ -43,7 +45,7 @@ static DECLARATION: Declaration = Declaration {
     description: "The kernel copies once, from the page cache to the target, and maps and unmaps \
                   each window for it. As cat on Solaris.",
     man: &["mmap(2)", "write(2)"],
-    calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek"],
+    calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek", "pread64"],
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
@@ -74,11 +76,13 @@ impl Mover for MmapWrite {
             Ok(start) => start,
             Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
         };
-        let mut bytes = 0;
-        let outcome = windows(source, target, job, start, &mut bytes);
-        let moved = Moved { bytes, traffic: traffic(target, job, bytes) };
+        let mut count = Count::default();
+        let outcome = windows(source, target, job, start, &mut count);
+        let plain = read_write::traffic(target, count.plain);
+        let mapped = traffic(target, job, count.bytes - count.plain);
+        let moved = Moved { bytes: count.bytes, traffic: mapped + plain };
         // The target's position moved with each write; the source's is ours to put behind them.
-        let at = rustix::fs::SeekFrom::Start(start + bytes);
+        let at = rustix::fs::SeekFrom::Start(start + count.bytes);
         let settled = rustix::fs::seek(source.fd(), at).map_err(|e| ("lseek", Side::Source, e));
         match outcome.and(settled) {
             Ok(_) => Ok(Outcome::Done(moved)),
@@ -96,6 +100,14 @@ fn traffic(target: &End<'_>, job: &Job<'_>, bytes: u64) -> Traffic {
     Traffic { referenced: 0, copied, touched: seen }
 }
 
+/// What has reached the target.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    bytes: u64,
+    /// How many of these were read plainly, as their pages could not be mapped.
+    plain: u64,
+}
+
 /// A call that failed, and the end it failed on.
 type Failed = (&'static str, Side, Errno);
 
@@ -104,11 +116,11 @@ fn windows(
     target: &End<'_>,
     job: &Job<'_>,
     start: u64,
-    bytes: &mut u64,
+    count: &mut Count,
 ) -> Result<(), Failed> {
     loop {
-        let at = start + *bytes;
-        let left = left(source, job, at, *bytes)?;
+        let at = start + count.bytes;
+        let left = left(source, job, at, count.bytes)?;
         if left == 0 {
             return Ok(());
         }
@@ -126,7 +138,7 @@ fn windows(
             let _ = window.fault_in(0..length);
         }
         let skip = usize::try_from(at - base).expect("less than a page");
-        if !empty(source, target, job, &window, (base, skip..length), bytes)? {
+        if !empty(source, target, job, &window, (base, skip..length), count)? {
             return Ok(());
         }
     }
@@ -139,11 +151,12 @@ fn empty(
     job: &Job<'_>,
     window: &Window,
     (base, part): (u64, std::ops::Range<usize>),
-    bytes: &mut u64,
+    count: &mut Count,
 ) -> Result<bool, Failed> {
     let mut at = part.start;
     while at < part.end {
-        let left = left(source, job, base + at as u64, *bytes)?;
+        let place = base + at as u64;
+        let left = left(source, job, place, count.bytes)?;
         let until = part.end.min(at.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)));
         if at == until {
             return Ok(false);
@@ -151,18 +164,38 @@ fn empty(
         let put = patiently(target.fd(), PollFlags::OUT, || {
             window.write_to(target.fd(), at..until).map_err(|e| errno(&e))
         });
-        match put {
+        let put = match put {
             Ok(0) => return Err(("write", Side::Target, Errno::IO)),
-            Ok(put) => {
-                at += put;
-                *bytes += put as u64;
-                job.advance(put as u64);
-            }
-            Err(Errno::FAULT) => return Ok(false),
+            Ok(put) => put,
+            Err(Errno::FAULT) => match plainly(source, target, place, until - at)? {
+                0 => return Ok(false),
+                put => {
+                    count.plain += put as u64;
+                    put
+                }
+            },
             Err(errno) => return Err(("write", Side::Target, errno)),
-        }
+        };
+        at += put;
+        count.bytes += put as u64;
+        job.advance(put as u64);
     }
     Ok(true)
+}
+
+/// Moves a page's worth of bytes that could not be mapped, `most` of them at most; 0 when the source has ended.
+fn plainly(source: &End<'_>, target: &End<'_>, at: u64, most: usize) -> Result<usize, Failed> {
+    let mut page = [0; PAGE as usize];
+    let want = most.min(page.len());
+    let got = patiently(source.fd(), PollFlags::IN, || pread(source.fd(), &mut page[..want], at))
+        .map_err(|e| ("pread64", Side::Source, e))?;
+    if got == 0 {
+        return Ok(0);
+    }
+    match patiently(target.fd(), PollFlags::OUT, || write(target.fd(), &page[..got])) {
+        Ok(0) => Err(("write", Side::Target, Errno::IO)),
+        answer => answer.map_err(|e| ("write", Side::Target, e)),
+    }
 }
 
 fn errno(error: &std::io::Error) -> Errno {

@@ -26,6 +26,7 @@ use rustix::io::{Errno, pread, pwrite};
 use iotomy_sys::buffer::Aligned;
 
 use crate::copy_file_range::{may_share, traffic};
+use crate::in_kernel::side_of;
 use crate::patience::patiently_both;
 use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
@@ -115,7 +116,7 @@ impl Mover for Parallel {
         start.settle(&DECLARATION, source, target, bulk)?;
         // What the source has grown by meanwhile; most often nothing.
         let all = pump(&DECLARATION, source, target, job, bulk)?;
-        start.cut(target, reached, all.bytes);
+        start.cut(&DECLARATION, target, reached, all)?;
         Ok(Outcome::Done(all))
     }
 }
@@ -262,7 +263,8 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
                         *moved = *moved + Moved { bytes, traffic };
                     }
                     Err(e) => {
-                        let failure = Some(("copy_file_range", Side::of(e), e));
+                        let side = side_of(e, self.source, self.start.source + at);
+                        let failure = Some(("copy_file_range", side, e));
                         return Err(Short { at, failure });
                     }
                 }

@@ -41,13 +41,23 @@ impl Positions {
 
     /// Takes away from the end of a target what was written behind the `moved` bytes, up to `reached`: the
     /// source ended before it. Where somebody else has made the target longer, it stays.
-    pub(crate) fn cut(self, target: &End<'_>, reached: u64, moved: u64) {
-        let size = || fstat(target.fd()).ok().and_then(|file| u64::try_from(file.st_size).ok());
-        if reached > moved && size() == Some(self.target + reached) {
-            let end = target.size().max(self.target + moved);
-            // What cannot be cut off is behind the position, which is right.
-            let _ = uninterrupted(|| ftruncate(target.fd(), end));
+    pub(crate) fn cut(
+        self,
+        of: &Declaration,
+        target: &End<'_>,
+        reached: u64,
+        moved: Moved,
+    ) -> Result<(), MoveError> {
+        if reached <= moved.bytes {
+            return Ok(());
         }
+        let failed = |call| move |e| MoveError::new(of, call, Side::Target, moved, e);
+        let size = fstat(target.fd()).map_err(failed("fstat"))?.st_size;
+        if u64::try_from(size) == Ok(self.target + reached) {
+            let end = target.size().max(self.target + moved.bytes);
+            uninterrupted(|| ftruncate(target.fd(), end)).map_err(failed("ftruncate"))?;
+        }
+        Ok(())
     }
 
     /// Settles after a failure, as far as that works, and passes the failure on.
@@ -133,6 +143,22 @@ pub(crate) fn apart(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Mover;
+    use crate::parallel::Parallel;
+
+    #[test]
+    fn bytes_that_cannot_be_cut_off_are_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(90).unwrap();
+        // A descriptor that is open for reading only.
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let readable = std::fs::File::open(path).unwrap();
+        let target = End::of(&readable).unwrap();
+        let start = Positions { source: 0, target: 0 };
+        let moved = Moved { bytes: 60, ..Moved::default() };
+        let error = start.cut(Parallel.declaration(), &target, 90, moved).unwrap_err();
+        assert_eq!((error.call, error.side, error.moved), ("ftruncate", Side::Target, moved));
+    }
 
     #[test]
     fn only_what_was_written_behind_the_moved_bytes_is_cut_off() {
@@ -144,9 +170,10 @@ mod tests {
             file.set_len(old).unwrap();
             let target = End::of(&file).unwrap();
             file.set_len(now).unwrap();
-            start.cut(&target, 90, 60);
+            let moved = Moved { bytes: 60, ..Moved::default() };
+            start.cut(Parallel.declaration(), &target, 90, moved).unwrap();
             assert_eq!(file.metadata().unwrap().len(), left, "{old}, {now}");
-            start.cut(&target, 60, 60);
+            start.cut(Parallel.declaration(), &target, 60, moved).unwrap();
             assert_eq!(file.metadata().unwrap().len(), left, "{old}, {now}");
         }
     }

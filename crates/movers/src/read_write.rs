@@ -14,6 +14,7 @@ use rustix::fs::{OFlags, SeekFrom, seek, tell};
 use rustix::io::{Errno, read, write};
 
 use iotomy_sys::buffer::Aligned;
+use iotomy_sys::close::close;
 
 use crate::memory::buffer;
 use crate::patience::patiently;
@@ -162,6 +163,7 @@ fn put_plainly(target: &End<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     seek(&plain, SeekFrom::Start(tell(target.fd())?))?;
     let put = patiently(target.fd(), PollFlags::OUT, || write(&plain, bytes))?;
     seek(target.fd(), SeekFrom::Start(tell(&plain)?))?;
+    close(plain).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
     Ok(put)
 }
 

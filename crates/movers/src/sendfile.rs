@@ -25,7 +25,7 @@ static DECLARATION: Declaration = Declaration {
     description: "The kernel splices from the source's page cache: references into pipes and \
                   sockets, one copy into files, one crossing for as much as the target takes.",
     man: &["sendfile(2)"],
-    calls: &["sendfile", "ppoll", "fstat", "lseek"],
+    calls: &["sendfile", "ppoll", "fstat", "lseek", "read", "write", "pread64"],
     by_reference: true,
     positioned: false,
     holes: Holes::Filled,

@@ -26,7 +26,7 @@ use rustix::io::{Errno, read};
 use rustix::pipe::splice;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
+use crate::in_kernel::{by_value_kept, ended_early, probed, repeat, traffic};
 use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
@@ -48,7 +48,7 @@ static DECLARATION: Declaration = Declaration {
                   large file into a pipe, whose reader is not kept waiting then; what a target \
                   refuses is drained by read(2) and write(2).",
     man: &["splice(2)", "pipe(7)"],
-    calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat"],
+    calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat", "pread64"],
     by_reference: true,
     positioned: false,
     holes: Holes::Filled,
@@ -142,6 +142,10 @@ impl Through<'_, '_> {
             let taken = match self.take(want) {
                 Ok(0) if all.bytes == 0 && is_suspicious_end(self.source) => {
                     return Ok(Outcome::Refused { call: "splice", errno: None });
+                }
+                Ok(0) if ended_early(self.source, all) => {
+                    return pump(&DECLARATION, self.source, self.target, self.job, all)
+                        .map(Outcome::Done);
                 }
                 Ok(taken) => taken,
                 Err(e) => {

@@ -10,6 +10,7 @@ pub mod board;
 pub mod buffer;
 pub mod caller;
 pub mod clone_range;
+pub mod close;
 pub mod copy_ring;
 pub mod crew;
 pub mod epoll;

@@ -88,8 +88,13 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         session.contract = account::contract(args);
     }
     match folder(target) {
+        Ok(_) if args.concat => bail!(
+            "cannot write the sources into {}: it is a directory; name a file in it, or leave --concat out",
+            target.display()
+        ),
         Ok(folder) => session.fill_folder(sources, target, &folder),
         Err(errno) => {
+            is_no_folder(args, sources, target, errno)?;
             let is_there = errno == Errno::NOTDIR;
             let place = Where { folder: None, name: target, path: target, is_there };
             session.part(sources, place);
@@ -128,6 +133,32 @@ fn folder(target: &Path) -> Result<OwnedFd, Errno> {
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(target, flags, Mode::empty())
+}
+
+/// Refuses a target that must be a folder and is none.
+///
+/// # Errors
+/// It ends with a slash, or there are several sources that are not to be joined.
+fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errno) -> Result<()> {
+    let several = sources.len() > 1 && !args.concat && !is_standard(target, OUTPUT);
+    let has_slash = target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if !several && !has_slash {
+        return Ok(());
+    }
+    let (why, make) = match errno {
+        Errno::NOENT => ("there is no such directory".to_owned(), "make it first"),
+        Errno::NOTDIR => ("it is not a directory".to_owned(), "name one"),
+        errno => (fault::said(&errno.into()), "name a directory"),
+    };
+    let what = match sources {
+        [source] => source.display().to_string(),
+        _ => format!("{} sources", sources.len()),
+    };
+    let hint = match several {
+        true => "use --concat to write the sources one behind the other into a file",
+        false => "leave out the slash to write a file",
+    };
+    bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", target.display())
 }
 
 /// Refuses a record that would take the place of what is copied, or cannot be written; returns the

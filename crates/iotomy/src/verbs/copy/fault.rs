@@ -114,6 +114,25 @@ pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot write {name}: {}{hint}", said(error))
 }
 
+/// An end that says at its close that something went wrong, behind so many bytes; `state` is what became of the
+/// target.
+pub(super) fn unclosed(name: &str, error: &io::Error, bytes: u64, state: &str) -> anyhow::Error {
+    anyhow!("cannot close {name}: {} after {} bytes; {state}", said(error), number(bytes))
+}
+
+/// What to try where there was no room for all that was written.
+pub(super) fn more_room(error: &io::Error, may_be_atomic: bool) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded if may_be_atomic => {
+            "; free room, or use --atomic to keep the old file whole"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; free room, or write to another place"
+        }
+        _ => "",
+    }
+}
+
 /// A mover that failed, `before` bytes of the target behind it.
 pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before: u64) -> Stop {
     if error.source.kind() == ErrorKind::BrokenPipe && target.is_stream() {
@@ -121,6 +140,7 @@ pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before
     }
     let attempted = match error.side {
         Side::Source => format!("cannot read {}", source.name),
+        Side::Target if error.call == "close" => format!("cannot close {}", target.name),
         Side::Target => format!("cannot write {}", target.name),
         Side::Either => format!("cannot copy {} to {}", source.name, target.name),
     };
@@ -130,30 +150,25 @@ pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before
         text += &format!(", {} more were taken from {}", number(error.lost), source.name);
         text += " and are lost";
     }
-    for part in [target.state(written), remedy(error, target)].into_iter().flatten() {
+    if let Some(state) = target.state(written) {
         text += "; ";
-        text += &part;
+        text += &state;
     }
-    Stop::Failed(anyhow!(text))
+    Stop::Failed(anyhow!(text + remedy(error, target)))
 }
 
-fn remedy(error: &MoveError, target: &Target) -> Option<String> {
-    let text = match error.source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded if target.may_be_atomic() => {
-            "free room, or use --atomic to keep the old file whole"
-        }
+fn remedy(error: &MoveError, target: &Target) -> &'static str {
+    match error.source.kind() {
         ErrorKind::StorageFull if target.end().kind() == Kind::Block => {
-            "the device ends there: copy less with --count, or to a larger one"
+            "; the device ends there: copy less with --count, or to a larger one"
         }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free room, or write to another place",
-        ErrorKind::FileTooLarge => "see `ulimit -f`, and what the file system can hold",
-        ErrorKind::IsADirectory => "name the files in it",
+        ErrorKind::FileTooLarge => "; see `ulimit -f`, and what the file system can hold",
+        ErrorKind::IsADirectory => "; name the files in it",
         _ if error.is_late_refusal() => {
-            "copy it again by --mover read-write, which is never refused"
+            "; copy it again by --mover read-write, which is never refused"
         }
-        _ => return None,
-    };
-    Some(text.to_owned())
+        _ => more_room(&error.source, target.may_be_atomic()),
+    }
 }
 
 /// A number of bytes with its thousands separated.

@@ -14,8 +14,8 @@ use crate::verbs::keeping::SaveArgs;
 
 /// Copy by the fastest way there is for this pair of descriptors
 ///
-/// Several sources are put one behind the other into the target, or each into it when the target is
-/// a folder. `-` is standard input or output. Sizes are bytes, with K, M, G or T of 1024. The mover
+/// Each source goes into the target when that is a folder. With --concat, or when the target is standard output,
+/// they are written one behind the other into it. `-` is standard input or output. Sizes are bytes, with K, M, G or T of 1024. The mover
 /// is chosen from what is known of both ends; one that the kernel refuses before anything has moved
 /// is replaced by the next.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,7 @@ use crate::verbs::keeping::SaveArgs;
                   iotomy copy --explain big /mnt/backup\n  \
                   iotomy copy --atomic --preserve new.conf /etc/app.conf\n  \
                   iotomy copy part1 part2 - | sha256sum\n  \
+                  iotomy copy --concat part1 part2 whole\n  \
                   iotomy copy --skip 1M --count 4K --seek 512 disk table"
 )]
 pub(crate) struct CopyArgs {
@@ -98,6 +99,10 @@ pub(crate) struct CopyArgs {
     /// Copy no more than so many bytes
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) count: Option<u64>,
+
+    /// Write several sources one behind the other into the target
+    #[arg(long)]
+    pub(super) concat: bool,
 
     /// Write behind what the target holds
     #[arg(long, conflicts_with = "seek")]
@@ -205,6 +210,7 @@ impl CopyArgs {
             skip: 0,
             seek: None,
             count: None,
+            concat: false,
             append: false,
             atomic: false,
             progress: When::Auto,

@@ -10,7 +10,7 @@ use iotomy_movers::chooser::{self, Plan};
 use iotomy_movers::{End, Kind};
 use rustix::fs::{SeekFrom, seek, tell};
 
-use super::fault::Stop;
+use super::fault::{Stop, said};
 use super::options::CopyArgs;
 use super::source::Source;
 use super::target::Target;
@@ -61,8 +61,10 @@ pub(super) fn rehearse(
     };
     let moved = AtomicU64::new(0);
     let outcome = chooser::run(plan, &from, &to, &args.job(count, &moved));
-    // A source that had a position has it still.
-    let _ = seek(source.fd(), SeekFrom::Start(at));
+    // Else the copy would begin behind what was tried with.
+    seek(source.fd(), SeekFrom::Start(at)).map_err(|e| {
+        Stop::Failed(anyhow!("cannot seek in {}: {}", source.name, said(&e.into())))
+    })?;
     match outcome {
         Ok(report) if report.mover.is_none() => {
             Err(Stop::Failed(all_refused(source, target, &report, 0)))

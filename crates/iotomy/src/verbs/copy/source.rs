@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::{Context, Result, anyhow};
 use iotomy_movers::{End, Job, Kind, chooser};
+use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::fault::{is_folder, open_at_start, said, unreadable};
 use super::options::{INPUT, is_standard};
@@ -82,6 +83,17 @@ impl Source {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }
 
+    /// Closes it. Standard input is left to whoever opened it.
+    ///
+    /// # Errors
+    /// Its name, and what the kernel said.
+    pub(super) fn close(self) -> Result<(), (String, io::Error)> {
+        match self.hold {
+            Hold::Own(fd) => close(fd).map_err(|error| (self.name, error)),
+            Hold::Standard(_) => Ok(()),
+        }
+    }
+
     /// The descriptor.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
@@ -110,7 +122,10 @@ impl Source {
         let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, said(&e));
         let end = self.end();
         let there = match end.kind() {
-            Kind::Regular if end.has_true_size() => self.left().unwrap_or(0),
+            Kind::Regular if end.has_true_size() => {
+                let at = tell(self.fd()).map_err(|e| cannot(e.into()))?;
+                end.size().saturating_sub(at)
+            }
             Kind::Block => {
                 let at = tell(self.fd()).map_err(|e| cannot(e.into()))?;
                 let size = seek(self.fd(), SeekFrom::End(0)).map_err(|e| cannot(e.into()))?;
@@ -136,7 +151,13 @@ impl Source {
         let (from, to) = (self.end(), End::of(&nowhere).map_err(|e| cannot(&e))?);
         let plan = chooser::choose(&from, &to, &job);
         let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.error.source))?;
-        Ok(report.moved.bytes)
+        match (report.mover, report.refused.last()) {
+            (None, Some(refused)) => {
+                let errno = refused.errno.unwrap_or(Errno::IO);
+                Err(cannot(&errno.into()))
+            }
+            _ => Ok(report.moved.bytes),
+        }
     }
 }
 

@@ -4,21 +4,24 @@
 //! The invariant: until [`Target::begin`] nothing that was there before has changed.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::{End, Kind};
 use iotomy_record::store::{Fresh, Place};
+use iotomy_sys::close::{close, close_duplicate};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, fstatvfs,
-    ftruncate, openat, seek, unlinkat,
+    ftruncate, openat, readlinkat, seek, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{number, open_at_start, said, unwritable};
+use super::fault::{more_room, number, open_at_start, said, unclosed, unwritable};
 use super::options::{CopyArgs, OUTPUT, is_standard};
 use super::source::FileSystems;
 
@@ -100,7 +103,12 @@ impl<'a> Target<'a> {
                 Hold::Standard(rustix::stdio::stdout())
             }
             (false, true) => fresh(place.path, &name, mode)?,
-            (false, false) => named(place, args.append, mode).map_err(cannot)?,
+            (false, false) => {
+                named(place, args.append, mode).map_err(|e| match leads_nowhere(place) {
+                    Some(link) if e == Errno::NOENT => dangling(&name, &link),
+                    _ => cannot(e),
+                })?
+            }
         };
         let fd = hold.as_fd();
         let stat = fstat(fd).map_err(cannot)?;
@@ -190,6 +198,11 @@ impl<'a> Target<'a> {
         is_emptied && self.end().has_true_size()
     }
 
+    /// Whether it has its name only when all has gone well.
+    pub(super) fn is_put_in_place_later(&self) -> bool {
+        matches!(self.hold, Hold::Fresh(_))
+    }
+
     /// Whether bytes written to it are gone at once, to a reader.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self.end().kind(), Kind::Pipe | Kind::Socket)
@@ -268,19 +281,35 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Puts it in place.
+    /// Closes it, since many file systems write only then, and puts it in place; `written` bytes have reached it.
     ///
     /// # Errors
-    /// It could not take its name, or the mode of what it replaces.
-    pub(super) fn settle(self, keeps_mode: bool) -> Result<()> {
-        let Hold::Fresh(pending) = self.hold else { return Ok(()) };
-        let Pending { file, path, old } = *pending;
-        let done = match &old {
-            Some(old) if keeps_mode => file.take_owner_and_mode(old),
-            _ => Ok(()),
+    /// What was written has not arrived; or it could not take its name, or the mode of what it replaces.
+    pub(super) fn settle(self, keeps_mode: bool, written: u64) -> Result<()> {
+        let has_nothing_to_write = self.is_stream() || self.end().is_null_device();
+        let may_be_atomic = self.may_be_atomic();
+        let Self { hold, name, .. } = self;
+        let failed = |e: &io::Error, state: &str| {
+            unclosed(&name, e, written, &format!("{name} {state}{}", more_room(e, may_be_atomic)))
         };
-        done.and_then(|()| file.put_at(&path))
-            .map_err(|e| anyhow!("cannot put {} in place: {}", self.name, said(&e)))
+        let pending = match hold {
+            Hold::Standard(_) if has_nothing_to_write => return Ok(()),
+            // It is not ours, and may still be written to.
+            Hold::Standard(fd) => {
+                return close_duplicate(fd).map_err(|e| failed(&e, INCOMPLETE));
+            }
+            Hold::Named { fd, .. } => return close(fd).map_err(|e| failed(&e, INCOMPLETE)),
+            Hold::Fresh(pending) => *pending,
+        };
+        let Pending { file, path, old } = pending;
+        let misplaced = |e| anyhow!("cannot put {name} in place: {}", said(&e));
+        if let Some(old) = old.as_ref().filter(|_| keeps_mode) {
+            file.take_owner_and_mode(old).map_err(misplaced)?;
+        }
+        // A file without a name would be gone with its descriptor.
+        let state = if old.is_some() { "is as it was" } else { "was not made" };
+        close_duplicate(file.file().as_fd()).map_err(|e| failed(&e, state))?;
+        file.put_at(&path).map_err(misplaced)
     }
 
     /// Leaves no file behind that was made and never written to.
@@ -294,39 +323,64 @@ impl<'a> Target<'a> {
     }
 }
 
+/// What became of a target that says at its close that something went wrong.
+const INCOMPLETE: &str = "may be incomplete";
+
 /// `a pipe`, but `open for appending`.
 pub(super) fn articled(what: &str) -> String {
     if what.starts_with("open ") { what.to_owned() } else { format!("a {what}") }
 }
 
-/// Opens what has the name, or makes a file.
+/// Opens what has the name, or makes a file. Nothing is made where a symbolic link leads: what is there is an error
+/// then, `NOENT`.
 fn named(place: Where<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | append;
     let open =
         |more, mode| retry_on_intr(|| openat(place.folder(), place.name, flags | more, mode));
-    match open(OFlags::CREATE | OFlags::EXCL, mode) {
-        Ok(fd) => return Ok(Hold::Named { fd, made: true }),
-        Err(Errno::EXIST) => {}
-        Err(errno) => return Err(errno),
+    loop {
+        match open(OFlags::CREATE | OFlags::EXCL, mode) {
+            Ok(fd) => return Ok(Hold::Named { fd, made: true }),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        match open(OFlags::empty(), Mode::empty()) {
+            // Somebody has removed it just now.
+            Err(Errno::NOENT) if leads_nowhere(place).is_none() => {}
+            answer => return answer.map(|fd| Hold::Named { fd, made: false }),
+        }
     }
-    match open(OFlags::empty(), Mode::empty()) {
-        // A link to a name that is free. To give up would have to remove what it leads to.
-        Err(Errno::NOENT) => open(OFlags::CREATE, mode),
-        answer => answer,
-    }
-    .map(|fd| Hold::Named { fd, made: false })
+}
+
+/// What a symbolic link of this name says; `None` when it is none.
+fn leads_nowhere(place: Where<'_>) -> Option<PathBuf> {
+    let link = readlinkat(place.folder(), place.name, Vec::new()).ok()?;
+    Some(PathBuf::from(OsString::from_vec(link.into_bytes())))
+}
+
+/// A symbolic link where a file was to be written.
+fn dangling(name: &str, link: &Path) -> anyhow::Error {
+    let to = link.display();
+    anyhow!(
+        "cannot write {name}: it is a symbolic link to {to}, and there is no such file; name the file itself, or \
+         remove the link"
+    )
 }
 
 /// Makes a file that will replace what has the name, links followed.
-fn fresh(path: &Path, name: &str, mode: Mode) -> Result<Hold> {
+fn fresh(given: &Path, name: &str, mode: Mode) -> Result<Hold> {
     let cannot = |e: io::Error| unwritable(name, &e);
-    let (path, old) = match Place::of(path).map_err(cannot)? {
+    let (path, old) = match Place::of(given).map_err(cannot)? {
         Place::Replace { path, old } => (path, old),
         Place::Through { .. } => {
             bail!("cannot replace {name}: it is no regular file; leave --atomic out to write to it")
         }
     };
+    if old.is_none()
+        && let Ok(link) = std::fs::read_link(given)
+    {
+        return Err(dangling(name, &link));
+    }
     if old.is_some() {
         // A rename needs no right to the file it replaces, so ask for it: a file made read-only was
         // made so for a reason.

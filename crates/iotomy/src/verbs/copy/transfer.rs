@@ -17,7 +17,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::stdio::stdin;
 
-use super::fault::{Stop, answer, failed, is_folder, number, open_at_start, said, unreadable};
+use super::fault::{
+    Stop, answer, failed, is_folder, number, open_at_start, said, unclosed, unreadable,
+};
 use super::options::{INPUT, When, is_standard};
 use super::rehearsal::rehearse;
 use super::same::refuse_pipe_to_itself;
@@ -45,12 +47,15 @@ pub(super) fn transfer(
     let filled = check(session, &first, &looked_at, &target)
         .map_err(Stop::Failed)
         .and_then(|()| fill(session, first, rest, &target));
-    if filled.is_err() {
-        target.give_up();
-        return filled;
-    }
+    let written = match filled {
+        Ok(written) => written,
+        Err(stop) => {
+            target.give_up();
+            return Err(stop);
+        }
+    };
     let folder = target.changes_its_folder().then(|| target.path().map(PathBuf::from)).flatten();
-    target.settle(!args.preserve)?;
+    target.settle(!args.preserve, written)?;
     if let Some(path) = folder.filter(|_| args.fsync && place.folder.is_none()) {
         let name = path.parent().filter(|p| !p.as_os_str().is_empty());
         session.sync_folder(name.unwrap_or_else(|| ".".as_ref()))?;
@@ -148,12 +153,14 @@ struct Left {
     count: Option<u64>,
 }
 
+/// Brings all that is wanted of the sources into the target, and sees to it that it stays; returns how many bytes
+/// that was.
 fn fill(
     session: &mut Session<'_>,
     first: Source,
     rest: &[PathBuf],
     target: &Target<'_>,
-) -> Result<(), Stop> {
+) -> Result<u64, Stop> {
     let args = session.args;
     let mut left = Left { skip: args.skip, count: args.count };
     let (mut written, mut compared) = (0, 0);
@@ -173,7 +180,10 @@ fn fill(
             left.count = left.count.map(|count| count.saturating_sub(moved.bytes));
         }
         match rest.next() {
-            Some(path) => source = Source::open(path, &mut session.systems)?,
+            Some(path) => {
+                let next = Source::open(path, &mut session.systems)?;
+                close(std::mem::replace(&mut source, next), target, written, true)?;
+            }
             None => break,
         }
     }
@@ -187,7 +197,19 @@ fn fill(
     if args.fsync {
         sync(session, target)?;
     }
-    Ok(())
+    close(source, target, written, false)?;
+    Ok(written)
+}
+
+/// Closes a source of which all was copied that is wanted; `written` bytes of the target are behind it, and there may
+/// be `more` sources.
+fn close(source: Source, target: &Target<'_>, written: u64, more: bool) -> Result<()> {
+    source.close().map_err(|(name, e)| {
+        let has_all = || format!("{} has all that was read", target.name);
+        let is_partial = more || target.is_put_in_place_later();
+        let state = target.state(written).filter(|_| is_partial).unwrap_or_else(has_all);
+        unclosed(&name, &e, written, &state)
+    })
 }
 
 fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
