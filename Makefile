@@ -15,7 +15,7 @@ demo: build
 
 test:
 	@scripts/setup test
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO=$(CARGO) scripts/test
 
 lint:
 	@scripts/setup lint

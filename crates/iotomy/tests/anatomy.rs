@@ -10,14 +10,14 @@ use std::process::Output;
 
 use iotomy_record::{Anatomy, Dissected, StackKind, store};
 use support::volume::Volume;
-use support::{has, iotomy, root, skip};
+use support::{Need, doubled_until, has, iotomy, root, skip};
 use tempfile::TempDir;
 
 /// Whether anatomy works here; a test that needs it and finds it does not is skipped.
 fn anatomy() -> bool {
     let trial = iotomy(&["anatomy", "-q", "true"]).output().unwrap();
     if !trial.status.success() {
-        skip("anatomy does not work here, or not for this user");
+        skip(Need::Bpf, "anatomy does not work here, or not for this user");
     }
     trial.status.success()
 }
@@ -31,6 +31,12 @@ fn dissected(folder: &TempDir, options: &[&str], words: &[&str]) -> (Anatomy, Ou
         .unwrap_or_else(|error| panic!("{error}: {output:?}"));
     adds_up(&record);
     (record, output)
+}
+
+/// What is dissected of so many rounds that a layer with a tenth of the samples has dozens.
+#[track_caller]
+fn sampled(first: u32, run: impl FnMut(u32) -> (Anatomy, Output)) -> (Anatomy, Output) {
+    doubled_until(first, |(record, _): &(Anatomy, Output)| record.sampling.samples >= 400, run)
 }
 
 /// What holds for any record: the parts of a call are the call's times in the trace.
@@ -92,12 +98,17 @@ fn dd_from_memory_to_a_disk_copies_most_of_its_time() {
         return;
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return skip("there is no /dev/shm") };
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
+        return skip(Need::Machine, "there is no /dev/shm");
+    };
     let source = memory.path().join("source");
     fs::write(&source, vec![7; 64 << 20]).unwrap();
     let from = format!("if={}", source.display());
-    let words = ["dd", from.as_str(), "of=target", "bs=64k", "status=none"];
-    let (record, output) = dissected(&folder, &["--rate", "5000"], &words);
+    let (record, output) = sampled(1, |rounds| {
+        let copies =
+            format!("for i in $(seq {rounds}); do dd {from} of=target bs=64k status=none; done");
+        dissected(&folder, &["--rate", "5000"], &["sh", "-c", &copies])
+    });
     assert!(output.status.success(), "{output:?}");
     let both = |row: &Dissected| matches!(row.syscall.as_deref(), Some("read" | "write"));
     let moving = layers(&record, both);
@@ -116,8 +127,10 @@ fn a_loop_of_getppid_is_entry_and_exit() {
     }
     let folder = tempfile::tempdir().unwrap();
     // perl keeps its own copy of what getppid says; the call by number is made each time.
-    let words = ["perl", "-e", "syscall(110) for 1 .. 400000"];
-    let (record, _) = dissected(&folder, &["--rate", "5000"], &words);
+    let (record, _) = sampled(400_000, |rounds| {
+        let calls = format!("syscall(110) for 1 .. {rounds}");
+        dissected(&folder, &["--rate", "5000"], &["perl", "-e", &calls])
+    });
     let layers = layers(&record, is("getppid"));
     assert_eq!(hottest(&layers), "entry and exit", "{layers:?}");
 }
@@ -127,11 +140,14 @@ fn two_that_play_ping_pong_over_pipes_wait_and_wake_each_other() {
     if !anatomy() || !has("perl") {
         return;
     }
-    const PING_PONG: &str = "pipe(A, B); pipe(C, D); \
-         if (!fork) { for (1 .. 15000) { sysread A, $x, 1; syswrite D, 'y' } exit } \
-         for (1 .. 15000) { syswrite B, 'x'; sysread C, $x, 1 }";
+    const PING_PONG: &str = "pipe(A, B); pipe(C, D); $n = shift; \
+         if (!fork) { for (1 .. $n) { sysread A, $x, 1; syswrite D, 'y' } exit } \
+         for (1 .. $n) { syswrite B, 'x'; sysread C, $x, 1 }";
     let folder = tempfile::tempdir().unwrap();
-    let (record, _) = dissected(&folder, &["--rate", "5000"], &["perl", "-e", PING_PONG]);
+    let (record, _) = sampled(15_000, |rounds| {
+        let words = ["perl", "-e", PING_PONG, &rounds.to_string()];
+        dissected(&folder, &["--rate", "5000"], &words)
+    });
     let layers = layers(&record, |row| matches!(row.syscall.as_deref(), Some("read" | "write")));
     let scheduler = layers["scheduler and wake-up"][0];
     for layer in ["VFS", "page cache and copying", "memory allocation", "entry and exit"] {
@@ -205,10 +221,14 @@ fn a_running_process_is_dissected_until_the_time_is_up() {
     }
     let mut busy = support::bare("perl", &["-e", "1 while 1"]).spawn().unwrap();
     let pid = busy.id().to_string();
-    let watched = iotomy(&["anatomy", "--json", "-", "-q", "-d", "0.5", "-p", &pid]).output();
+    let watch = |halves: u32| {
+        let seconds = f64::from(halves) / 2.0;
+        let words = ["anatomy", "--json", "-", "-q", "-d", &seconds.to_string(), "-p", &pid];
+        store::parse_anatomy(&iotomy(&words).output().unwrap().stdout).unwrap()
+    };
+    let record = doubled_until(1, |record: &Anatomy| record.sampling.samples > 0, watch);
     busy.kill().unwrap();
     busy.wait().unwrap();
-    let record = store::parse_anatomy(&watched.unwrap().stdout).unwrap();
     adds_up(&record);
     let layers = layers(&record, |row| row.syscall.is_none());
     assert!(layers.contains_key("program"), "{layers:?}");

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use iotomy_record::{Finding, store};
 use support::volume::Volume;
-use support::{iotomy, skip};
+use support::{Need, iotomy, skip};
 
 /// What is found of a shell's opening files in a folder; `None` where anatomy does not work.
 fn of_opens(folder: &Path, script: &str) -> Option<Finding> {
@@ -22,7 +22,7 @@ fn of_opens(folder: &Path, script: &str) -> Option<Finding> {
     let Ok(record) = store::load_anatomy(&record) else {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!support::root(), "{said}");
-        skip("anatomy does not work for this user");
+        skip(Need::Bpf, "anatomy does not work for this user");
         return None;
     };
     assert!(output.status.success(), "{output:?}");
@@ -33,7 +33,9 @@ fn of_opens(folder: &Path, script: &str) -> Option<Finding> {
 
 #[test]
 fn files_opened_in_memory_stay_in_the_file_system() {
-    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return skip("there is no /dev/shm") };
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return skip(Need::Machine, "there is no /dev/shm");
+    };
     // Made once, then opened without being read: each some µs, so that there are samples enough.
     let script = "i=0; while [ $i -lt 40000 ]; do : > f; : < f; i=$((i + 1)); done";
     let Some(found) = of_opens(folder.path(), script) else { return };

@@ -7,8 +7,8 @@ mod support;
 use std::fs;
 use std::path::PathBuf;
 
-use iotomy_record::{Anatomy, Stack, StackKind, store};
-use support::{bare, has, iotomy, skip};
+use iotomy_record::{Anatomy, Race, Stack, StackKind, store};
+use support::{Need, bare, doubled_until, has, iotomy, skip};
 use tempfile::TempDir;
 
 /// `outer` calls `middle`, and that `inner`, `frameless` or `pushing`, which make the call: getppid so many
@@ -88,11 +88,10 @@ const FRAMES: [&str; 2] = ["-fno-omit-frame-pointer", "-DFRAMES"];
 /// The program, built; skipped where it cannot be, or anatomy does not work.
 fn program(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
     if !iotomy(&["anatomy", "-q", "true"]).output().unwrap().status.success() {
-        skip("anatomy does not work here, or not for this user");
+        skip(Need::Bpf, "anatomy does not work here, or not for this user");
         return None;
     }
     if !has("cc") {
-        skip("there is no C compiler (cc)");
         return None;
     }
     let source = folder.path().join("calls.c");
@@ -101,7 +100,7 @@ fn program(folder: &TempDir, options: &[&str]) -> Option<PathBuf> {
     let mut compiler = bare("cc", &["-O1", "-fno-optimize-sibling-calls"]);
     let output = compiler.args(options).arg(&source).arg("-o").arg(&program).output().unwrap();
     if !output.status.success() {
-        skip("the C compiler does not make the program of the test");
+        skip(Need::Programs, "the C compiler does not make the program of the test");
         return None;
     }
     Some(program)
@@ -124,6 +123,14 @@ fn dissected(
     (record, said, fs::read_to_string(file("folded")).unwrap())
 }
 
+/// The same of so many calls of getppid that each way to them has dozens of samples.
+fn sampled(folder: &TempDir, program: &std::path::Path) -> (Anatomy, String, String) {
+    let has_enough = |(record, ..): &(Anatomy, String, String)| record.sampling.samples >= 400;
+    doubled_until(150_000, has_enough, |times| {
+        dissected(folder, &["--user-stacks"], program, &[GETPPID, &times.to_string()])
+    })
+}
+
 /// What user space did for the calls of this name, most time first.
 fn chains<'r>(record: &'r Anatomy, call: &str, kind: StackKind) -> Vec<&'r Stack> {
     let of_call = |stack: &&Stack| stack.syscall.as_deref() == Some(call) && stack.kind == kind;
@@ -143,8 +150,7 @@ const WITH_GAP: [&str; 4] = ["main", "outer", "[caller unknown]", "pushing"];
 fn samples_tell_who_calls_whom_from_the_outside_in() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(&folder, &FRAMES) else { return };
-    let options = ["--user-stacks"];
-    let (record, said, folded) = dissected(&folder, &options, &program, &[GETPPID, "150000"]);
+    let (record, said, folded) = sampled(&folder, &program);
     let found = chains(&record, "getppid", StackKind::OnCpu);
     let samples = |end: &[&str]| -> u64 {
         found.iter().filter(|stack| ends_with(stack, end)).map(|stack| stack.samples).sum()
@@ -196,8 +202,7 @@ fn a_program_of_a_shell_has_its_own_functions() {
 fn without_frame_pointers_that_is_said_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(&folder, &["-fomit-frame-pointer"]) else { return };
-    let options = ["--user-stacks"];
-    let (record, said, _) = dissected(&folder, &options, &program, &[GETPPID, "150000"]);
+    let (record, said, _) = sampled(&folder, &program);
     let told = record.sampling.user_stacks.unwrap();
     assert!(told.samples > 0 && told.cut_short * 2 > told.samples, "{told:?}");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -217,13 +222,17 @@ fn a_running_process_is_told_of_by_what_it_has_mapped() {
     let mut running =
         std::process::Command::new(&program).args([NANOSLEEP, "1000000"]).spawn().unwrap();
     let pid = running.id().to_string();
-    let words = ["anatomy", "--user-stacks", "--json", "-", "-q", "-d", "0.5", "-p", &pid];
-    let watched = iotomy(&words).output();
+    let watch = |halves: u32| {
+        let seconds = (f64::from(halves) / 2.0).to_string();
+        let words = ["anatomy", "--user-stacks", "--json", "-", "-q", "-d", &seconds, "-p", &pid];
+        let watched = iotomy(&words).output().unwrap();
+        let record = store::parse_anatomy(&watched.stdout);
+        record.unwrap_or_else(|error| panic!("{error}: {watched:?}"))
+    };
+    let has_slept = |record: &Anatomy| !chains(record, "nanosleep", StackKind::Blocked).is_empty();
+    let record = doubled_until(1, has_slept, watch);
     running.kill().unwrap();
     running.wait().unwrap();
-    let watched = watched.unwrap();
-    let record = store::parse_anatomy(&watched.stdout);
-    let record = record.unwrap_or_else(|error| panic!("{error}: {watched:?}"));
     let found = chains(&record, "nanosleep", StackKind::Blocked);
     assert!(found.iter().any(|stack| ends_with(stack, &FRAMED)), "{found:?}");
 }
@@ -254,11 +263,20 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
     // The other version has another function in the place of one.
     let options = [&FRAMES[..], &["-Dmiddle=through"]].concat();
     let Some(second) = program(&after, &options) else { return };
-    let commands = [first, second].map(|path| format!("{} {GETPPID} 40000", path.display()));
-    let mut race = iotomy(&["race", "-r", "2", "--json", "race.json", "--flame", "flames.svg"]);
-    race.arg("--user-stacks").args(&commands).current_dir(before.path());
-    let output = race.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let sampled = |race: &Race| {
+        let samples = |sampled: &iotomy_record::Sampled| sampled.sampling.samples;
+        race.contenders.iter().map(|one| one.sampled.as_ref().map_or(0, samples)).min()
+    };
+    let race_of = |times: u32| {
+        let command = |path: &PathBuf| format!("{} {GETPPID} {times}", path.display());
+        let mut race = iotomy(&["race", "-r", "2", "--json", "race.json", "--flame", "flames.svg"]);
+        race.arg("--user-stacks").args([&first, &second].map(command)).current_dir(before.path());
+        let output = race.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (output, store::load_race(before.path().join("race.json")).unwrap())
+    };
+    let enough = |(_, race): &(std::process::Output, Race)| sampled(race) >= Some(200);
+    let (output, race) = doubled_until(40_000, enough, race_of);
     let said = String::from_utf8(output.stdout).unwrap();
     let picture = fs::read_to_string(before.path().join("flames.svg")).unwrap();
     let shows = |name: &str| picture.contains(&format!("<title>{name} ("));
@@ -269,7 +287,6 @@ fn the_flames_of_a_race_show_which_callers_are_others() {
     // function is more than before: all but what `pushing` does, whose caller nobody knows.
     assert!(shows("through") && !shows("middle"), "{picture}");
     assert!(more(&picture) > 40.0, "{picture}");
-    let race = store::load_race(before.path().join("race.json")).unwrap();
     for (contender, caller) in race.contenders.iter().zip(["middle", "through"]) {
         let sampled = contender.sampled.as_ref().unwrap();
         let ends = |stack: &&Stack| ends_with(stack, &["outer", caller, "inner"]);

@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
 use support::copying::{Folder, content};
+use support::{Need, skip};
 
 const LARGE: usize = 3_000_001;
 
@@ -94,7 +95,7 @@ fn on_a_small_disk(folder: &Folder, script: &str) -> Option<String> {
         command.output()
     };
     if !unshare(mount).is_ok_and(|output| output.status.success()) {
-        support::skip("no file system can be mounted here");
+        skip(Need::Namespaces, "no file system can be mounted here");
         return None;
     }
     let output = unshare(&format!("exec 2>&1; {mount} && {script}")).unwrap();

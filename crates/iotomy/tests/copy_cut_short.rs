@@ -14,6 +14,7 @@ use iotomy_movers::MOVERS;
 use iotomy_record::store::parse_copy;
 use iotomy_record::{CopyPart, CopyRun};
 use support::copying::{Folder, content, refused};
+use support::{Need, skip};
 
 /// A run of `iotomy copy` that may make no file larger than so many blocks, of 512 or 1,024 bytes as
 /// the shell has it.
@@ -188,7 +189,7 @@ fn the_figures_of_a_copy_that_failed_in_the_middle_are_those_of_what_had_moved()
         let (output, record) = disturbed(&folder, mover, &inject, target);
         let said = String::from_utf8(output.stderr).unwrap();
         if said.contains("refused   ") || said.contains(&format!(" by {mover}: ")) {
-            support::skip(&format!("{mover} does not work here"));
+            skip(Need::Machine, &format!("{mover} does not work here"));
             continue;
         }
         assert_eq!(output.status.code(), Some(2), "{label}: {said}");

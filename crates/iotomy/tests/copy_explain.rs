@@ -12,6 +12,7 @@ use iotomy_movers::MOVERS;
 use iotomy_record::CopyRun;
 use iotomy_record::store::parse_copy;
 use support::copying::{Folder, content, refused};
+use support::{Need, skip};
 
 const LARGE: usize = 3_000_001;
 
@@ -52,7 +53,7 @@ fn an_explanation_names_the_ends_the_choice_and_every_other_mover() {
 fn a_fall_back_is_explained_and_recorded() {
     let folder = Folder::new();
     let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
-        support::skip("there is no /dev/shm");
+        skip(Need::Machine, "there is no /dev/shm");
         return;
     };
     // Small enough that copy_file_range is asked first; it is refused between two file systems.
@@ -64,7 +65,7 @@ fn a_fall_back_is_explained_and_recorded() {
     let record = parse_copy(&folder.read("record")).unwrap();
     let tried = &record.copies[0].plan.tried;
     let Some(refusal) = tried[0].refused.as_ref() else {
-        support::skip("this kernel copies between file systems");
+        skip(Need::Machine, "this kernel copies between file systems");
         return;
     };
     assert_eq!(

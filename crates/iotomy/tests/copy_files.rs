@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use support::copying::{Folder, content, refused};
+use support::{Need, skip};
 
 /// Larger than a block, and no multiple of one.
 const LARGE: usize = 1_000_003;
@@ -170,7 +171,7 @@ fn every_mover_that_can_copies_the_same() {
         let options = ["--block-size", "64K", "--depth", "3", "--threads", "3"];
         let output = folder.run(&[&options[..], &["--mover", declaration.name, "a", "b"]].concat());
         if !output.status.success() {
-            support::skip(&refused(2, &output));
+            skip(Need::Machine, &refused(2, &output));
             continue;
         }
         assert!(folder.read("b") == content(3 * LARGE), "{}", declaration.name);
@@ -217,7 +218,7 @@ fn holes_stay_what_was_asked_for_and_content_stays_the_same() {
         assert!(room("auto") < 1 << 20 && room("always") < 1 << 20);
         assert!(room("never") >= 8 << 20);
     } else {
-        support::skip("this file system has no holes");
+        skip(Need::Machine, "this file system has no holes");
     }
 }
 

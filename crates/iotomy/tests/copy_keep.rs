@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Output;
 
 use support::copying::{Folder, content, refused};
+use support::{Need, skip};
 
 const LARGE: usize = 3_000_001;
 
@@ -87,7 +88,7 @@ fn extended_attributes_are_kept() {
     let folder = Folder::new();
     let source = folder.write("a", "x");
     if !attribute(&source, "user.small", b"value") {
-        support::skip("the file system has no extended attributes");
+        skip(Need::Machine, "the file system has no extended attributes");
         return;
     }
     let large = content(2000);
@@ -115,7 +116,7 @@ fn an_access_list_is_kept_and_one_of_the_folder_is_not_added() {
         command.current_dir(folder.path("")).status().unwrap().success()
     };
     if !set(&["-m", "u:12345:rw", "a"]) || !set(&["-d", "-m", "u:777:rwx", "d"]) {
-        support::skip("the file system has no access lists");
+        skip(Need::Machine, "the file system has no access lists");
         return;
     }
     folder.copy(&["--preserve", "a", "plain", "d"]);
@@ -134,7 +135,7 @@ fn an_attribute_that_the_target_cannot_have_is_an_error() {
     // A file system in memory takes attributes up to a bound; /proc has none to write to. A value
     // that only one of two has room for is hard to find, so strace says no.
     if !attribute(&source, "user.small", b"value") || !support::has("strace") {
-        support::skip("the file system has no extended attributes");
+        skip(Need::Machine, "the file system has no extended attributes");
         return;
     }
     let output = injected(&folder, "fsetxattr:error=EOPNOTSUPP", &["--preserve", "a", "b"]);
@@ -170,7 +171,7 @@ fn injected_at(
     command.arg(support::IOTOMY).arg("copy").args(words).current_dir(folder.path(""));
     let output = command.output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("strace") {
-        support::skip("strace cannot change calls here");
+        skip(Need::Programs, "strace cannot change calls here");
         return None;
     }
     Some(output)

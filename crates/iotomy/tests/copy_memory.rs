@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::process::{Command, Output};
 
 use support::copying::{Folder, content, refused};
-use support::{IOTOMY, bare, has, skip};
+use support::{IOTOMY, Need, bare, has, skip};
 
 /// KiB of addresses that are enough for everything but a block of a GiB.
 const LITTLE: u32 = 400_000;
@@ -49,7 +49,7 @@ fn a_block_is_no_larger_than_what_there_is_to_copy() {
         let output = within(LITTLE, &folder, &["--mover", mover, "--block-size", "1G", "a", "b"]);
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() && !said.contains("memory") {
-            skip(&format!("{mover}: {said}"));
+            skip(Need::Machine, &format!("{mover}: {said}"));
             continue;
         }
         assert!(output.status.success(), "{mover}: {said}");
@@ -67,7 +67,7 @@ fn what_is_left_to_the_end_takes_no_more_than_there_is() {
     let output = within(180_000, &folder, &words);
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("io_uring_setup") {
-        skip(&said);
+        skip(Need::IoUring, &said);
         return;
     }
     assert!(output.status.success(), "{said}");
@@ -77,7 +77,7 @@ fn what_is_left_to_the_end_takes_no_more_than_there_is() {
 #[test]
 fn a_large_file_is_copied_by_one_thread_where_a_second_is_refused() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
-        return skip("two threads are not tried on one CPU");
+        return skip(Need::Machine, "two threads are not tried on one CPU");
     }
     if !has("strace") {
         return;

@@ -14,7 +14,7 @@ use std::path::Path;
 use folders::Folder;
 use iotomy_movers::{Declaration, MOVERS, Probe};
 use support::copying::content;
-use support::{each_observer, skip, traced};
+use support::{Need, each_observer, skip, traced};
 
 /// Calls that move bytes. Memory is mapped by allocators, threads and rings too, so that a mapping that
 /// was not declared cannot be told from theirs.
@@ -230,7 +230,7 @@ fn look_at_all(observer: &str, folder: &Folder, looked_at: &mut BTreeSet<&'stati
 fn every_mover_makes_the_calls_it_declares_as_a_trace_of_it_shows() {
     let sharing = ["btrfs", "xfs"].into_iter().find_map(|kind| {
         let folder = folders::image(kind);
-        folder.map_err(|reason| skip(&format!("no extents shared: {reason}"))).ok()
+        folder.map_err(|reason| skip(Need::Devices, &format!("no extents shared: {reason}"))).ok()
     });
     each_observer(|observer| {
         let mut looked_at = BTreeSet::new();
@@ -245,7 +245,7 @@ fn every_mover_makes_the_calls_it_declares_as_a_trace_of_it_shows() {
                 || (name == "reflink" && sharing.is_none())
                 || name == "direct" && !takes_direct(&folders::here());
             if cannot && !looked_at.contains(name) {
-                skip(&format!("{name} does not work here"));
+                skip(Need::Machine, &format!("{name} does not work here"));
             } else {
                 assert!(looked_at.contains(name), "{name} was never looked at by {observer}");
             }

@@ -15,6 +15,7 @@ use std::process::Output;
 use iotomy_movers::MOVERS;
 use support::copying::{Folder, content, refused};
 use support::volume::Device;
+use support::{Need, skip};
 
 /// Runs the copy of something over `old`, which holds that word; it is refused, and holds it still.
 #[track_caller]
@@ -88,7 +89,7 @@ fn a_mover_that_may_be_refused_and_cannot_be_tried_empties_nothing() {
         for words in [&["-", "new"][..], &["--atomic", "-", "old"]] {
             let output = fed(words);
             if mover == "io-uring" && !output.status.success() {
-                support::skip(&refused(2, &output));
+                skip(Need::IoUring, &refused(2, &output));
                 continue;
             }
             assert!(output.status.success(), "{words:?}: {output:?}");
@@ -166,7 +167,7 @@ fn a_mover_that_gets_no_descriptor_empties_nothing() {
 #[test]
 fn a_trial_asks_for_what_the_copy_will_ask_for() {
     match folders::small(8 << 20) {
-        Err(reason) => support::skip(&reason),
+        Err(reason) => skip(Need::Devices, &reason),
         Ok(folder) => {
             let words = ["copy", "--mover", "fallocate", "--count", "64M", "/dev/zero", "old"];
             let run = || support::iotomy(&words).current_dir(folder.path()).output().unwrap();
@@ -175,7 +176,7 @@ fn a_trial_asks_for_what_the_copy_will_ask_for() {
         }
     }
     match folders::image("btrfs") {
-        Err(reason) => support::skip(&reason),
+        Err(reason) => skip(Need::Devices, &reason),
         Ok(folder) => {
             fs::write(folder.path().join("source"), content(3 << 20)).unwrap();
             // Only whole blocks can be shared.

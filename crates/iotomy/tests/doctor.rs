@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+use iotomy_needs::{Need, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -111,7 +112,7 @@ fn a_trial_under_a_tracer_says_that_there_is_one() {
             assert!(text(&output.stdout).contains("without a tracer"), "{output:?}");
         }
         Ok(output) => assert!(!output.stderr.is_empty(), "strace did not work: {output:?}"),
-        Err(error) => println!("skipped: strace cannot be run: {error}"),
+        Err(error) => skip(Need::Programs, &format!("strace cannot be run: {error}")),
     }
 }
 

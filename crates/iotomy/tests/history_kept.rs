@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 
 use support::histories::{History, limits, names, noise};
-use support::{IOTOMY, root, skip, until};
+use support::{IOTOMY, Need, root, skip, until};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -59,7 +59,7 @@ fn a_kill_while_a_run_is_written_loses_neither_it_in_part_nor_those_before() {
         );
     }
     if cut_short == 0 {
-        skip("every run was written before it could be killed");
+        skip(Need::Machine, "every run was written before it could be killed");
     }
 }
 
@@ -98,7 +98,7 @@ fn mounted(history: &History, options: &str, script: &str) -> Option<Output> {
     history.surround(&mut unshare);
     let output = unshare.output().unwrap();
     if output.status.code() == Some(99) {
-        skip("no file system can be mounted here");
+        skip(Need::Namespaces, "no file system can be mounted here");
         return None;
     }
     Some(output)

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use iotomy_record::{Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::labs::until_measured;
-use support::{iotomy, root, send, skip};
+use support::{Need, iotomy, root, send, skip};
 
 fn record(work: &tempfile::TempDir, arguments: &[&str]) -> Sweep {
     let state = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ fn reads_past_the_cache_leave_nothing_in_it_and_faults_read_around() {
     for case in &sweep.cases {
         let way = value(case, "way");
         if let Some(reason) = &case.skipped {
-            skip(&format!("{way}: {reason}"));
+            skip(Need::Machine, &format!("{way}: {reason}"));
             continue;
         }
         let cached = case.extra["cached"];
@@ -58,7 +58,7 @@ fn reads_past_the_cache_leave_nothing_in_it_and_faults_read_around() {
 #[test]
 fn the_window_is_that_of_a_device_or_a_file_system_of_ones_own() {
     if !root() {
-        return skip("devices of one's own are made by root only");
+        return skip(Need::Root, "devices of one's own are made by root only");
     }
     // The one has the window of its device, the other one of its own.
     for fs in ["ext4", "btrfs"] {
@@ -75,7 +75,7 @@ fn faults_read_around(fs: &str) {
         let case = sweep.cases.iter().find(|case| value(case, "window") == window).unwrap();
         match &case.skipped {
             Some(reason) => {
-                skip(reason);
+                skip(Need::Devices, reason);
                 None
             }
             None => Some(case.extra["cached"]),
@@ -88,7 +88,7 @@ fn faults_read_around(fs: &str) {
 #[test]
 fn stripes_are_held_against_one_device() {
     if !root() {
-        return skip("devices of one's own are made by root only");
+        return skip(Need::Root, "devices of one's own are made by root only");
     }
     let work = work();
     let words = ["-L", "way=direct", "-L", "block=1M", "-L", "pattern=sequential", "-L", "depth=1"];
@@ -97,7 +97,7 @@ fn stripes_are_held_against_one_device() {
     assert_eq!(sweep.cases.len(), 4, "{:?}", sweep.cases);
     for case in &sweep.cases {
         match &case.skipped {
-            Some(reason) => skip(reason),
+            Some(reason) => skip(Need::Devices, reason),
             None => assert!(case.median.unwrap() > 0.0),
         }
     }
@@ -125,7 +125,7 @@ const ON_RAM: [&str; 12] = [
 #[test]
 fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
     if !root() {
-        return skip("devices of one's own are made by root only");
+        return skip(Need::Root, "devices of one's own are made by root only");
     }
     let (work, state) = (work(), tempfile::tempdir().unwrap());
     let mut command = iotomy(&["lab", "run", "device", "--path"]);
@@ -142,7 +142,7 @@ fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
     let noted = notes();
     send(child.id(), Signal::SIGKILL);
     child.wait().unwrap();
-    let [note] = &noted[..] else { return skip("there is no zram here") };
+    let [note] = &noted[..] else { return skip(Need::Devices, "there is no zram here") };
     let content = fs::read_to_string(note).unwrap();
     let device = format!("zram{}", content.split(' ').next().unwrap());
     let disk = Path::new("/sys/block").join(&device).join("diskseq");
@@ -163,7 +163,7 @@ fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
 #[test]
 fn a_device_that_finds_no_room_is_a_skip_and_makes_nothing() {
     if !root() {
-        return skip("mounting takes root");
+        return skip(Need::Root, "mounting takes root");
     }
     let (work, state) = (work(), tempfile::tempdir().unwrap());
     for (option, says) in [("size=40m", "MiB are free"), ("nr_inodes=3,size=1g", "inodes")] {
@@ -173,7 +173,7 @@ fn a_device_that_finds_no_room_is_a_skip_and_makes_nothing() {
         let output = command.args(["-L", "op=read", "--max-time=2"]).output().unwrap();
         let report = String::from_utf8(output.stdout).unwrap();
         if !report.contains("device") {
-            return skip("unshare --mount is not allowed here");
+            return skip(Need::Namespaces, "unshare --mount is not allowed here");
         }
         assert_eq!(output.status.code(), Some(2), "every case is skipped: {report}");
         assert!(report.contains("skipped") && report.contains(says), "{report}");

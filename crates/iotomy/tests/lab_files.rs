@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use iotomy_record::{Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::labs::until_measured;
-use support::{iotomy, root, send, skip, text, until, until_ended};
+use support::{Need, iotomy, root, send, skip, text, until, until_ended};
 use tempfile::TempDir;
 
 /// A user with folders of its own.
@@ -76,7 +76,7 @@ fn every_way_makes_the_calls_of_a_round_and_says_what_each_takes() {
     for case in &sweep.cases {
         let way = value(case, "way");
         if let Some(reason) = &case.skipped {
-            skip(&format!("{way}: {reason}"));
+            skip(Need::Machine, &format!("{way}: {reason}"));
             continue;
         }
         let extra = |name: &str| case.extra.get(name).copied();
@@ -172,13 +172,13 @@ fn backing(name: &str) -> PathBuf {
 #[test]
 fn the_file_systems_of_a_killed_run_go_with_it() {
     if !root() {
-        return skip("images of file systems are mounted by root only");
+        return skip(Need::Root, "images of file systems are mounted by root only");
     }
     let user = User::new();
     let mut child = user.started(&small("fs=ext4", "way=libc"));
     let loops = loops_of(child.id());
     if loops.is_empty() {
-        skip("no loop device to be had here");
+        skip(Need::Devices, "no loop device to be had here");
     }
     // Nobody else sees the file system.
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
@@ -198,7 +198,7 @@ fn the_file_systems_of_a_killed_run_go_with_it() {
 #[test]
 fn a_file_system_without_inodes_or_room_is_a_skip_that_says_so() {
     if !root() {
-        return skip("mounting takes root");
+        return skip(Need::Root, "mounting takes root");
     }
     for (option, says) in [("nr_inodes=30,size=64m", "inodes"), ("size=64k", "MiB are free")] {
         let user = User::new();
@@ -211,7 +211,7 @@ fn a_file_system_without_inodes_or_room_is_a_skip_that_says_so() {
         let report = text(child.stdout.take().unwrap());
         let status = child.wait().unwrap();
         if !report.contains("files") && !status.success() {
-            return skip("unshare --mount is not allowed here");
+            return skip(Need::Namespaces, "unshare --mount is not allowed here");
         }
         assert!(report.contains("skipped") && report.contains(says), "{report}");
         assert!(report.contains("name another folder with --path"), "{report}");
@@ -231,7 +231,7 @@ fn a_folder_that_cannot_be_written_in_is_refused_before_anything_is_made() {
 #[test]
 fn other_users_get_what_needs_no_root() {
     if !root() {
-        return skip("takes root to be somebody else");
+        return skip(Need::Root, "takes root to be somebody else");
     }
     let folder = support::for_everyone();
     let mut command = support::as_nobody(folder.path());

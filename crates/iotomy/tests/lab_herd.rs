@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use iotomy_lab::experiments::{Needs, Room};
 use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
-use support::{iotomy, send, skip, until, until_ended};
+use support::{Need, iotomy, send, skip, until, until_ended};
 
 fn running(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
     let mut command = iotomy(&["lab", "run"]);
@@ -38,7 +38,7 @@ fn one_connection_wakes_all_or_one_as_they_wait() {
     // Duplicates with select, poll and epoll only.
     assert_eq!(sweep.cases.len(), 7 * 2 + 3 * 2);
     for one in sweep.cases.iter().filter(|one| one.skipped.is_some()) {
-        skip(&format!("{:?}: {:?}", one.params, one.skipped));
+        skip(Need::Machine, &format!("{:?}: {:?}", one.params, one.skipped));
     }
     let woken = |waiter: &str| Some(*case(&sweep, waiter, 32).extra.get("woken")?);
     for waiter in ["select", "poll", "epoll"] {
@@ -90,7 +90,7 @@ fn workers_accept_every_connection_whatever_the_strategy() {
     assert_eq!(sweep.cases.len(), 9 * 2);
     for one in &sweep.cases {
         if let Some(reason) = &one.skipped {
-            skip(&format!("{:?}: {reason}", one.params));
+            skip(Need::Machine, &format!("{:?}: {reason}", one.params));
             continue;
         }
         let extra = |name: &str| one.extra[name];
@@ -110,7 +110,7 @@ fn workers_accept_every_connection_whatever_the_strategy() {
 fn more_processes_than_there_can_be_are_skipped_and_the_rest_is_run() {
     let most = Room::now().processes.map_or(u64::MAX, |bound| bound.free);
     if most >= 65_536 {
-        return skip("there can be more processes here than an experiment takes");
+        return skip(Need::Machine, "there can be more processes here than an experiment takes");
     }
     let axes = ["-L", "processes=2,65536", "-L", "waiter=epoll", "-L", "duplicates=0"];
     let sweep = record(&[&["herd"], &axes[..], &["--max-time=1"]].concat());
@@ -138,7 +138,7 @@ fn herd(state: &tempfile::TempDir, processes: u64, count: usize) -> (Child, Vec<
 fn a_kill_in_the_middle_of_a_herd_of_4096_leaves_no_process() {
     let needs = Needs { processes: 4_096, memory_bytes: 1 << 30, ..Needs::default() };
     if let Err(reason) = Room::now().check(needs) {
-        return skip(&format!("{reason:?}"));
+        return skip(Need::Machine, &format!("{reason:?}"));
     }
     // While it is being made, and when it is whole.
     for count in [1_000, 4_096] {
@@ -177,7 +177,7 @@ fn an_interrupt_ends_a_herd_and_its_processes() {
 fn a_loopback_that_is_down_is_an_error_with_what_brings_it_up() {
     let alone = || support::bare("unshare", &["--net"]);
     if !alone().arg("true").status().is_ok_and(|status| status.success()) {
-        return skip("unshare --net is not allowed here");
+        return skip(Need::Namespaces, "unshare --net is not allowed here");
     }
     for experiment in ["herd", "accept"] {
         let state = tempfile::tempdir().unwrap();

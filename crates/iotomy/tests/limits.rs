@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+mod support;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
+use support::{Need, skip, state, until};
 use tempfile::TempDir;
 
 const IOTOMY: &str = env!("CARGO_BIN_EXE_iotomy");
@@ -63,13 +65,8 @@ fn a_whole_run_has_a_figure_or_a_reason_for_everything_and_comes_to_its_end() {
     let user = User::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limits.json");
-    let begun = Instant::now();
     let output = user.limits(&["--json", file.to_str().unwrap()]);
-    let took = begun.elapsed();
-    println!("a whole run took {took:?}");
     assert!(output.status.success() && complaints(&output).is_empty(), "{output:?}");
-    // 15 s are promised; a machine that compiles something else at the same time may take more.
-    assert!(took < Duration::from_secs(60), "{took:?}");
     let table = text(&output.stdout);
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     assert!(!table.contains('\x1b'), "no colour into a pipe");
@@ -189,7 +186,7 @@ fn a_file_system_is_measured_by_a_folder_and_nothing_stays_in_it() {
             let elsewhere = user.record(&[&only[..], &[memory.path().to_str().unwrap()]].concat());
             assert_eq!(elsewhere["limits"][0]["measured"], elsewhere["started"]);
         }
-        Err(e) => println!("skipped: no folder in /dev/shm: {e}"),
+        Err(e) => skip(Need::Machine, &format!("no folder in /dev/shm: {e}")),
     }
     // Two folders of one file system are said to be one.
     let twice = user.limits(&["--path", path, "--path", path, "--only", "buffered-write"]);
@@ -209,10 +206,10 @@ fn a_run_that_is_killed_leaves_nothing_in_the_folder() {
         let links = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
         links.into_iter().any(|link| link.starts_with(folder.path()))
     };
-    let begun = Instant::now();
-    while !is_at_work() && begun.elapsed() < Duration::from_secs(20) {
-        std::thread::yield_now();
-    }
+    // Where the file system takes no files without a name, it has none and ends.
+    until("it is at work or has ended", || {
+        (is_at_work() || matches!(state(child.id()), None | Some('Z'))).then_some(())
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -310,7 +307,7 @@ fn a_limit_on_the_size_of_files_is_a_reason_and_not_the_end() {
     let script = format!("ulimit -f 1024; exec {IOTOMY} limits --only page-cache-copy,mmap-munmap");
     let mut command = Command::new("bash");
     let output = command.args(["-c", &script]).env("XDG_CACHE_HOME", user.caches.path()).output();
-    let Ok(output) = output else { return println!("skipped: no bash") };
+    let Ok(output) = output else { return skip(Need::Programs, "no bash") };
     let table = text(&output.stdout);
     assert!(output.status.success() && table.contains("ulimit -f"), "{output:?}");
     assert!(table.contains("2 skipped"), "{table}");

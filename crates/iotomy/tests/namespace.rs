@@ -6,6 +6,7 @@
 mod support;
 
 use std::process::Command;
+use support::{Need, skip};
 
 #[test]
 fn a_command_is_watched_inside_a_namespace_of_process_ids() {
@@ -15,7 +16,7 @@ fn a_command_is_watched_inside_a_namespace_of_process_ids() {
         unshare
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
-        support::skip("unshare --pid is not allowed here");
+        skip(Need::Namespaces, "unshare --pid is not allowed here");
         return;
     }
     let run = unshare()
@@ -42,7 +43,7 @@ fn paths_begin_at_the_root_folder_iotomy_has() {
         unshare.args(words).output().unwrap()
     };
     if !under(&["true"]).status.success() {
-        support::skip("unshare --mount or chroot is not allowed here");
+        skip(Need::Namespaces, "unshare --mount or chroot is not allowed here");
         return;
     }
     support::each_observer(|observer| {

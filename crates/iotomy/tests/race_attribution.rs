@@ -8,7 +8,7 @@ use std::fs;
 
 use iotomy_record::{Metric, TermKind};
 use support::races::{Raced, raced, racing, sleeper, term};
-use support::{bare, bpf, has, skip};
+use support::{Need, bare, bpf, has, skip};
 
 /// dd that reads `count` blocks of 1 MiB of the zero device, which takes tens of µs each, and writes
 /// them to the null device, which takes no time.
@@ -26,7 +26,7 @@ fn a_thousand_more_calls_have_nine_tenths_of_the_untraced_wall_time() {
         return;
     }
     if !bare("chrt", &["-f", "1", "true"]).status().unwrap().success() {
-        return skip("no real-time priority is to be had here");
+        return skip(Need::Root, "no real-time priority is to be had here");
     }
     let folder = tempfile::tempdir().unwrap();
     for (name, times) in [("few", 10), ("many", 1_010)] {
@@ -70,11 +70,12 @@ fn a_longer_sleep_is_time_asleep() {
     if !bpf() {
         return;
     }
-    let race = raced(&["-r", "6", "sleep 0.02", "sleep 0.12"]).record();
+    let race = raced(&["-r", "2", "sleep 0.02", "sleep 1.02"]).record();
     let slept =
         race.attributions[0].terms.iter().find(|term| term.kind == TermKind::Blocked).unwrap();
     assert!(slept.name.contains("nanosleep"), "{slept:?}");
-    assert!((95_000_000..105_000_000).contains(&slept.delta_ns), "{slept:?}");
+    // What holds a sleeper up, a host that is busy above all, is far below that.
+    assert!((800_000_000..1_200_000_000).contains(&slept.delta_ns), "{slept:?}");
     let cpu = race.attributions.iter().find(|found| found.metric == Metric::Cpu).unwrap();
     assert!(cpu.terms.iter().all(|term| term.kind != TermKind::Blocked));
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use support::IOTOMY;
+use support::{Need, skip};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -26,7 +27,7 @@ fn link_flags() -> String {
 fn what_is_linked_as_make_build_does_loads_no_library_and_has_its_start_in_one_place() {
     let flags = link_flags();
     if flags.trim().is_empty() {
-        support::skip("the archives of libelf, zlib and the C library are not here");
+        skip(Need::Programs, "the archives of libelf, zlib and the C library are not here");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use iotomy_record::{FileKind, Trace};
-use support::{bare, bpf, call, count, each_observer, has, program, skip, traced};
+use support::{Need, bare, bpf, call, count, each_observer, has, program, skip, traced};
 
 /// Calls and errors of every call `strace -f -c` prints for a command.
 fn by_strace(words: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
@@ -20,7 +20,10 @@ fn by_strace(words: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
     let mut strace = bare("strace", &["-f", "-c", "-o", report.to_str().unwrap(), "--"]);
     let output = strace.args(words).output().unwrap();
     let Ok(text) = fs::read_to_string(&report) else {
-        skip(&format!("strace did not work: {}", String::from_utf8_lossy(&output.stderr)));
+        skip(
+            Need::Programs,
+            &format!("strace did not work: {}", String::from_utf8_lossy(&output.stderr)),
+        );
         return None;
     };
     let mut counts = BTreeMap::new();
@@ -130,7 +133,10 @@ fn reads_and_writes_of_a_tree_are_counted_as_bpftrace_counts_them() {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() || !text.contains("@r[") {
-        skip(&format!("bpftrace did not work: {}", String::from_utf8_lossy(&output.stderr)));
+        skip(
+            Need::Programs,
+            &format!("bpftrace did not work: {}", String::from_utf8_lossy(&output.stderr)),
+        );
         return;
     }
     let counts = |name: &str| -> Vec<u64> {
@@ -300,7 +306,7 @@ fn calls_of_a_32_bit_program_are_named_and_marked() {
             assert_eq!(call(&record, "small", "exit(i386)").in_flight, 1, "{observer}");
         });
     } else {
-        skip("this kernel runs no 32-bit programs");
+        skip(Need::Machine, "this kernel runs no 32-bit programs");
     }
 }
 

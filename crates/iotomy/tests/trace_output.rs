@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{bare, each_observer, has, iotomy, root, traced};
+use support::{Need, bare, each_observer, has, iotomy, root, skip, traced};
 
 /// Says which of `fields` an object has that it should not, or lacks, or has of another type.
 /// A field whose type ends in `?` may be absent.
@@ -191,7 +191,10 @@ fn a_full_file_system_leaves_the_old_file_whole() {
     );
     let output = bare("unshare", &["-m", "sh", "-c", &script]).output().unwrap();
     if output.status.code() == Some(99) || !output.stderr.is_empty() {
-        support::skip(&format!("no private tmpfs: {}", String::from_utf8_lossy(&output.stderr)));
+        skip(
+            Need::Namespaces,
+            &format!("no private tmpfs: {}", String::from_utf8_lossy(&output.stderr)),
+        );
         return;
     }
     let text = String::from_utf8(output.stdout).unwrap();

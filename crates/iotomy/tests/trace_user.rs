@@ -4,12 +4,12 @@
 
 mod support;
 
-use support::{as_nobody, each_observer, for_everyone, has, iotomy, root, traced};
+use support::{Need, as_nobody, each_observer, for_everyone, has, iotomy, root, skip, traced};
 
 fn nobody() -> Option<(String, String)> {
     let user = nix::unistd::User::from_name("nobody").unwrap();
     if user.is_none() {
-        support::skip("there is no user nobody");
+        skip(Need::Machine, "there is no user nobody");
     }
     user.map(|user| (user.uid.to_string(), user.gid.to_string()))
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Side, Sparse, chooser};
+use iotomy_needs::{Need, skip};
 use rustix::io::Errno;
 
 use support::ends::{self, From, To};
@@ -211,7 +212,7 @@ fn a_peer_that_leaves_is_an_error_of_the_target_that_says_what_was_moved() {
 fn of_a_device_that_gives_for_ever_nothing_is_lost() {
     let folder = match folders::small(1 << 20) {
         Ok(folder) => folder,
-        Err(reason) => return println!("skipped 1: {reason}"),
+        Err(reason) => return skip(Need::Devices, &reason),
     };
     let mut met = 0;
     for device in ["/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
@@ -237,7 +238,7 @@ fn of_a_device_that_gives_for_ever_nothing_is_lost() {
 fn a_disk_that_fills_up_is_an_error_that_says_what_was_moved() {
     let folder = match folders::small(1 << 20) {
         Ok(folder) => folder,
-        Err(reason) => return println!("skipped 1: {reason}"),
+        Err(reason) => return skip(Need::Devices, &reason),
     };
     let sources = folders::here();
     let all = content(3 << 20);

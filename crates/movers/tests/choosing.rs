@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use iotomy_movers::{BLOCK_SIZE, End, Job, MOVERS, Reflink, Sparse, chooser};
+use iotomy_needs::{Need, skip};
 
 use support::ends::{self, From, To};
 use support::{content, difference, folders, job, name, position};
@@ -59,12 +60,11 @@ fn zeros_are_reserved_and_not_written_unless_they_are_to_be() {
             assert_eq!(difference(&is, &expected), None, "{label}");
         }
     }
-    println!("skipped {} of 5", 5 - folders.len());
 }
 
 #[test]
 fn where_nothing_can_be_shared_large_files_are_spliced() {
-    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let Some(folder) = folders::memory() else { return skip(Need::Machine, "no /dev/shm") };
     let progress = AtomicU64::new(0);
     for (size, expected) in [
         (1 << 20, &["splice", "copy-file-range", "sendfile", "read-write"][..]),
@@ -80,7 +80,7 @@ fn where_nothing_can_be_shared_large_files_are_spliced() {
 
 #[test]
 fn large_files_are_copied_by_two_threads_where_there_is_a_cpu_for_each() {
-    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let Some(folder) = folders::memory() else { return skip(Need::Machine, "no /dev/shm") };
     let source = File::create_new(folder.path().join("source")).unwrap();
     let target = ends::target(To::File, folder.path());
     let progress = AtomicU64::new(0);
@@ -168,7 +168,7 @@ fn a_route_has_its_block_size_unless_the_job_has_one() {
         let before = writes_of_this_thread();
         chooser::run(&plan.unwrap(), &from, &to_end, &job).unwrap();
         let (Some(before), Some(after)) = (before, writes_of_this_thread()) else {
-            return println!("skipped 1: the kernel does not count the writes of a thread");
+            return skip(Need::Machine, "the kernel does not count the writes of a thread");
         };
         assert_eq!(after - before, whole.len() / expected, "{to:?} {block_size:?}");
     }
@@ -220,7 +220,7 @@ fn size_after(bytes: usize, given: Option<usize>) -> usize {
 fn a_refused_mover_gives_way_to_the_next() {
     let folder = match folders::image("xfs") {
         Ok(folder) => folder,
-        Err(reason) => return println!("skipped 1: {reason}"),
+        Err(reason) => return skip(Need::Devices, &reason),
     };
     let given = content(100_000);
     // Extents are shared in blocks, and this is none.
@@ -245,7 +245,7 @@ fn plans_exclude_who_would_keep_holes_that_must_not_be_and_say_why() {
         let folder = match folders::image(kind) {
             Ok(folder) => folder,
             Err(reason) => {
-                println!("skipped 1: {reason}");
+                skip(Need::Devices, &reason);
                 continue;
             }
         };

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome};
+use iotomy_needs::{Need, skip};
 use proptest::prelude::*;
 
 use support::ends::{self, From, To};
@@ -166,7 +167,7 @@ fn every_pair_and_size_on_the_file_system_of_the_build() {
 #[test]
 fn every_pair_and_size_in_memory() {
     let Some(folder) = folders::memory() else {
-        println!("skipped 1: no /dev/shm");
+        skip(Need::Machine, "no /dev/shm");
         return;
     };
     check_all(&folder, &SIZES, false);
@@ -174,17 +175,12 @@ fn every_pair_and_size_in_memory() {
 
 #[test]
 fn every_pair_with_a_file_on_images_of_other_file_systems() {
-    let mut skipped = 0;
     for kind in ["ext4", "xfs", "btrfs"] {
         match folders::image(kind) {
             Ok(folder) => check_all(&folder, &[0, 1, 4096, 4097, (1 << 20) + 1], false),
-            Err(reason) => {
-                skipped += 1;
-                println!("skipped: {reason}");
-            }
+            Err(reason) => skip(Need::Devices, &reason),
         }
     }
-    println!("skipped {skipped} of 3");
 }
 
 #[test]
@@ -231,7 +227,7 @@ fn requests_that_are_taken_back_too_early_lose_nothing() {
     for kind in ["xfs", "btrfs"] {
         match folders::image(kind) {
             Ok(folder) => folders.push(folder),
-            Err(reason) => println!("skipped 1: {reason}"),
+            Err(reason) => skip(Need::Devices, &reason),
         }
     }
     for folder in folders {

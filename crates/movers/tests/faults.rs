@@ -10,6 +10,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use iotomy_needs::{Need, skip};
+
 use support::told::Told;
 use support::{carry, content, difference, folders};
 
@@ -167,7 +169,7 @@ fn figures(fault: &Fault<'_>, told: &Told, label: &str) {
 
 fn every_fault(errnos: &[&str], whens: &[u32], verdict: impl Fn(&Fault<'_>, &Told) -> bool) {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return println!("skipped {}: no strace", DISTURBED.len());
+        return skip(Need::Programs, "no strace");
     }
     let folder = folders::here();
     let all = content((3 << 20) + 4000);
@@ -229,7 +231,7 @@ fn splice_out_to_a_pipe<'a>(errno: &'a str, also: Option<&'a str>) -> Fault<'a> 
 #[test]
 fn what_an_intermediate_pipe_holds_is_not_lost() {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return println!("skipped 6: no strace");
+        return skip(Need::Programs, "no strace");
     }
     let folder = folders::here();
     let all = content((3 << 20) + 4000);

@@ -8,6 +8,8 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use iotomy_needs::{Need, skip};
+
 use support::folders::{self, Folder};
 use support::layouts::{self, Data, Hole, Part, Zeros};
 use support::told::Told;
@@ -56,7 +58,7 @@ impl Bench {
     /// `None` where nothing can be injected.
     fn new() -> Option<Self> {
         if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-            println!("skipped 1: no strace");
+            skip(Need::Programs, "no strace");
             return None;
         }
         let folder = folders::here();

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_movers::chooser::{self, Report};
 use iotomy_movers::{End, Holes, Job, MOVERS, Mover, Sparse};
+use iotomy_needs::{Need, skip};
 use proptest::prelude::*;
 
 use support::ends::{self, From, To};
@@ -54,7 +55,7 @@ fn everywhere() -> Vec<Folder> {
     for kind in ["ext4", "xfs", "btrfs"] {
         match folders::image(kind) {
             Ok(folder) => folders.push(folder),
-            Err(reason) => println!("skipped 1: {reason}"),
+            Err(reason) => skip(Need::Devices, &reason),
         }
     }
     folders
@@ -319,7 +320,7 @@ fn a_source_whose_blocks_outweigh_its_holes_keeps_them_too() {
     let source = OpenOptions::new().write(true).open(&path).unwrap();
     // Blocks behind the end: the file takes more room than it has bytes.
     if fallocate(&source, FallocateFlags::KEEP_SIZE, 2 << 20, 4 << 20).is_err() {
-        return println!("skipped 1: no blocks behind the end here");
+        return skip(Need::Machine, "no blocks behind the end here");
     }
     assert!(!End::of(&source).unwrap().may_have_holes());
     let mover = iotomy_movers::mover("copy-file-range").unwrap();

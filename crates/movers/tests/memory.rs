@@ -29,7 +29,10 @@ fn blocks_are_no_larger_than_what_there_is_to_copy() {
         assert_eq!(chooser::has_memory(&plan, &from, &to, &job), Ok(()), "{}", name(mover));
         let report = chooser::run(&plan, &from, &to, &job).unwrap();
         if report.mover.is_none() {
-            println!("skipped: {}: {:?}", name(mover), report.refused);
+            iotomy_needs::skip(
+                iotomy_needs::Need::Machine,
+                &format!("{}: {:?}", name(mover), report.refused),
+            );
             continue;
         }
         assert_eq!(target.content(), ends::expected(To::File, &all), "{}", name(mover));

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use iotomy_movers::{End, Job, Mover, Outcome, Sparse, chooser};
+use iotomy_needs::{Need, skip};
 
 use support::folders::{self, Folder};
 use support::layouts::{self, Data, Hole};
@@ -73,7 +74,7 @@ fn a_stream_that_rests_for_long_is_asked_again_and_again() {
     if matches!(outcome, Outcome::Refused { .. }) {
         drop(out);
         // The feeder's pipe has no reader, or it still waits for this thread, which goes on sleeping.
-        return println!("skipped 1: no io_uring");
+        return skip(Need::IoUring, "no io_uring");
     }
     feeder.join().unwrap();
     assert!(matches!(outcome, Outcome::Done(moved) if moved.bytes == all.len() as u64));
@@ -102,7 +103,7 @@ fn writes_that_wait_for_a_frozen_file_system_arrive_once_it_thaws() {
         let folder = match folders::image(kind) {
             Ok(folder) => folder,
             Err(reason) => {
-                println!("skipped 1: {reason}");
+                skip(Need::Devices, &reason);
                 continue;
             }
         };
@@ -115,7 +116,7 @@ fn writes_that_wait_for_a_frozen_file_system_arrive_once_it_thaws() {
         let target = File::create(&path).unwrap();
         let (from, to) = (End::of(&source).unwrap(), End::of(&target).unwrap());
         let Some(frozen) = Frozen::new(folder.path()) else {
-            println!("skipped 1: {kind} cannot be frozen");
+            skip(Need::Programs, &format!("{kind} cannot be frozen"));
             continue;
         };
         let (says, hears) = channel();
@@ -135,7 +136,7 @@ fn writes_that_wait_for_a_frozen_file_system_arrive_once_it_thaws() {
         });
         match outcome {
             Outcome::Done(moved) => assert_eq!(moved.bytes, all.len() as u64, "{kind}"),
-            Outcome::Refused { .. } => return println!("skipped 1: no io_uring"),
+            Outcome::Refused { .. } => return skip(Need::IoUring, "no io_uring"),
         }
         assert_eq!(difference(&std::fs::read(&path).unwrap(), &all), None, "{kind}");
     }
@@ -151,7 +152,7 @@ fn thousands_of_extents(folder: &Folder, job: &Job<'_>) {
     let plan = chooser::only(io_uring(), &begin, &end, job).unwrap();
     let report = chooser::run(&plan, &begin, &end, job).unwrap();
     if report.mover.is_none() {
-        return println!("skipped 1: no io_uring");
+        return skip(Need::IoUring, "no io_uring");
     }
     assert_eq!(report.moved.bytes, all.len() as u64, "{}", folder.name);
     assert_eq!(difference(&std::fs::read(&to).unwrap(), &all), None, "{}", folder.name);
@@ -164,7 +165,7 @@ fn thousands_of_extents_arrive_also_without_patience() {
     let mut folders = vec![folders::here()];
     match folders::image("btrfs") {
         Ok(folder) => folders.push(folder),
-        Err(reason) => println!("skipped 1: {reason}"),
+        Err(reason) => skip(Need::Devices, &reason),
     }
     for folder in folders {
         for patience in [Duration::from_micros(1), Duration::from_secs(5)] {
@@ -178,7 +179,7 @@ fn thousands_of_extents_arrive_also_without_patience() {
 #[test]
 fn a_run_over_many_extents_makes_one_ring() {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return println!("skipped 1: no strace");
+        return skip(Need::Programs, "no strace");
     }
     let folder = folders::here();
     let (source, target) = (folder.path().join("source"), folder.path().join("target"));
@@ -193,7 +194,7 @@ fn a_run_over_many_extents_makes_one_ring() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     if said.contains("refused io_uring_setup") {
-        return println!("skipped 1: no io_uring");
+        return skip(Need::IoUring, "no io_uring");
     }
     assert_eq!(said.matches("io_uring_setup(").count(), 1);
     assert_eq!(difference(&std::fs::read(&target).unwrap(), &all), None);

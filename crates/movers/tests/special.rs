@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
+use iotomy_needs::{Need, skip};
 
 use support::ends::{self, From, To};
 use support::{content, difference, folders, job, moves, name, position};
@@ -146,7 +147,7 @@ fn the_same_bytes_of_the_same_file_are_refused_by_all() {
 
 #[test]
 fn more_than_one_call_can_move_is_moved() {
-    let Some(folder) = folders::memory() else { return println!("skipped 1: no /dev/shm") };
+    let Some(folder) = folders::memory() else { return skip(Need::Machine, "no /dev/shm") };
     const SIZE: u64 = (2 << 30) + 1;
     let path = folder.path().join("large");
     let large = OpenOptions::new().write(true).read(true).create_new(true).open(&path).unwrap();
@@ -289,7 +290,7 @@ fn copies_by_the_file_system_are_counted_as_shared_only_where_they_are() {
         let folder = match folders::image(kind) {
             Ok(folder) => folder,
             Err(reason) => {
-                println!("skipped 1: {reason}");
+                skip(Need::Devices, &reason);
                 continue;
             }
         };

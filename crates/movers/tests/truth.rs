@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use iotomy_movers::{MOVERS, Probe};
+use iotomy_needs::{Need, skip};
 
 use support::folders::{self, Folder};
 use support::{carry, content, moves, name};
@@ -112,7 +113,7 @@ fn is_watchable() -> bool {
 #[test]
 fn movers_make_the_calls_they_declare_and_no_others() {
     if !is_watchable() {
-        return println!("skipped {}: no strace", MOVERS.len());
+        return skip(Need::Programs, "no strace");
     }
     let folder = folders::here();
     let mut served = compare(&folder, false);
@@ -128,20 +129,15 @@ fn movers_make_the_calls_they_declare_and_no_others() {
 #[test]
 fn movers_that_share_extents_make_the_calls_they_declare_and_no_others() {
     if !is_watchable() {
-        return println!("skipped 2: no strace");
+        return skip(Need::Programs, "no strace");
     }
-    let mut skipped = 0;
     for kind in ["xfs", "btrfs"] {
         match folders::image(kind) {
             Ok(folder) => {
                 let served = compare(&folder, false);
                 assert!(served.contains(&"reflink"), "{kind}: {served:?}");
             }
-            Err(reason) => {
-                skipped += 1;
-                println!("skipped: {reason}");
-            }
+            Err(reason) => skip(Need::Devices, &reason),
         }
     }
-    println!("skipped {skipped} of 2");
 }

@@ -21,8 +21,6 @@ mod machine;
 mod naming;
 mod ptrace;
 mod request;
-#[cfg(test)]
-mod skips;
 mod tally;
 mod timestamp;
 mod tracefs;

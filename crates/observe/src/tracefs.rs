@@ -79,7 +79,8 @@ mod tests {
         let tracefs = match Tracefs::of_its_own() {
             Ok(tracefs) => tracefs,
             Err(refusal) => {
-                return crate::skips::skip(&format!("{}: {}", refusal.call, refusal.source));
+                let reason = format!("{}: {}", refusal.call, refusal.source);
+                return iotomy_needs::skip(iotomy_needs::Need::Bpf, &reason);
             }
         };
         assert!(tracefs.place().is_none());

@@ -29,7 +29,7 @@ fn a_child_that_is_woken_23_times_is_counted_23_times() {
     answer("hello\n");
     is_asleep(child.id());
     match Wakeups::of_children() {
-        Err(reason) => eprintln!("skipped: {reason}"),
+        Err(reason) => iotomy_needs::skip(iotomy_needs::Need::Bpf, &reason),
         Ok(wakeups) => {
             assert!(wakeups.children() >= 1);
             let before = wakeups.so_far().unwrap();

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         "sleep" => raw::sleep(number(1)),
         // Reads of 16 MiB from the zero device until the thread has been on a CPU for MS.
         "spin-read" => raw::spin_read(number(1)),
-        // N times at a whole millisecond, a read of 2 MiB and a pread64 of 1 MiB from the zero device.
+        // N times at a whole millisecond, a read and a pread64 of 4 MiB from the zero device.
         "woken" => raw::woken(number(1)),
         // T threads with N calls of getppid each.
         "threads" => many::threads(number(1), number(2)),

@@ -133,8 +133,8 @@ fn zero_device() -> i32 {
 
 pub(crate) fn woken(times: u64) {
     const MS: i64 = 1_000_000;
-    let mut buffer = vec![1u8; 2 << 20];
-    let (zero, half) = (zero_device(), buffer.len() / 2);
+    let mut buffer = vec![1u8; 4 << 20];
+    let zero = zero_device();
     for _ in 0..times {
         let mut at = clock(libc::CLOCK_MONOTONIC);
         at.tv_nsec = (at.tv_nsec / MS + 1) * MS;
@@ -149,8 +149,8 @@ pub(crate) fn woken(times: u64) {
         };
         // SAFETY: the buffer is writable.
         unsafe { libc::syscall(libc::SYS_read, zero, buffer.as_mut_ptr(), buffer.len()) };
-        // SAFETY: so is half of it.
-        unsafe { libc::syscall(libc::SYS_pread64, zero, buffer.as_mut_ptr(), half, 0) };
+        // SAFETY: it still is.
+        unsafe { libc::syscall(libc::SYS_pread64, zero, buffer.as_mut_ptr(), buffer.len(), 0) };
     }
 }
 

@@ -88,13 +88,14 @@ fn bytes_are_summed_and_laid_out_in_buckets() {
 
 #[test]
 fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
-    truth(&["sleep", "100"], |watched| {
+    truth(&["sleep", "400"], |watched| {
         let row = watched.row("nanosleep");
         assert_eq!(row.calls, 1);
-        assert!(row.wall_ns >= 100_000_000 && row.max_ns == row.wall_ns);
-        // On a busy machine it may wait for a CPU once it is woken; that is not part of the sleep.
+        assert!(row.wall_ns >= 400_000_000 && row.max_ns == row.wall_ns);
+        // On a busy machine it may wait for a CPU before it sleeps and once it is woken; that is not part of
+        // the sleep.
         if let (Some(blocked_ns), Some(on_cpu_ns)) = (row.blocked_ns, row.on_cpu_ns) {
-            assert!(blocked_ns >= 95_000_000 && on_cpu_ns <= 5_000_000, "{row:?}");
+            assert!(blocked_ns >= 200_000_000 && on_cpu_ns * 4 <= blocked_ns, "{row:?}");
         }
     });
     truth(&["spin-read", "100"], |watched| {
@@ -102,30 +103,32 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
         let process = &watched.processes[0];
         assert!(process.user_ns + process.system_ns >= 100_000_000, "{process:?}");
         if let (Some(on_cpu_ns), Some(blocked_ns)) = (row.on_cpu_ns, row.blocked_ns) {
-            assert!(on_cpu_ns >= 95_000_000, "{row:?}");
-            assert!(blocked_ns <= 5_000_000, "{row:?}");
+            assert!(on_cpu_ns >= 80_000_000 && blocked_ns * 4 <= on_cpu_ns, "{row:?}");
         }
         assert!(process.max_rss_bytes >= 16 << 20);
     });
 }
 
-/// What interrupts and a hypervisor take of a CPU is in the one and not in the other: where a
-/// neighbour takes much, one run of five without it must do.
+/// What interrupts and a hypervisor take of a CPU is in the one and not in the other: as much as the kernel
+/// counts of that, they may be apart. It counts in ticks, so that one run of five must do.
 #[test]
 fn time_on_a_cpu_is_what_the_scheduler_says_it_is() {
     each_observer(|observer| {
         let agrees = || {
+            let taken_ns = harness::taken_ns();
             let watched = watch(observer, &command(subject(), &["spin-read", "100"]));
             let Some(ledger) = watched.ledger.first() else { return Ok(()) };
             let (row, process) = (watched.row("read"), &watched.processes[0]);
             let by_kernel_ns = process.user_ns + process.system_ns;
             let booked_ns = ledger.user_ns + ledger.calls_on_cpu_ns;
-            let is_the_call_s = row.on_cpu_ns.is_some_and(|ns| ns * 100 <= by_kernel_ns * 105);
-            let apart_ns = booked_ns.abs_diff(by_kernel_ns);
+            let most_ns = by_kernel_ns / 100 * 105 + taken_ns;
+            let is_the_call_s = row.on_cpu_ns.is_some_and(|ns| ns <= most_ns);
+            let taken_ns = harness::taken_ns() - taken_ns;
+            let apart_ns = booked_ns.abs_diff(by_kernel_ns).saturating_sub(taken_ns);
             if is_the_call_s && apart_ns * 50 <= ledger.thread_ns + 50_000_000 {
                 return Ok(());
             }
-            Err(format!("{row:?} {ledger:?} {process:?}"))
+            Err(format!("{row:?} {ledger:?} {process:?}, {taken_ns} ns taken"))
         };
         let mut said = Vec::new();
         while let Err(error) = agrees() {
@@ -158,13 +161,21 @@ fn a_call_without_room_for_all_its_rows_is_lost_as_a_whole() {
 #[test]
 fn a_duration_ends_the_watch_and_not_the_command() {
     each_observer(|observer| {
-        let mut target = command(subject(), &["sleep", "400"]);
-        target.duration = Some(Duration::from_millis(100));
-        let watched = watch(observer, &target);
-        assert_eq!(watched.exit, Some(Exit::Code(0)));
-        assert_eq!((watched.calls("nanosleep"), watched.in_flight("nanosleep")), (0, 1));
+        // Where the command has not come to its sleep in that time, or the watch to its end, it takes longer here.
+        let tries = [100, 400, 1_600, 6_400].map(|ms: u64| {
+            move || {
+                let mut target = command(subject(), &["sleep", &(4 * ms).to_string()]);
+                target.duration = Some(Duration::from_millis(ms));
+                watch(observer, &target)
+            }
+        });
+        let mut watched = tries.into_iter().map(|run| run());
+        let in_time = |watched: &harness::Watched| {
+            assert_eq!(watched.exit, Some(Exit::Code(0)));
+            (watched.calls("nanosleep"), watched.in_flight("nanosleep")) == (0, 1)
+        };
+        let watched = watched.find(in_time).expect("a watch that ends before the command");
         assert_eq!(watched.observer.incomplete_calls, 1);
-        assert!((50_000_000..400_000_000).contains(&watched.wall_ns));
         assert_eq!(watched.still_running.len(), 1);
     });
 }
@@ -182,7 +193,10 @@ fn only_the_calls_asked_for_are_reported() {
 
 #[test]
 fn no_more_time_is_booked_than_the_processors_have() {
-    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    // All there are: a quota lets fewer of them work for longer, and two at once for a moment.
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    let cpus = stat.lines().filter(is_cpu).count() as u64;
     truth(&["threads", "64", "20000"], |watched| {
         let Some(row) = watched.ledger.first() else { return };
         let booked = row.user_ns + row.calls_on_cpu_ns;

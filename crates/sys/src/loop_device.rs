@@ -145,7 +145,12 @@ mod tests {
         file.set_len(1 << 20).unwrap();
         let device = match LoopDevice::of(file.as_fd(), false) {
             Ok(device) => device,
-            Err((call, error)) => return println!("skipped: {call}: {error}"),
+            Err((call, error)) => {
+                return iotomy_needs::skip(
+                    iotomy_needs::Need::Devices,
+                    &format!("{call}: {error}"),
+                );
+            }
         };
         let name = device.path().trim_start_matches("/dev/").to_owned();
         let size = fs::read_to_string(format!("/sys/block/{name}/size")).unwrap();

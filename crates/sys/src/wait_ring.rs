@@ -291,6 +291,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iotomy_needs::{Need, skip};
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_request_tells_again_and_again_until_it_is_cancelled() {
-        let Ok(mut ring) = WaitRing::new(16) else { return println!("skipped: no ring") };
+        let Ok(mut ring) = WaitRing::new(16) else { return skip(Need::IoUring, "no ring") };
         let (mut out, mut into) = io::pipe().unwrap();
         ring.poll(out.as_raw_fd(), 1, 7).unwrap();
         for _ in 0..3 {
@@ -326,9 +327,9 @@ mod tests {
 
     #[test]
     fn buffers_go_round_and_what_is_received_is_in_them() {
-        let Ok(mut ring) = WaitRing::new(16) else { return println!("skipped: no ring") };
+        let Ok(mut ring) = WaitRing::new(16) else { return skip(Need::IoUring, "no ring") };
         if let Err((call, error)) = ring.provide(4, 64) {
-            return println!("skipped: {call}: {error}");
+            return skip(Need::IoUring, &format!("{call}: {error}"));
         }
         let (one, mut other) = UnixStream::pair().unwrap();
         ring.receive(one.as_raw_fd(), 3).unwrap();

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use iotomy_waiters::{Call, Declaration, Probe, Times, Trigger};
 
-use support::{Skips, waiters};
+use support::{Skips, missing, waiters};
 
 /// How often everything is done.
 const TIMES: u64 = 23;
@@ -99,13 +99,13 @@ fn compare(waiter: &Declaration, operation: &str, declared: &[Call], log: &Path)
 fn waiters_make_the_calls_they_declare_as_often_as_they_declare() {
     let skips = Skips::default();
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return skips.skip("all", "no strace");
+        return iotomy_needs::skip(iotomy_needs::Need::Programs, "no strace");
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let log = folder.join(format!("waiters-truth-{}", std::process::id()));
     for waiter in iotomy_waiters::WAITERS {
         if let Probe::Unsupported(reason) = (waiter.probe)() {
-            skips.skip(waiter.name, &reason);
+            missing(waiter.name, &reason);
             continue;
         }
         compare(waiter, "open", waiter.calls.open, &log);

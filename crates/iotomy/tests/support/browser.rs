@@ -10,13 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::chromium::{ALONE, OPTIONS, missing};
-use crate::support::{bare, skip};
+use crate::support::{Need, bare, skip};
 
 #[path = "../../../../benches/src/report/chromium.rs"]
 mod chromium;
-
-/// Set where pages must be tested: there, no browser is a failure and no skip.
-const REQUIRED: &str = "IOTOMY_BROWSER_REQUIRED";
 
 /// What ends the test ends the driver.
 const WITH_THE_TEST: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
@@ -38,11 +35,7 @@ fn is_there() -> bool {
         return true;
     }
     let missing = missing.join(" and ");
-    assert!(
-        std::env::var_os(REQUIRED).is_none(),
-        "there is no {missing}, and {REQUIRED} is set: install chromium and chromium-driver"
-    );
-    skip(&format!("there is no {missing}"));
+    skip(Need::Browser, &format!("there is no {missing}; install chromium and chromium-driver"));
     false
 }
 

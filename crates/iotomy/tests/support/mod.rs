@@ -22,8 +22,8 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_record::{Call, Trace};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ pub(crate) fn each_observer(test: impl Fn(&str)) {
     if works("ptrace") {
         test("ptrace");
     } else {
-        skip("ptrace does not work here");
+        skip(Need::Ptrace, "ptrace does not work here");
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn bpf() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     let works = *WORKS.get_or_init(|| works("bpf"));
     if !works {
-        skip("bpf does not work here, or not for this user");
+        skip(Need::Bpf, "bpf does not work here, or not for this user");
     }
     works
 }
@@ -76,7 +76,7 @@ pub(crate) fn on_small_tmpfs(folder: &Path, options: &str) -> Command {
 pub(crate) fn root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
-        skip("needs root");
+        skip(Need::Root, "not root");
     }
     root
 }
@@ -86,20 +86,9 @@ pub(crate) fn has(program: &str) -> bool {
     let found =
         iotomy_sys::launch::find_program(OsStr::new(program), std::env::var_os("PATH").as_deref());
     if found.is_err() {
-        skip(&format!("there is no {program}"));
+        skip(Need::Programs, &format!("there is no {program}"));
     }
     found.is_ok()
-}
-
-static SKIPS: AtomicU32 = AtomicU32::new(0);
-
-/// Says that a test, or a part of one, cannot be run here: past the harness, which would keep it to
-/// itself.
-pub(crate) fn skip(reason: &str) {
-    let count = SKIPS.fetch_add(1, Ordering::Relaxed) + 1;
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("?");
-    let _ = writeln!(std::io::stderr(), "skip {count}: {test}: {reason}");
 }
 
 /// The command, with the surroundings every test has: cargo sets a path along which a traced

@@ -91,6 +91,23 @@ pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     panic!("waited in vain until {what}");
 }
 
+/// What `run` makes of `first` rounds, or of twice as many, and so on until it `has_enough`: how many samples
+/// fall on a round, or what gets done in a time, is a matter of the machine.
+#[track_caller]
+pub(crate) fn doubled_until<T>(
+    first: u32,
+    has_enough: impl Fn(&T) -> bool,
+    mut run: impl FnMut(u32) -> T,
+) -> T {
+    for doubling in 0..8 {
+        let found = run(first << doubling);
+        if has_enough(&found) {
+            return found;
+        }
+    }
+    panic!("{} rounds are not enough", first << 7)
+}
+
 /// Waits until a process is gone, reaped or not.
 pub(crate) fn until_ended(pid: u32) {
     until("the process ends", || matches!(state(pid), None | Some('Z' | 'X')).then_some(()));

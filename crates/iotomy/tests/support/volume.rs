@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::{bare, has, root, skip};
+use super::{Need, bare, has, root, skip};
 
 /// It is unmounted, and its device let go, when this is dropped.
 pub(crate) struct Volume {
@@ -32,7 +32,7 @@ impl Volume {
             let done = bare(words[0], &words[1..]).stderr(Stdio::piped()).output().unwrap();
             if !done.status.success() {
                 let said = String::from_utf8_lossy(&done.stderr).into_owned();
-                skip(&format!("{} does not work here: {}", words[0], said.trim()));
+                skip(Need::Devices, &format!("{} does not work here: {}", words[0], said.trim()));
                 return None;
             }
         }
@@ -99,7 +99,7 @@ impl Device {
         let made = bare("losetup", &["-f", "--show", file.to_str().unwrap()]).output().unwrap();
         if !made.status.success() {
             let said = String::from_utf8_lossy(&made.stderr).into_owned();
-            skip(&format!("no loop device to be had here: {}", said.trim()));
+            skip(Need::Devices, &format!("no loop device to be had here: {}", said.trim()));
             return None;
         }
         Some(Self(String::from_utf8(made.stdout).unwrap().trim().to_owned()))

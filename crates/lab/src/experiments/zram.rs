@@ -128,7 +128,7 @@ mod tests {
         match Zram::noted(1 << 20, Some(notes)) {
             Ok(device) => Some(device),
             Err(Skip(reason)) => {
-                println!("skipped: {reason}");
+                iotomy_needs::skip(iotomy_needs::Need::Devices, &reason);
                 None
             }
         }

@@ -54,19 +54,19 @@ impl Budget {
         self,
         mut calls: impl FnMut(u32) -> Result<(), Skip>,
     ) -> Result<Figure, Skip> {
-        let count = batch_of(&mut calls)?;
+        let count = batch_of(|count| timed(&mut calls, count))?;
         self.figure(|| Ok(timed(&mut calls, count)?.as_nanos() as f64 / f64::from(count)))
     }
 }
 
-/// How many calls take [`BATCH`], found while warming up.
-fn batch_of(calls: &mut impl FnMut(u32) -> Result<(), Skip>) -> Result<u32, Skip> {
-    let begun = Instant::now();
-    let mut count = 1;
+/// How many calls take [`BATCH`], found while warming up; `timed` makes so many and says what they took.
+fn batch_of(mut timed: impl FnMut(u32) -> Result<Duration, Skip>) -> Result<u32, Skip> {
+    let (mut spent, mut count) = (Duration::ZERO, 1);
     loop {
-        let took = timed(calls, count)?;
+        let took = timed(count)?;
+        spent += took;
         let long_enough = took >= BATCH || count >= 1 << 24;
-        if long_enough && begun.elapsed() >= WARM_UP {
+        if long_enough && spent >= WARM_UP {
             return Ok(count);
         }
         if !long_enough {
@@ -113,14 +113,30 @@ mod tests {
 
     #[test]
     fn a_batch_is_long_against_the_clock() {
-        let mut made = Vec::new();
-        let calls = |count: u32| {
+        let (mut made, mut spent) = (Vec::new(), Duration::ZERO);
+        let found = batch_of(|count| {
+            let took = Duration::from_micros(10) * count;
             made.push(count);
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_micros(10) * count.min(20) {}
+            spent += took;
+            Ok(took)
+        });
+        assert_eq!((found, made.last()), (Ok(16), Some(&16)));
+        // Doubled until it is, then repeated until the processor is warm, and no longer.
+        assert_eq!(made[..5], [1, 2, 4, 8, 16]);
+        assert!(made[5..].iter().all(|count| *count == 16));
+        assert!(spent >= WARM_UP && spent < WARM_UP + 2 * BATCH, "{spent:?}");
+    }
+
+    #[test]
+    fn a_figure_is_of_as_many_batches_as_there_is_time_for() {
+        let mut made = Vec::new();
+        let budget = Budget { time: Duration::ZERO, most: 10 };
+        let calls = |count| {
+            made.push(count);
             Ok(())
         };
-        Budget { time: Duration::ZERO, most: 10 }.ns_per_call(calls).unwrap();
-        assert!((8..=16).contains(made.last().unwrap()), "{made:?}");
+        budget.ns_per_call(calls).unwrap();
+        let last = made.last().unwrap();
+        assert!(made.ends_with(&[*last; LEAST]), "{made:?}");
     }
 }

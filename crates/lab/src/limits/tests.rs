@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 
+use iotomy_needs::{Need, skip};
+
 use super::*;
 
 const STARTED: &str = "2025-03-01T10:20:30Z";
@@ -48,23 +50,22 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
         println!("{:<24} {:?} {:?} {:?}", limit.name, limit.value, limit.spread, limit.skipped);
         match limit.value {
             Some(value) => _ = values.insert(limit.name.clone(), value),
-            None => println!("skipped: {}: {:?}", limit.name, limit.skipped),
+            None => skip(Need::Machine, &format!("{}: {:?}", limit.name, limit.skipped)),
         }
     }
     // A record of them is one that every reader accepts.
     let record = of(found);
     let bytes = iotomy_record::store::limits_bytes(&record).unwrap();
     assert_eq!(iotomy_record::store::parse_limits(&bytes).unwrap(), record);
-    let below = |low: &str, high: &str, factor: f64| {
+    let below = |low: &str, high: &str| {
         if let (Some(low_value), Some(high_value)) = (values.get(low), values.get(high)) {
-            assert!(*low_value < high_value * factor, "{low} {low_value}, {high} {high_value}");
+            assert!(low_value < high_value, "{low} {low_value}, {high} {high_value}");
         }
     };
-    below("syscall", "fork", 1.0);
-    below("vdso-clock", "syscall", 1.0);
-    below("syscall", "wake-pipe", 1.0);
-    below("memory-copy", "memory-read", 1.5);
-    below("memory-copy-all", "memory-read-all", 1.5);
+    // What one holds a hundred times of the other; figures near each other are a matter of the moment.
+    below("syscall", "fork");
+    below("syscall", "exec");
+    below("syscall", "wake-pipe");
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn what_is_kept_is_not_measured_again_and_what_was_skipped_is() {
 /// A folder on a tmpfs, if the machine has one where it usually is.
 fn in_memory() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir_in("/dev/shm");
-    folder.map_err(|e| println!("skipped: no folder in /dev/shm: {e}")).ok()
+    folder.map_err(|e| skip(Need::Machine, &format!("no folder in /dev/shm: {e}"))).ok()
 }
 
 #[test]

@@ -81,11 +81,11 @@ pub(crate) fn room(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().blocks() * 512
 }
 
-/// The room of a file once it is no more than `most`, or what it still is after some seconds. What a file
+/// The room of a file once it is no more than `most`, or what it still is after a minute. What a file
 /// was given behind its end as it grew is taken back as it is closed by all, and a process that
 /// another test is about to run has it open until it executes its program.
 pub(crate) fn room_within(path: &Path, most: u64) -> u64 {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         let is = room(path);
         if is <= most || Instant::now() > until {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
 
 use super::*;
-use crate::skips::skip;
+use iotomy_needs::{Need, skip};
 
 /// As Linux 6.18 writes it, and 6.1 below.
 const LIST: &str = "\
@@ -282,17 +282,17 @@ fn out_of_step(events: &[(u32, OwnedFd)], pace: Pace) -> Option<i64> {
 #[test]
 fn an_event_of_this_machine_is_moved_into_step_and_still_runs() {
     let event = open_sampler(Ticker::CpuClock, Scope::Cpu(0), HZ);
-    let Ok(event) = event else { return skip("events of a CPU are not allowed here") };
+    let Ok(event) = event else { return skip(Need::Root, "events of a CPU are not allowed here") };
     let Some(pace) = Pace::of(HZ, tick_ns()) else {
-        return skip("the tick of this kernel does not fit 1,000 a second");
+        return skip(Need::Machine, "the tick of this kernel does not fit 1,000 a second");
     };
     if timer_list().is_empty() {
-        return skip("/proc/timer_list cannot be read");
+        return skip(Need::Root, "/proc/timer_list cannot be read");
     }
     set_running(&event, true).expect("it was just opened");
     let events = [(0, event)];
     let Some(before) = out_of_step(&events, pace) else {
-        return skip("others sample CPU 0, or its timers are not told");
+        return skip(Need::Machine, "others sample CPU 0, or its timers are not told");
     };
     let in_step = (0..ATTEMPTS).any(|_| fall_in(&events, HZ) == 1);
     let after = timers(&timer_list(), 0).map(|found| pace.error(found));
@@ -311,8 +311,8 @@ fn an_event_of_this_machine_is_moved_into_step_and_still_runs() {
         // Nothing else changes where between two ticks it comes.
         Some(after) => {
             assert_ne!(after, before, "it was not moved");
-            skip("moves do not come out here");
+            skip(Need::Machine, "moves do not come out here");
         }
-        None => skip("others came to sample CPU 0"),
+        None => skip(Need::Machine, "others came to sample CPU 0"),
     }
 }

@@ -103,8 +103,8 @@ fn a_link_that_the_kernel_would_not_follow_is_not_followed() {
     let link = shared.join("out.json");
     symlink(&target, &link).unwrap();
     if protected.trim() != "1" || std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
-        eprintln!("skipped: needs root and fs.protected_symlinks = 1");
-        return;
+        let reason = "not root, or fs.protected_symlinks is not 1";
+        return iotomy_needs::skip(iotomy_needs::Need::Machine, reason);
     }
     OutputFile::write(&link, Path::new("/"), b"x").unwrap_err();
     assert_eq!(fs::read(&target).unwrap(), b"precious");

@@ -9,15 +9,14 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+pub(crate) use iotomy_needs::{Need, skip};
 use iotomy_observe::{OBSERVERS, Observation, Observer, Probe, Request, Target};
 use iotomy_record::{Call, Exit};
 use iotomy_sys::launch::Command;
 
 static TURN: Mutex<()> = Mutex::new(());
-static SKIPS: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `test` with every observer that works here, and says which do not.
 pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
@@ -26,14 +25,13 @@ pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
     for observer in OBSERVERS {
         match observer.probe() {
             Probe::Ready => test(*observer),
-            Probe::Unsupported { reason, .. } => skip(observer.declaration().name, &reason),
+            Probe::Unsupported { reason, .. } => {
+                let need =
+                    if observer.declaration().name == "bpf" { Need::Bpf } else { Need::Ptrace };
+                skip(need, &reason);
+            }
         }
     }
-}
-
-pub(crate) fn skip(what: &str, reason: &str) {
-    let count = SKIPS.fetch_add(1, Ordering::Relaxed) + 1;
-    eprintln!("skip {count}: {what}: {reason}");
 }
 
 /// Watches the subject and looks at what every observer makes of it.
@@ -136,7 +134,7 @@ pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<Strin
     strace.args(["-f", "-c", "-o"]).arg(report.path()).arg(program).args(arguments);
     match strace.status() {
         Err(error) => {
-            skip("strace", &error.to_string());
+            skip(Need::Programs, &format!("strace: {error}"));
             return None;
         }
         Ok(status) => assert!(status.success(), "strace: {status}"),
@@ -159,6 +157,15 @@ pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<Strin
     Some(counts)
 }
 
+/// Time that interrupts and a hypervisor have taken of all CPUs so far.
+pub(crate) fn taken_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let all = stat.lines().next().unwrap().split_whitespace().skip(1);
+    // user nice system idle iowait irq softirq steal, in hundredths of a second.
+    let ticks: u64 = all.skip(5).take(3).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    ticks * 10_000_000
+}
+
 /// The user this process runs as.
 pub(crate) fn user() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -174,6 +181,12 @@ pub(crate) fn children() -> Vec<u32> {
     };
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_child).collect()
+}
+
+/// Ends a process that is nobody's child any more.
+pub(crate) fn kill(pid: u32) {
+    let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
 }
 
 /// Writes a script, while nobody forks: who has it open for writing, as a child has until it executes its

@@ -1,4 +1,5 @@
 use super::*;
+use iotomy_needs::{Need, skip};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
@@ -8,7 +9,7 @@ fn a_ring_dropped_with_a_read_under_way_comes_to_an_end() {
     let (_kept, other) = io::pipe().unwrap();
     let mut ring = match CopyRing::new(out.as_fd(), other.as_fd(), 2, 4096, Duration::MAX) {
         Ok(ring) => ring,
-        Err((call, error)) => return println!("skipped: {call}: {error}"),
+        Err((call, error)) => return skip(Need::IoUring, &format!("{call}: {error}")),
     };
     into.write_all(b"abc").unwrap();
     ring.read(0, 100, None);
@@ -32,7 +33,7 @@ fn a_read_that_does_not_complete_is_taken_back_and_can_be_asked_for_again() {
     let patience = Duration::from_millis(1);
     let mut ring = match CopyRing::new(out.as_fd(), other.as_fd(), 2, 4096, patience) {
         Ok(ring) => ring,
-        Err((call, error)) => return println!("skipped: {call}: {error}"),
+        Err((call, error)) => return skip(Need::IoUring, &format!("{call}: {error}")),
     };
     for again in 0..3 {
         ring.read(0, 100, None);

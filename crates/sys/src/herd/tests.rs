@@ -72,7 +72,10 @@ fn every_way_to_wait_serves_every_connection_once() {
         let (herd, address) = match herd(wait, 5) {
             Ok(made) => made,
             Err(MemberError { call: "io_uring_setup", source }) => {
-                println!("skipped: {wait:?}: io_uring_setup: {source}");
+                iotomy_needs::skip(
+                    iotomy_needs::Need::IoUring,
+                    &format!("{wait:?}: io_uring_setup: {source}"),
+                );
                 continue;
             }
             Err(error) => panic!("{wait:?}: {error:?}"),

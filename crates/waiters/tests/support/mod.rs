@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use iotomy_needs::{Need, skip};
 use iotomy_waiters::{
     Declaration, Events, Interest, Probe, Ready, Settings, WAITERS, WaitError, Waiter,
 };
@@ -21,7 +22,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// A time-out that only looks.
 pub(crate) const LOOK: Option<Duration> = Some(Duration::ZERO);
 
-/// Skips of one test, told at its end.
+/// Says that a waiter does not work here.
+pub(crate) fn missing(waiter: &str, reason: &str) {
+    let rings = waiter.contains("uring") || reason.contains("io_uring");
+    let need = if rings { Need::IoUring } else { Need::Machine };
+    skip(need, &format!("{waiter}: {reason}"));
+}
+
+/// What waiters declare that they do not do, and a test leaves out for that; told at its end.
 #[derive(Default)]
 pub(crate) struct Skips(Cell<usize>);
 
@@ -48,7 +56,7 @@ pub(crate) fn waiters(skips: &Skips) -> Vec<&'static Declaration> {
         match (waiter.probe)() {
             Probe::Ready => true,
             Probe::Unsupported(reason) => {
-                skips.skip(waiter.name, &reason);
+                missing(waiter.name, &reason);
                 false
             }
         }

@@ -97,7 +97,7 @@ impl Ending for Session {
 mod tests {
     use super::super::Knobs;
     use super::*;
-    use crate::skips::skip;
+    use iotomy_needs::{Need, skip};
 
     /// A watch of threads of which some are in no list of tasks any more.
     #[derive(Default)]
@@ -213,7 +213,7 @@ mod tests {
         let attached = |mut session: Session| session.attach().map(|()| session);
         let mut session = match Session::load(&knobs).and_then(attached) {
             Ok(session) => session,
-            Err(reason) => return skip(&reason),
+            Err(reason) => return skip(Need::Bpf, &reason),
         };
         // Of a watch of nobody, nobody closes them.
         pretend(&session, 1);

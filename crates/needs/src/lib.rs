@@ -1,0 +1,206 @@
+//! What the tests need of a machine. A test that finds something missing is skipped: the reason is printed
+//! past the harness, which would keep it to itself, and counted. Where `IOTOMY_REQUIRE` names what is
+//! missing, the test fails.
+//!
+//! `IOTOMY_REQUIRE` is a list of [names](Need::name) with commas between them, such as `bpf,root,browser`.
+//! An unknown name in it fails every test that asks. `IOTOMY_SKIPS` is a file to which every skip is
+//! appended, a line each, so that the skips of many test programs can be counted.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The variable that names what must not be missing.
+pub const REQUIRE: &str = "IOTOMY_REQUIRE";
+
+/// The variable that names the file to which skips are appended.
+pub const SKIPS: &str = "IOTOMY_SKIPS";
+
+/// Something that a test may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// BPF programs that the kernel loads and attaches.
+    Bpf,
+    /// The ptrace observer.
+    Ptrace,
+    /// The user root.
+    Root,
+    /// Chromium and its driver.
+    Browser,
+    /// `/dev/fuse`, to be mounted.
+    Fuse,
+    /// Namespaces of one's own: `unshare`, and mounts inside of them.
+    Namespaces,
+    /// Mounts and block devices of one's own (loop, zram), and file systems made on them.
+    Devices,
+    /// Rings of `io_uring`.
+    IoUring,
+    /// Programs of others, such as strace, perl or a C compiler.
+    Programs,
+    /// What this kernel, processor or file system is. It cannot be required: there is nothing to install or allow.
+    Machine,
+}
+
+impl Need {
+    /// Everything that can be required.
+    pub const ALL: [Self; 9] = [
+        Self::Bpf,
+        Self::Ptrace,
+        Self::Root,
+        Self::Browser,
+        Self::Fuse,
+        Self::Namespaces,
+        Self::Devices,
+        Self::IoUring,
+        Self::Programs,
+    ];
+
+    /// As it is written in `IOTOMY_REQUIRE`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::Ptrace => "ptrace",
+            Self::Root => "root",
+            Self::Browser => "browser",
+            Self::Fuse => "fuse",
+            Self::Namespaces => "namespaces",
+            Self::Devices => "devices",
+            Self::IoUring => "io_uring",
+            Self::Programs => "programs",
+            Self::Machine => "machine",
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The needs that a list names.
+///
+/// # Errors
+///
+/// A name that is none.
+pub fn parse(list: &str) -> Result<Vec<Need>, String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let need = |name: &str| {
+        Need::ALL.into_iter().find(|need| need.name() == name).ok_or_else(|| {
+            let known = Need::ALL.map(Need::name).join(", ");
+            format!("{REQUIRE} names {name:?}, which is unknown; expected names of {known}")
+        })
+    };
+    names.map(need).collect()
+}
+
+/// What `IOTOMY_REQUIRE` names.
+///
+/// # Errors
+///
+/// A name in it that is none.
+pub fn required() -> Result<&'static [Need], String> {
+    static REQUIRED: OnceLock<Result<Vec<Need>, String>> = OnceLock::new();
+    let list = || std::env::var(REQUIRE).unwrap_or_default();
+    REQUIRED.get_or_init(|| parse(&list())).as_deref().map_err(Clone::clone)
+}
+
+/// Says that a test, or a part of one, cannot be run here, as `need` is missing, and why.
+///
+/// # Panics
+///
+/// If `IOTOMY_REQUIRE` names what is missing, or something unknown.
+#[track_caller]
+pub fn skip(need: Need, reason: &str) {
+    let required = required().unwrap_or_else(|error| panic!("{error}"));
+    assert!(!required.contains(&need), "{REQUIRE} names {need}, and it is missing: {reason}");
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("?");
+    let reason = reason.trim();
+    let _ = writeln!(std::io::stderr(), "skip {count}: {test}: {need}: {reason}");
+    if let Some(file) = std::env::var_os(SKIPS) {
+        let line = format!("{need}\t{test}\t{}\n", reason.replace(['\n', '\t'], " "));
+        let kept = File::options().create(true).append(true).open(&file);
+        let kept = kept.and_then(|mut file| file.write_all(line.as_bytes()));
+        kept.unwrap_or_else(|error| panic!("{SKIPS}: cannot write {}: {error}", file.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::{Need, REQUIRE, SKIPS, parse, required, skip};
+
+    #[test]
+    fn the_names_in_the_environment_are_known() {
+        assert_eq!(required().map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn a_list_is_of_known_names_only() {
+        assert_eq!(parse(""), Ok(vec![]));
+        assert_eq!(parse("bpf, root,browser,"), Ok(vec![Need::Bpf, Need::Root, Need::Browser]));
+        for need in Need::ALL {
+            assert_eq!(parse(need.name()), Ok(vec![need]));
+        }
+        for wrong in ["bfp", "BPF", "all", "machine", "bpf root"] {
+            let error = parse(&format!("root,{wrong}")).unwrap_err();
+            assert!(error.contains(wrong) && error.contains("io_uring, programs"), "{error}");
+        }
+    }
+
+    /// Not one of its own: the tests below start it, each with another environment.
+    #[test]
+    fn skips_if_asked() {
+        if std::env::var_os("IOTOMY_NEEDS_ASKED").is_some() {
+            skip(Need::Bpf, "there is\nnone");
+        }
+    }
+
+    /// What a test program says in which something is skipped.
+    fn skipping(require: &str, skips: &std::path::Path) -> std::process::Output {
+        let mut tests = Command::new(std::env::current_exe().unwrap());
+        tests.args(["--exact", "tests::skips_if_asked"]).env("IOTOMY_NEEDS_ASKED", "1");
+        tests.env(REQUIRE, require).env(SKIPS, skips).output().unwrap()
+    }
+
+    fn file(name: &str) -> std::path::PathBuf {
+        let file = format!("iotomy-needs-{}-{name}", std::process::id());
+        std::env::temp_dir().join(file)
+    }
+
+    #[test]
+    fn a_skip_is_printed_past_the_harness_and_kept() {
+        let skips = file("kept");
+        for _ in 0..2 {
+            let output = skipping("root", &skips);
+            assert!(output.status.success(), "{output:?}");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(said, "skip 1: tests::skips_if_asked: bpf: there is\nnone\n");
+        }
+        let kept = std::fs::read_to_string(&skips).unwrap();
+        std::fs::remove_file(&skips).unwrap();
+        assert_eq!(kept, "bpf\ttests::skips_if_asked\tthere is none\n".repeat(2));
+    }
+
+    #[test]
+    fn a_skip_for_what_is_required_is_a_failure() {
+        for (require, says) in [
+            ("root,bpf", "IOTOMY_REQUIRE names bpf, and it is missing: there is"),
+            ("roof", "IOTOMY_REQUIRE names \"roof\", which is unknown"),
+        ] {
+            let skips = file(require);
+            let output = skipping(require, &skips);
+            assert_eq!(output.status.code(), Some(101), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.contains(says), "{said}");
+            assert!(!skips.exists());
+        }
+    }
+}
