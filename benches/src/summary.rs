@@ -1,18 +1,21 @@
 //! What the benches of a run found, put together from their raw records, and the documents that say so.
 //!
 //! The order of the work: [`kept`] finds the records that count, a file of each bench (`rows.rs`)
-//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, and
+//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, [`verdicts`] judges the
+//! tables of targets of a bench's own page anew, and
 //! [`documents`] writes the tables between their marks. Nothing is measured here, and no figure comes
 //! from anywhere but a raw record.
 
 pub mod documents;
 pub mod kept;
 pub mod page;
+mod verdicts;
 
 use iotomy_record::numbers::fixed;
 use iotomy_record::{Case, Claim, ClaimVerdict, Sweep};
 
 use crate::stats::Estimate;
+use crate::targets::Bound;
 use kept::Raw;
 
 /// A figure of iotomy's beside a peer's.
@@ -59,9 +62,14 @@ impl Row {
 
     /// What is said of its target.
     pub fn said(&self) -> String {
-        let aim = if self.is_aim { " (an aim)" } else { "" };
-        self.verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
+        said(self.verdict, self.is_aim)
     }
+}
+
+/// What is said of a target, or of an aim; nothing where none was wanted.
+pub(crate) fn said(verdict: Option<ClaimVerdict>, is_aim: bool) -> String {
+    let aim = if is_aim { " (an aim)" } else { "" };
+    verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
 }
 
 /// What became of a target, in a word.
@@ -96,6 +104,16 @@ pub(crate) fn evidence(claim: &Claim) -> Option<Estimate> {
     let median = claim.evidence.get("median")?.as_f64()?;
     let ends = claim.evidence.get("ci95")?.as_array()?;
     Some(Estimate { median, low: ends.first()?.as_f64()?, high: ends.get(1)?.as_f64()? })
+}
+
+/// A claim judged by the whole interval, whatever the bench that measured it went by; unchanged where it has no
+/// figure or no bound.
+pub(crate) fn judged_anew(claim: Claim) -> Claim {
+    let bound = claim.text.rsplit_once(": ").and_then(|(_, bound)| Bound::parse(bound));
+    match bound.zip(evidence(&claim)) {
+        Some((bound, found)) => Claim { verdict: bound.judge(found).of_claim(), ..claim },
+        None => claim,
+    }
 }
 
 /// A target with a figure: its text is "WHAT ÷ PEER: BOUND".
@@ -171,5 +189,26 @@ mod tests {
         assert_eq!(found(31_300.0, 145_200.0, 169_065.0), "145,200 [31,300, 169,065]");
         assert_eq!(found(-0.29, 2.21, 5.24), "2.21 [−0.29, 5.24]");
         assert_eq!(found(44.83, 44.83, 44.83), "44.83");
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_its_interval_and_not_by_what_a_record_says() {
+        let claim = |text: &str, evidence: serde_json::Value| Claim {
+            id: "a".to_owned(),
+            source: "b".to_owned(),
+            text: text.to_owned(),
+            verdict: ClaimVerdict::Holds,
+            evidence: serde_json::from_value(evidence).unwrap(),
+            because: String::new(),
+        };
+        let of = |evidence| judged_anew(claim("x ÷ y: at most 1.00 ×", evidence)).verdict;
+        let found = |low: f64, high: f64| serde_json::json!({"median": 0.98, "ci95": [low, high]});
+        assert_eq!(of(found(0.74, 2.07)), ClaimVerdict::Inconclusive);
+        assert_eq!(of(found(0.74, 0.99)), ClaimVerdict::Holds);
+        assert_eq!(of(found(1.74, 2.07)), ClaimVerdict::Fails);
+        // Nothing to go by.
+        assert_eq!(of(serde_json::json!({"found": "3 of 15"})), ClaimVerdict::Holds);
+        let other = judged_anew(claim("3 routes or more; they are: a", found(0.74, 2.07)));
+        assert_eq!(other.verdict, ClaimVerdict::Holds);
     }
 }

@@ -1,5 +1,6 @@
 //! Figures to reach, and whether they were.
 
+use iotomy_record::ClaimVerdict;
 use serde_json::json;
 
 use crate::record::Claim;
@@ -9,10 +10,10 @@ use crate::tables::{interval, table};
 /// What became of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The median is inside of the bound.
+    /// All of the interval is inside the bound.
     Met,
-    /// It is outside, and the interval reaches into it.
-    WithinNoise,
+    /// The interval reaches across the bound.
+    Undecided,
     /// All of the interval is outside.
     Missed,
     /// There was nothing to compare.
@@ -24,9 +25,18 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
-            Self::WithinNoise => "within noise",
+            Self::Undecided => "undecided",
             Self::Missed => "missed",
             Self::NotJudged => "not judged",
+        }
+    }
+
+    /// As a record has it.
+    pub fn of_claim(self) -> ClaimVerdict {
+        match self {
+            Self::Met => ClaimVerdict::Holds,
+            Self::Missed => ClaimVerdict::Fails,
+            Self::Undecided | Self::NotJudged => ClaimVerdict::Inconclusive,
         }
     }
 }
@@ -48,13 +58,28 @@ impl Bound {
         Self { least: 0.0, most, unit }
     }
 
-    /// What a figure comes to: within noise where the interval alone reaches the bound.
+    /// What a figure comes to, by its whole interval: the median alone decides nothing.
     pub fn judge(self, found: Estimate) -> Verdict {
-        match found {
-            found if (self.least..=self.most).contains(&found.median) => Verdict::Met,
-            found if found.low <= self.most && found.high >= self.least => Verdict::WithinNoise,
-            _ => Verdict::Missed,
+        if self.least <= found.low && found.high <= self.most {
+            Verdict::Met
+        } else if found.low <= self.most && found.high >= self.least {
+            Verdict::Undecided
+        } else {
+            Verdict::Missed
         }
+    }
+
+    /// The bound that a record has as text: "at most 1.00 ×", "0.90 to 1.10". Its unit stays in the text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| text.split(' ').next()?.parse::<f64>().ok();
+        let (least, most) = match text.strip_prefix("at most ") {
+            Some(most) => (0.0, number(most)?),
+            None => {
+                let (least, most) = text.split_once(" to ")?;
+                (number(least)?, number(most)?)
+            }
+        };
+        Some(Self { least, most, unit: "" })
     }
 
     fn text(self) -> String {
@@ -94,36 +119,6 @@ impl Target {
         Self { id: id.to_owned(), text, bound: Some(bound), found, verdict }
     }
 
-    /// A figure judged by its median alone, however wide the interval.
-    pub fn by_median(
-        id: &str,
-        text: String,
-        bound: Bound,
-        found: Result<Estimate, String>,
-    ) -> Self {
-        let mut target = Self::new(id, text, bound, found);
-        if target.verdict == Verdict::WithinNoise {
-            target.verdict = Verdict::Missed;
-        }
-        target
-    }
-
-    /// A figure of which the whole interval has to be inside.
-    pub fn by_interval(
-        id: &str,
-        text: String,
-        bound: Bound,
-        found: Result<Estimate, String>,
-    ) -> Self {
-        let is_inside = |found: &Estimate| bound.least <= found.low && found.high <= bound.most;
-        let is_met = found.as_ref().is_ok_and(is_inside);
-        let mut target = Self::new(id, text, bound, found);
-        if target.verdict == Verdict::Met && !is_met {
-            target.verdict = Verdict::WithinNoise;
-        }
-        target
-    }
-
     /// For the raw record.
     pub fn claim(&self) -> Claim {
         Claim {
@@ -133,11 +128,7 @@ impl Target {
                 Some(bound) => format!("{}: {}", self.text, bound.text()),
                 None => self.text.clone(),
             },
-            verdict: match self.verdict {
-                Verdict::Met => "holds",
-                Verdict::Missed => "fails",
-                Verdict::WithinNoise | Verdict::NotJudged => "inconclusive",
-            },
+            verdict: self.verdict.of_claim().name(),
             evidence: match &self.found {
                 Ok(found) => json!({"median": found.median, "ci95": [found.low, found.high]}),
                 Err(text) => json!({"found": text}),
@@ -177,36 +168,33 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_told_from_a_miss() {
+    fn a_target_is_met_or_missed_by_its_whole_interval() {
         let bound = Bound::at_most(1.0, "×");
-        assert_eq!(bound.judge(found(0.9, 1.0, 9.0)), Verdict::Met);
-        assert_eq!(bound.judge(found(0.9, 1.1, 9.0)), Verdict::WithinNoise);
+        assert_eq!(bound.judge(found(0.9, 0.95, 1.0)), Verdict::Met);
+        assert_eq!(bound.judge(found(0.74, 0.98, 2.07)), Verdict::Undecided);
+        assert_eq!(bound.judge(found(0.9, 1.1, 9.0)), Verdict::Undecided);
         assert_eq!(bound.judge(found(1.01, 1.1, 9.0)), Verdict::Missed);
     }
 
     #[test]
     fn a_figure_can_be_too_small() {
         let bound = Bound { least: 0.9, most: 1.1, unit: "" };
-        assert_eq!(bound.judge(found(0.5, 0.6, 0.95)), Verdict::WithinNoise);
+        assert_eq!(bound.judge(found(0.95, 1.0, 1.05)), Verdict::Met);
+        assert_eq!(bound.judge(found(0.85, 1.0, 1.05)), Verdict::Undecided);
+        assert_eq!(bound.judge(found(0.5, 0.6, 0.95)), Verdict::Undecided);
         assert_eq!(bound.judge(found(0.5, 0.6, 0.7)), Verdict::Missed);
         assert_eq!(bound.text(), "0.90 to 1.10");
     }
 
     #[test]
-    fn where_the_median_alone_counts_noise_is_no_excuse() {
-        let bound = Bound::at_most(2.5, "×");
-        let target = Target::by_median("a", "a".to_owned(), bound, Ok(found(2.3, 2.7, 2.9)));
-        assert_eq!(target.verdict, Verdict::Missed);
-    }
-
-    #[test]
-    fn where_the_interval_counts_all_of_it_has_to_be_inside() {
-        let of = |low, high| {
-            let bound = Bound { least: 0.9, most: 1.1, unit: "" };
-            Target::by_interval("a", "a".to_owned(), bound, Ok(found(low, 1.0, high))).verdict
-        };
-        assert_eq!(of(0.95, 1.05), Verdict::Met);
-        assert_eq!(of(0.85, 1.05), Verdict::WithinNoise);
+    fn a_bound_is_read_as_it_is_written() {
+        for bound in [Bound::at_most(2.5, "×"), Bound { least: 0.9, most: 1.1, unit: "" }] {
+            assert_eq!(Bound::parse(&bound.text()), Some(Bound { unit: "", ..bound }));
+        }
+        assert_eq!(Bound::parse("at most 5.00 MiB"), Some(Bound::at_most(5.0, "")));
+        for none in ["", "3 or more", "at most", "fast"] {
+            assert_eq!(Bound::parse(none), None, "{none}");
+        }
     }
 
     #[test]

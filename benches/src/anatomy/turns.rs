@@ -210,7 +210,7 @@ impl Measured {
             "of that, what samples add to the machine's own price of a timer event: {work}"
         );
         let name = format!("own-price-{word}");
-        let own = Target::by_interval(&name, text, Bound::at_most(OWN, "%"), own);
+        let own = Target::new(&name, text, Bound::at_most(OWN, "%"), own);
         [all, own.claim()]
     }
 }

@@ -207,7 +207,7 @@ which keeps other work of the machine out where that is allowed.
 A first run of each contender compares every byte with the source and does not count. Then a block \
 holds one run of each, in random order; a ratio is one of times of the same block, then its median is \
 taken, with an interval of order statistics of at least 95 %. The best peer is the one with the lowest \
-median. A target is met when the median reaches it, within noise when the interval does, missed \
+median. A target is met when all of the interval is inside the bound, missed when all of it is outside, undecided \
 otherwise. dd runs with the block size that was best of 64 KiB to 4 MiB on the route. On routes called \
 \"shared\" contenders share extents as they do by default, and only those who do compete; on the others \
 they are told not to (cp: `--reflink=never`), and GNU cat, which shares and cannot be told, does not \

@@ -1,8 +1,7 @@
 //! How fast bytes are copied.
 
-use iotomy_record::ClaimVerdict;
-
-use crate::stats::ratio;
+use crate::copy::targets::far_ahead;
+use crate::stats::{Estimate, ratio};
 use crate::summary::kept::Raw;
 use crate::summary::{Row, of_target, on, samples, shown, targets};
 use crate::tables::table;
@@ -60,19 +59,16 @@ pub(crate) fn overall(rows: &[Row]) -> Vec<Row> {
     if judged.is_empty() {
         return Vec::new();
     }
-    let is_far = |row: &&&Row| row.figure.is_some_and(|found| found.median <= FAR);
-    let far: Vec<&str> = judged.iter().filter(is_far).map(|row| route(row)).collect();
-    let verdict = match far.len() >= FAR_ROUTES {
-        true => ClaimVerdict::Holds,
-        false => ClaimVerdict::Fails,
-    };
+    let figures: Vec<(&str, Option<Estimate>)> =
+        judged.iter().map(|row| (route(row), row.figure)).collect();
+    let (far, verdict) = far_ahead(&figures);
     vec![Row {
         what: format!("routes at {FAR} × the best peer's time or less: {}", far.join(", ")),
         peer: "the best of each".to_owned(),
         figure: None,
         found: format!("{} of {}", far.len(), judged.len()),
         bound: format!("{FAR_ROUTES} or more"),
-        verdict: Some(verdict),
+        verdict: Some(verdict.of_claim()),
         is_aim: false,
         record: String::new(),
     }]
@@ -101,7 +97,7 @@ pub(crate) fn block(rows: &[Row], link: &str) -> String {
     format!(
         "What `iotomy copy` takes beside the best of GNU cat, cp, dd, pv and uutils on each route, 1 GiB, \
          cached, in interleaved runs ({link}, with every peer and CPU time; `make bench-copy` \
-         repeats it). The peer at start-up is cp; \"undecided\" is above 1 with an interval that reaches it.\n\n{}",
+         repeats it). The peer at start-up is cp; \"undecided\" is an interval that reaches across 1.\n\n{}",
         table(&lines, 2)
     )
 }

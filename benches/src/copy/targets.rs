@@ -14,23 +14,42 @@ const STARTUP: Bound = Bound::at_most(1.0, "×");
 /// Judges all races.
 pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
     let mut targets: Vec<Target> = races.iter().map(of_race).collect();
-    let far = |race: &&Race| {
-        let found = against_best(race).map(|(_, found)| found);
-        race.kind == Kind::Route && found.is_ok_and(|found| found.median <= FAR)
-    };
-    let names: Vec<&str> = races.iter().filter(far).map(|race| race.name.as_str()).collect();
-    let routes = races.iter().filter(|race| race.kind == Kind::Route).count();
+    let of_routes = races
+        .iter()
+        .filter(|race| race.kind == Kind::Route)
+        .map(|race| (race.name.as_str(), against_best(race).ok().map(|(_, found)| found)));
+    let of_routes: Vec<(&str, Option<Estimate>)> = of_routes.collect();
+    let routes = of_routes.len();
     if routes > 0 {
+        let (names, verdict) = far_ahead(&of_routes);
         let list = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         targets.push(Target {
             id: "far".to_owned(),
             text: format!("{FAR_ROUTES} routes or more at {FAR} × or less; they are: {list}"),
             bound: None,
             found: Err(format!("{} of {routes}", names.len())),
-            verdict: if names.len() >= FAR_ROUTES { Verdict::Met } else { Verdict::Missed },
+            verdict,
         });
     }
     targets
+}
+
+/// The routes of which all of the interval is at [`FAR`] or less, and whether they are as many as wanted: undecided
+/// where they may be.
+pub(crate) fn far_ahead<'a>(routes: &[(&'a str, Option<Estimate>)]) -> (Vec<&'a str>, Verdict) {
+    let within = |end: fn(Estimate) -> f64| {
+        let is_far = move |found: Estimate| end(found) <= FAR;
+        routes.iter().filter(move |(_, found)| found.is_some_and(is_far)).map(|(name, _)| *name)
+    };
+    let names: Vec<&str> = within(|found| found.high).collect();
+    let verdict = if names.len() >= FAR_ROUTES {
+        Verdict::Met
+    } else if within(|found| found.low).count() >= FAR_ROUTES {
+        Verdict::Undecided
+    } else {
+        Verdict::Missed
+    };
+    (names, verdict)
 }
 
 fn of_race(race: &Race) -> Target {

@@ -56,7 +56,7 @@ impl Found {
         let (bare, raw) = ("raw ÷ bare, CPU time", Bound::at_most(OF_RAW, ""));
         let pairs = judged(estimate(&self.pairs));
         let mut targets =
-            vec![Target::by_interval(bare, bare.to_owned(), Bound::at_most(OF_BARE, ""), pairs)];
+            vec![Target::new(bare, bare.to_owned(), Bound::at_most(OF_BARE, ""), pairs)];
         for name in ["io-uring 8", "io-uring 32"] {
             let text = format!("{name} ÷ raw, by the clock");
             targets.push(Target::new(&text.clone(), text, raw, judged(self.wall(name, "raw"))));
@@ -66,7 +66,7 @@ impl Found {
                 let text = format!("iotomy ÷ {peer}, {}", one.name);
                 let bound = Bound { least: 1.0 - OF_PEER, most: 1.0 + OF_PEER, unit: "" };
                 let found = figures.as_ref().ok().and_then(|ns| ratio(&one.iotomy_ns, ns));
-                targets.push(Target::by_interval(&text.clone(), text, bound, judged(found)));
+                targets.push(Target::new(&text.clone(), text, bound, judged(found)));
             }
         }
         targets
@@ -176,9 +176,8 @@ For the table, in a block each contender makes seven batches of 320 rounds, in r
 does not count; the middle batch is the figure. After three blocks all are started anew. A ratio is one of \
 the same block; then its median is taken. Intervals are of order statistics, of at least 95 %. CPU time is \
 that of the process with all its threads, also those the kernel adds to it for a ring (io-wq), which work \
-beside it: a ring's CPU time may be above its wall time. io_uring meets its target when the median does; \
-the others when all of the interval does. A target is within noise when the interval reaches it, and \
-missed otherwise.
+beside it: a ring's CPU time may be above its wall time. A target is met when all of the interval is \
+inside the bound, missed when all of it is outside, undecided otherwise.
 
 Requests that create or unlink are never made by the thread that hands them over: the kernel passes each \
 to io-wq, and the rest of the chain stays there. One half of the files is described while io-wq works on the \

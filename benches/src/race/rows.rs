@@ -1,6 +1,6 @@
 //! How often racers are wrong.
 
-use iotomy_record::{AxisValue, Case, Claim};
+use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
 use crate::stats::wilson;
 use crate::summary::kept::Raw;
@@ -43,14 +43,23 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
     let number =
         |name: &str| claim.evidence.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let hits = [number("found"), number("races")].map(|count| count as usize);
-    let bound = if claim.id == "power" { "90 % or more" } else { "at most 5 %" };
+    let [low, high] = wilson(hits[0], hits[1]);
+    let (bound, is_inside) = match claim.id.as_str() {
+        "power" => ("90 % or more", low >= 0.9),
+        _ => ("at most 5 %", high <= 0.05),
+    };
+    // By the whole interval, also where a record of an earlier bench has it by the share alone.
+    let verdict = match claim.verdict {
+        ClaimVerdict::Holds if !is_inside => ClaimVerdict::Inconclusive,
+        verdict => verdict,
+    };
     Row {
         what: claim.text.clone(),
         peer: String::new(),
         figure: None,
         found: share(hits),
         bound: bound.to_owned(),
-        verdict: Some(claim.verdict),
+        verdict: Some(verdict),
         is_aim: false,
         record: raw.path.clone(),
     }

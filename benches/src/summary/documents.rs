@@ -1,4 +1,4 @@
-//! The documents whose figures are the benches': the page of each run, and the tables of the README and
+//! The documents whose figures are the benches': the page of each run, the verdicts on its benches' pages, and the tables of the README and
 //! the guide, between marks of this form, each on a line of its own:
 //!
 //! ```text
@@ -13,10 +13,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use iotomy_record::Claim;
 use iotomy_record::store::OutputFile;
 
 use crate::summary::kept::{Run, newest_full, runs};
 use crate::summary::page::{counts, page};
+use crate::summary::verdicts::judged_anew;
 
 const OPEN: &str = "<!-- bench: ";
 const CLOSE: &str = "<!-- /bench -->";
@@ -56,17 +58,25 @@ impl Document {
     }
 }
 
-/// The pages of the runs below `results`.
+/// The pages of the runs below `results`, and the tables of targets on those of their benches.
 ///
 /// # Errors
 /// When a record or a page cannot be read.
 pub fn pages(results: &Path) -> Result<Vec<Document>> {
-    let page = |run: &Run| {
+    let mut documents = Vec::new();
+    for run in runs(results)? {
         let path = run.path.join("README.md");
         let is = fs::read_to_string(&path).unwrap_or_default();
-        Document { path, is, should_be: page(run) }
-    };
-    Ok(runs(results)?.iter().map(page).collect())
+        documents.push(Document { path, is, should_be: page(&run) });
+        for kept in &run.benches {
+            let path = run.path.join(kept.bench.name).join("README.md");
+            let Ok(is) = fs::read_to_string(&path) else { continue };
+            let claims: Vec<&Claim> = kept.raws.iter().flat_map(|raw| &raw.sweep.claims).collect();
+            let should_be = judged_anew(&is, &kept.rows(), &claims);
+            documents.push(Document { path, is, should_be });
+        }
+    }
+    Ok(documents)
 }
 
 /// The README and the guide in the folder `root` of the project, which has the results, too.

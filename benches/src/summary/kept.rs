@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use iotomy_record::Sweep;
+use iotomy_record::{Claim, Sweep};
 
 use crate::registry::{BENCHES, Bench};
-use crate::summary::Row;
+use crate::summary::{Row, judged_anew};
 
 /// A raw record that counts.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ fn raws(run: &Path, bench: &str) -> Result<Vec<Raw>> {
 /// Not by the store, which is for experiments: a bench names a case by more than the axes.
 fn load(path: &Path) -> Result<Sweep> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let sweep: Sweep = serde_json::from_slice(&bytes)
+    let mut sweep: Sweep = serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is no raw record of a bench", path.display()))?;
     ensure!(
         sweep.schema == Sweep::SCHEMA,
@@ -140,6 +140,13 @@ fn load(path: &Path) -> Result<Sweep> {
         sweep.schema,
         Sweep::SCHEMA
     );
+    // Claims of experiments name an article by number; they are judged by the experiments.
+    let is_target = |claim: &Claim| !claim.source.bytes().all(|letter| letter.is_ascii_digit());
+    sweep.claims = sweep
+        .claims
+        .into_iter()
+        .map(|claim| if is_target(&claim) { judged_anew(claim) } else { claim })
+        .collect();
     Ok(sweep)
 }
 

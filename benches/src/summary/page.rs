@@ -40,8 +40,8 @@ pub fn page(run: &Run) -> String {
 const RULE: &str = "A bench's own `raw.json` counts, or, where it was run in parts, \
 every `raw-NAME.json` in its folder, and of what was measured in two parts the later; records in further folders \
 do not.\n\nA figure is the median of ratios within blocks of runs, with an interval of order statistics of at least \
-95 %, or what its row says. \"met\" and \"missed\" are the bench's own verdicts, \"undecided\" those where the interval \
-reaches across the bound or nothing could be judged; an aim is wanted, and no target. Rows without a target are other \
+95 %, or what its row says. A target is \"met\" when all of the interval is inside the bound, \"missed\" when all of it is \
+outside, and \"undecided\" when it reaches across or nothing could be judged; an aim is wanted, and no target. Rows without a target are other \
 peers in the same run.\n";
 
 fn machine(machine: &Machine) -> String {

@@ -17,7 +17,7 @@ pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<T
         estimate(&samples).ok_or_else(|| "no run".to_owned())
     };
     let target = |id: &str, text: &str, most, unit, found| {
-        Target::by_median(id, text.to_owned(), Bound::at_most(most, unit), found)
+        Target::new(id, text.to_owned(), Bound::at_most(most, unit), found)
     };
     targets.push(target(
         "startup",
@@ -52,7 +52,7 @@ fn of_subject(costs: &[Cost], subject: Subject) -> Vec<Target> {
     };
     let name = subject.name();
     let row = |id: &str, text: String, most, found| {
-        Target::by_median(&format!("{name}-{id}"), text, Bound::at_most(most, "×"), found)
+        Target::new(&format!("{name}-{id}"), text, Bound::at_most(most, "×"), found)
     };
     let to_empty = |observer| ratio(observer, |cost| &cost.to_empty);
     let to_bpftrace = |observer| ratio(observer, |cost| &cost.to_bpftrace);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_judged_by_the_median() {
+    fn a_target_is_judged_by_its_figure() {
         let startup =
             Startup { bare: vec![1e6; 7], traced: vec![502e6; 7], before_command: vec![20e6; 7] };
         let memory = Memory { peak: 65 << 20, ..Memory::default() };

@@ -202,7 +202,7 @@ does not count, then the middle of fifteen does, or of three where they are long
 are started anew. The figure is the CPU time of the thread: nothing \
 sleeps, and what else the machine does is not in it, but for caches. A ratio is one of the same block; \
 then its median is taken, with an interval of order statistics of at least 95 %. A target is met when \
-the median reaches it, within noise when the interval does, missed otherwise. The price of the trait is \
+all of the interval is inside the bound, missed when all of it is outside, undecided otherwise. The price of the trait is \
 that of the waiter `null`, which makes no call, less a loop over the same tokens.
 
 `raw.json` (`iotomy.sweep/1`) has every block's figure, in the order of the blocks.
