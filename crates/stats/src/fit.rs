@@ -15,12 +15,14 @@ pub struct Line {
     /// a line that rises over decades do not show in `r2`, which the largest of them make. `None` where
     /// a point is not above 0.
     pub miss: Option<f64>,
+    /// Whether distances are weighed as shares of their points; `r2` is weighted alike.
+    pub is_weighted: bool,
 }
 
 /// The line with the least squares of distances through points (x, y); `None` unless there are two
 /// different x.
 pub fn line(points: &[(f64, f64)]) -> Option<Line> {
-    weighed(points, |_| 1.0)
+    weighed(points, |_| 1.0, false)
 }
 
 /// The same with each distance as a share of its point: of times from microseconds to seconds, whose errors
@@ -28,12 +30,12 @@ pub fn line(points: &[(f64, f64)]) -> Option<Line> {
 /// there are no shares, and it is [`line()`].
 pub fn line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
     match points.iter().all(|(_, y)| *y > 0.0) {
-        true => weighed(points, |y| y.powi(-2)),
+        true => weighed(points, |y| y.powi(-2), true),
         false => line(points),
     }
 }
 
-fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Line> {
+fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64, is_weighted: bool) -> Option<Line> {
     let n = points.len() as f64;
     let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
         points.iter().map(|(x, y)| weight(*y) * of(*x, *y)).sum()
@@ -57,7 +59,7 @@ fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Line> {
     let miss = points.iter().try_fold(0.0, |most: f64, (x, y)| {
         (*y > 0.0).then(|| most.max(((intercept + slope * x) / y - 1.0).abs()))
     });
-    Some(Line { intercept, slope, slope_ci95, r2, miss })
+    Some(Line { intercept, slope, slope_ci95, r2, miss, is_weighted })
 }
 
 /// The 97.5 % point of Student's t, as printed tables have it; between their rows, the row before,
@@ -128,6 +130,7 @@ mod tests {
         // Without a share of 0 there is the usual line.
         let with_zero = [(1.0, 0.0), (2.0, 3.0), (3.0, 5.0)];
         assert_eq!(line_by_shares(&with_zero), line(&with_zero));
+        assert_eq!([found.is_weighted, line(&with_zero).unwrap().is_weighted], [true, false]);
     }
 
     /// The first of Anscombe's quartet, as R's `lm` and `confint` have it.

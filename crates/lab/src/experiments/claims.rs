@@ -241,7 +241,7 @@ fn grouped(x: f64) -> String {
 /// How far from a median, as a share of it, a line may be that is still called one.
 const A_FIT: f64 = 0.5;
 
-/// A line's words: `3.10 µs + 38.2 (37.9 … 38.5) ns × n (R² 0.999)`, and how far it misses where it does
+/// A line's words: `3.10 µs + 38.2 (37.9 … 38.5) ns × n (weighted R² 0.999)`, and how far it misses where it does
 /// not fit.
 pub(super) fn equation(line: &Line) -> String {
     let ends = line.slope_ci95.unwrap_or([line.slope; 2]);
@@ -261,7 +261,8 @@ pub(super) fn equation(line: &Line) -> String {
         }
         _ => String::new(),
     };
-    format!("{} + {slope} × n (R² {:.3}{misses})", time(line.intercept), line.r2)
+    let r2 = if line.is_weighted { "weighted R²" } else { "R²" };
+    format!("{} + {slope} × n ({r2} {:.3}{misses})", time(line.intercept), line.r2)
 }
 
 /// A time in the unit that suits it.
@@ -383,14 +384,17 @@ mod tests {
             slope_ci95: Some([992.0, 1_133.0]),
             r2: 0.9424,
             miss: Some(0.1),
+            is_weighted: true,
         };
-        assert_eq!(equation(&line), "3.10 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942)");
+        assert_eq!(equation(&line), "3.10 µs + 1.07 (0.99 … 1.13) µs × n (weighted R² 0.942)");
+        let plain = Line { is_weighted: false, ..line };
+        assert_eq!(equation(&plain), "3.10 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942)");
         let rough = Line { slope: 96.0, slope_ci95: None, ..line };
-        let said = "3.10 µs + 96 ns (too few rounds for an interval) × n (R² 0.942)";
+        let said = "3.10 µs + 96 ns (too few rounds for an interval) × n (weighted R² 0.942)";
         assert_eq!(equation(&rough), said);
         let bent = Line { intercept: -435e3, miss: Some(11.96), ..line };
-        let said = "-435 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942; no straight line: it misses a \
-                    median by 1,196 %)";
+        let said = "-435 µs + 1.07 (0.99 … 1.13) µs × n (weighted R² 0.942; no straight line: it \
+                    misses a median by 1,196 %)";
         assert_eq!(equation(&bent), said);
     }
 

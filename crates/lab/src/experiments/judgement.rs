@@ -77,7 +77,7 @@ impl Judgement {
     pub fn with_line(self, name: &'static str, of: Line) -> Self {
         let value = json!({
             "intercept": of.intercept, "slope": of.slope, "slope_ci95": of.slope_ci95, "r2": of.r2,
-            "miss": of.miss,
+            "miss": of.miss, "weighted": of.is_weighted,
         });
         self.with(name, value)
     }
@@ -166,6 +166,7 @@ mod tests {
             slope_ci95: ends,
             r2: 0.99,
             miss: None,
+            is_weighted: true,
         };
         let growth = |slope, ends| Growth::of(&line(slope, ends), (1_000.0, 5_100.0));
         let bent = |last| {

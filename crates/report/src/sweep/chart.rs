@@ -34,6 +34,8 @@ pub(super) struct Fit {
     pub(super) slope: f64,
     pub(super) slope_ci95: Option<[f64; 2]>,
     pub(super) r2: Option<f64>,
+    /// Whether it says that it was weighed by shares.
+    pub(super) is_weighted: bool,
 }
 
 impl Fit {
@@ -56,6 +58,7 @@ impl Fit {
                     slope,
                     slope_ci95: ends,
                     r2: number("r2"),
+                    is_weighted: value.get("weighted").is_some_and(|is| is == true),
                 });
             }
         }

@@ -215,6 +215,8 @@ fn axis_cell(page: &Page<'_>, grid: &Grid<'_>, value: &AxisValue) -> Cell {
 fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
     let unit = Unit::of(record.cases.first().map_or("", |case| case.unit.as_str()));
     let shown = |value: f64| Cell::real(value, unit.shown(value));
+    let is_weighted = fits.iter().any(|fit| fit.is_weighted);
+    let r2 = if is_weighted { "weighted R²" } else { "R²" };
     let mut sheet = Sheet::new(
         "fits",
         "Fits",
@@ -225,7 +227,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
             Field::number("slope", "slope, each", ""),
             Field::number("slope_low", "95 % from", ""),
             Field::number("slope_high", "to", ""),
-            Field::number("r2", "R²", ""),
+            Field::number("r2", r2, ""),
         ],
     );
     for fit in fits {
