@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
 use iotomy_fault_fs::{Fault, FaultFs, Operation};
+use iotomy_needs::{Need, skip};
 use iotomy_sys::crew::Crew;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, Mode, OFlags, SeekFrom, copy_file_range, fallocate, linkat, seek,
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 
 /// The file system; `None`, said: not to be had here.
 fn mount(files: &[(&str, &[u8])], faults: &[Fault]) -> Option<FaultFs> {
-    FaultFs::mount(files, faults).map_err(|reason| println!("skipped: {reason}")).ok()
+    FaultFs::mount(files, faults).map_err(|reason| skip(Need::Fuse, &reason)).ok()
 }
 
 /// What a call that was to fail said.
@@ -165,7 +166,7 @@ fn a_killed_process_leaves_no_server_and_no_mount() {
     path.pop();
     let path = String::from_utf8(path).unwrap();
     if path.is_empty() {
-        return println!("skipped: no FUSE here, or not for this user");
+        return skip(Need::Fuse, "no FUSE here, or not for this user");
     }
     let file = File::open(&path).unwrap();
     assert!(rustix::fs::fstat(file.as_fd()).is_ok());

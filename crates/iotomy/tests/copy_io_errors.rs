@@ -15,7 +15,7 @@ use iotomy_fault_fs::{Fault, FaultFs, Operation};
 use iotomy_movers::MOVERS;
 use rustix::io::Errno;
 use support::copying::{Folder, content, refused};
-use support::skip;
+use support::{Need, skip};
 
 /// Bytes of a source, and the byte where it or its copy fails.
 const SIZE: usize = 2_500_000;
@@ -26,7 +26,7 @@ const OLD: &[u8] = b"what was there before";
 
 /// The file system; `None`, said and counted: not to be had here.
 fn mount(files: &[(&str, &[u8])], faults: &[Fault]) -> Option<FaultFs> {
-    FaultFs::mount(files, faults).map_err(|reason| skip(&reason)).ok()
+    FaultFs::mount(files, faults).map_err(|reason| skip(Need::Fuse, &reason)).ok()
 }
 
 /// Every mover that moves something, and the chooser.
@@ -85,7 +85,10 @@ impl Met {
             assert!(!is_meant || self.0.contains_key(&mover), "{mover:?} never met the fault");
         }
         for mover in movers().filter(|mover| !self.0.contains_key(mover)) {
-            skip(&format!("{} does not serve these pairs", mover.unwrap_or("the chooser")));
+            skip(
+                Need::Machine,
+                &format!("{} does not serve these pairs", mover.unwrap_or("the chooser")),
+            );
         }
     }
 }
