@@ -37,7 +37,7 @@ fn who_sleeps_longer_is_slower_and_it_is_said() {
     assert_eq!(race.plan.shared_error, Some(0.05));
     let few = quick(&["-r", "2", "true", "true", "true", "true"]);
     let said = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("give -r 14 or more"), "{said}");
+    assert!(said.contains("give -r 5 or more"), "{said}");
     assert!(said.contains("the 3 comparisons share an error of 5 %"), "{said}");
 }
 
@@ -61,12 +61,24 @@ fn as_many_runs_are_made_as_asked_for_in_mirrored_order() {
         for whole in race.order.chunks_exact(6) {
             assert!(whole.iter().eq(whole.iter().rev()), "{:?}", race.order);
         }
-        // Two comparisons share the error, so that 12 runs, enough for one, are too few.
+        // Two comparisons share the error, so that 4 runs, enough for one, are too few.
         let few = wall(&race).ci95 == [0.0, 0.0];
-        assert_eq!(few, runs < 14, "{runs}");
+        assert_eq!(few, runs < 5, "{runs}");
     }
-    let race = quick(&["-r", "12", "true", "true"]).record();
+    let race = quick(&["-r", "4", "true", "true"]).record();
     assert_ne!(wall(&race).ci95, [0.0, 0.0]);
+}
+
+#[test]
+fn a_few_runs_that_lie_far_apart_are_decided_and_fewer_say_how_many_it_takes() {
+    for runs in ["4", "5", "7"] {
+        let race = quick(&["-r", runs, "sleep 0.01", "sleep 0.4"]).record();
+        assert_eq!(wall(&race).verdict, RaceVerdict::Slower, "{runs}: {:?}", wall(&race));
+    }
+    let raced = quick(&["-r", "3", "sleep 0.01", "sleep 0.4"]);
+    assert_eq!(wall(&raced.record()).verdict, RaceVerdict::Undecided);
+    let said = raced.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("give -r 4 or more"), "{said}");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //!
 //! It rests on less than the pairs of a race do: that all measurements of both samples are independent,
 //! and that the samples differ by a shift alone. Runs of two sessions on one machine fulfil that only as
-//! far as the machine was in the same state in both, which [`widened`] accounts for where it is known.
+//! far as the machine was in the same state in both, which [`crate::sessions`] accounts for.
 
 use crate::signed_rank::z;
-use crate::{Interval, median, stddev};
+use crate::{Interval, median};
 
 /// Up to so many pairs of measurements the distribution is exact; past it, normal.
 const EXACT: usize = 900;
@@ -62,19 +62,15 @@ fn exact(first: usize, second: usize, alpha: f64) -> Option<usize> {
     small.count().checked_sub(1)
 }
 
-/// The interval of a difference between two sessions, when sessions themselves differ: `sessions` are
-/// figures of sessions that did the same. Both ends move outwards by what two sessions differ by, but
-/// for 5 times in 100; `None` with fewer than three.
-pub fn widened(found: Interval, sessions: &[f64]) -> Option<Interval> {
-    let freedom = sessions.len().checked_sub(1).filter(|freedom| *freedom >= 2)?;
-    let between = student(freedom) * std::f64::consts::SQRT_2 * stddev(sessions)?;
-    let both = |within: f64| (within * within + between * between).sqrt();
-    let (down, up) = (found.point - found.low, found.high - found.point);
-    Some(Interval {
-        point: found.point,
-        low: found.point - both(down),
-        high: found.point + both(up),
-    })
+/// The fewest measurements to be held against `count` others for an interval that is wrong at most
+/// `alpha` of the time; `None` where no hundred are enough.
+pub(crate) fn fewest_against(count: usize, alpha: f64) -> Option<usize> {
+    (1..=100).find(|more| left_out(count, *more, alpha).is_some())
+}
+
+/// The fewest measurements of either side, as many of the one as of the other.
+pub(crate) fn fewest_each(alpha: f64) -> Option<usize> {
+    (1..=100).find(|count| left_out(*count, *count, alpha).is_some())
 }
 
 /// The 97.5 % point of Student's distribution: from the tables up to 10 degrees of freedom, then a
@@ -135,32 +131,18 @@ mod tests {
         }
     }
 
-    /// Every session has an offset of its own, twice as wide as the noise of its runs.
     #[test]
-    fn sessions_that_differ_by_themselves_are_no_difference_once_that_is_known() {
-        let mut random = Random::new(23);
-        let mut session = |count: usize| {
-            let offset = 2.0 * random.normal();
-            (0..count).map(|_| offset + random.normal()).collect::<Vec<_>>()
-        };
-        let (mut naive, mut known) = (0, 0);
-        for _ in 0..1_000 {
-            let kept: Vec<f64> = (0..5).map(|_| median(&session(20)).unwrap()).collect();
-            let found = shift_between(&session(20), &session(20), 0.05).unwrap();
-            naive += usize::from(!found.contains(0.0));
-            known += usize::from(!widened(found, &kept).unwrap().contains(0.0));
-        }
-        assert!(naive > 500, "{naive} of 1000");
-        assert!(known <= 70, "{known} of 1000");
-    }
-
-    #[test]
-    fn a_shift_is_found_and_few_sessions_tell_nothing_of_themselves() {
+    fn a_shift_is_found_where_it_is() {
         let base: Vec<f64> = (0..20).map(f64::from).collect();
         let other: Vec<f64> = base.iter().map(|x| x + 12.0).collect();
         let found = shift_between(&base, &other, 0.05).unwrap();
         assert!((found.point - 12.0).abs() < 1e-12 && found.low > 6.0, "{found:?}");
-        assert_eq!(widened(found, &[1.0, 2.0]), None);
-        assert!(widened(found, &[1.0, 1.0, 1.0]).unwrap().low > 6.0);
+    }
+
+    #[test]
+    fn so_few_measurements_can_be_sure_and_fewer_cannot() {
+        assert_eq!((fewest_each(0.05), fewest_each(0.01)), (Some(4), Some(5)));
+        assert_eq!((fewest_against(20, 0.05), fewest_against(3, 0.05)), (Some(2), Some(5)));
+        assert_eq!((fewest_against(1, 0.05), fewest_against(0, 0.05)), (Some(39), None));
     }
 }

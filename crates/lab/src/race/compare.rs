@@ -1,7 +1,7 @@
 //! What the runs say: the spread of each contender and how pairs of them compare. Pure.
 
 use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
-use iotomy_stats::sequential::{Verdict, Wanted, look, only_look};
+use iotomy_stats::sequential::{Measured, Verdict, Wanted, look, only_look};
 use iotomy_stats::{Interval, Summary, mean_interval, median_interval};
 
 /// A metric of a run, in ns; never 0, of which there is no ratio.
@@ -40,6 +40,7 @@ pub(super) fn compare(
     rules: Rules,
 ) -> Comparison {
     let mut logs = Vec::new();
+    let mut each = [Vec::new(), Vec::new()];
     let mut ratios = Vec::new();
     let mut pairs = 0;
     for at in (0..blocks.len()).filter(|at| !blocks[*at].redone) {
@@ -47,21 +48,28 @@ pub(super) fn compare(
             let mine = runs.iter().filter(|run| run.block == at as u64);
             mine.map(|run| value(run, metric)).collect()
         };
-        let (a, b) = (of(base.1), of(other.1));
-        if a.is_empty() || a.len() != b.len() {
+        let (mut a, mut b) = (of(base.1), of(other.1));
+        // Of a block that was cut short the runs that are pairs.
+        let both = a.len().min(b.len());
+        if both == 0 {
             continue;
         }
+        a.truncate(both);
+        b.truncate(both);
         let log = |values: &[f64]| {
             values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64
         };
         logs.push(log(&b) - log(&a));
         ratios.push(b.iter().sum::<f64>() / a.iter().sum::<f64>());
-        pairs += a.len();
+        each[0].extend(a.iter().map(|value| value.ln()));
+        each[1].extend(b.iter().map(|value| value.ln()));
+        pairs += both;
     }
+    let measured = Measured { ratios: &logs, base: &each[0], other: &each[1] };
     let wanted = Wanted { min_effect: rules.min_effect, among: rules.among };
     let found = match rules.fixed {
-        true => only_look(&logs, wanted),
-        false => look(&logs, wanted),
+        true => only_look(measured, wanted),
+        false => look(measured, wanted),
     };
     let mean = mean_interval(&ratios, iotomy_stats::sequential::ALPHA, rules.seed);
     let (verdict, more) = match found.verdict {
@@ -84,8 +92,7 @@ pub(super) fn compare(
         ci95: found.ratio.map_or([0.0, 0.0], ends),
         verdict,
         runs: pairs as u64,
-        // A block is two pairs.
-        more_runs: more.map(|blocks| 2 * blocks as u64),
+        more_runs: more.map(|runs| runs as u64),
         mean_ratio: mean.map(|interval| interval.point),
         mean_ci95: mean.map(ends),
     }

@@ -22,10 +22,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
 /// What the race came to: of one command alone, how long it takes; else a line a comparison of what can
 /// be true.
 pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Said> {
+    let mut answers: Vec<Said> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
-        return record.contenders.iter().map(|one| alone(page, one)).collect();
+        answers.extend(record.contenders.iter().map(|one| alone(page, one)));
+        return answers;
     }
-    let mut answers = Vec::new();
     for metric in [Metric::Wall, Metric::Cpu] {
         for found in record.comparisons.iter().filter(|found| found.metric == metric) {
             if !is_impossible(record, &found.base) && !is_impossible(record, &found.other) {
@@ -34,6 +35,18 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Said> {
         }
     }
     answers
+}
+
+/// That the race did not come to its end, and how far it came.
+fn interrupted(record: &Race) -> Option<Said> {
+    let signal = i32::try_from(record.interrupted?).unwrap_or(i32::MAX);
+    let made = record.contenders.iter().map(|one| one.runs.len()).min().unwrap_or(0);
+    let rest = match record.plan.runs {
+        Some(planned) => format!("{made} of {planned} runs of each were made"),
+        None => format!("{} of each made", counted(made as u128, "run", "runs")),
+    };
+    let answer = format!("interrupted by {}", crate::signals::name(signal));
+    Some(Said { ink: Ink::Yellow, answer, rest })
 }
 
 /// What cannot be true comes first, and no ratio is drawn from it.
@@ -146,8 +159,8 @@ fn pairs(record: &Race, found: &Comparison) -> String {
 fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     match (found.verdict, found.more_runs) {
         (RaceVerdict::Undecided, more) if !has_interval => {
-            // Of one comparison, 6 blocks of 2 pairs are the fewest that can tell.
-            let runs = more.map_or(12, |more| found.runs.saturating_add(more));
+            // Of one comparison, 4 pairs are the fewest that can tell.
+            let runs = more.map_or(4, |more| found.runs.saturating_add(more));
             Some(format!("too few to be sure of anything: give -r {runs} or more"))
         }
         (RaceVerdict::Undecided, Some(more)) => {
