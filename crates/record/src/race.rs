@@ -37,6 +37,10 @@ pub struct Race {
     /// The race held against an earlier one, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
+    /// The signal that ended it before it was decided or all runs were made; absent of a race that was
+    /// run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<u32>,
 }
 
 impl Race {

@@ -10,6 +10,12 @@ use iotomy_record::{Finding, Limits};
 
 use super::limits::ProgressLine;
 
+/// Judges by the limits that are kept, and measures none.
+pub(super) fn findings_by_kept(judge: impl Fn(Option<&Limits>) -> Judgement) -> Vec<Finding> {
+    let kept = Cache::of_user().and_then(|cache| cache.load(&machine()));
+    judge(kept.as_ref()).findings
+}
+
 /// Judges, and where a limit is missed, measures it, keeps it for the next time and judges again.
 pub(super) fn findings(quiet: bool, judge: impl Fn(Option<&Limits>) -> Judgement) -> Vec<Finding> {
     let Judgement { findings, missing } = judge(None);

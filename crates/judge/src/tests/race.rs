@@ -64,6 +64,7 @@ fn race() -> Race {
         blocks: Vec::new(),
         harness: Harness::default(),
         against: None,
+        interrupted: None,
     }
 }
 

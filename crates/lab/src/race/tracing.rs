@@ -16,7 +16,7 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    fn missed(&mut self, why: String) {
+    pub(super) fn missed(&mut self, why: String) {
         if self.trace.is_none() {
             self.untraced = Some(why);
         }

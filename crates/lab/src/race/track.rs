@@ -40,6 +40,8 @@ pub(super) struct Track<'a> {
     /// Processes left behind, by contender.
     strays: Vec<usize>,
     cpus: u32,
+    /// The signal that ended it, once there were runs to keep.
+    interrupted: Option<i32>,
 }
 
 pub(super) fn label(at: usize) -> String {
@@ -126,6 +128,7 @@ impl<'a> Track<'a> {
             order: Vec::new(),
             strays: vec![0; count],
             cpus,
+            interrupted: None,
         })
     }
 
@@ -145,16 +148,34 @@ impl<'a> Track<'a> {
                 self.once(at)?;
             }
         }
-        self.timed_runs(began, around)?;
+        let timed = self.timed_runs(began, around);
+        self.unless_interrupted(timed)?;
         let mut traced = vec![Traced::default(); self.runnables.len()];
-        if self.options.trace {
+        if self.options.trace && self.interrupted.is_none() {
             harness.fault_ns = price::of_a_fault();
             harness.call_ns = price::of_a_call();
-            self.traced_runs(&mut traced, around)?;
+            let done = self.traced_runs(&mut traced, around);
+            self.unless_interrupted(done)?;
+        }
+        if self.options.trace && self.interrupted.is_some() {
+            traced.iter_mut().for_each(|one| one.missed("the race was interrupted".to_owned()));
         }
         let mut race = self.record(started, machine, harness, traced);
         race.attributions = attribution::attributions(&race);
         Ok(race)
+    }
+
+    /// What was made before a signal asked for the end is kept, if each contender has run.
+    fn unless_interrupted(&mut self, done: Result<(), RaceError>) -> Result<(), RaceError> {
+        match done {
+            Err(RaceError::Interrupted(signal))
+                if self.runs.iter().all(|runs| !runs.is_empty()) =>
+            {
+                self.interrupted = Some(signal);
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn warmups(&self) -> u64 {
@@ -238,10 +259,16 @@ impl<'a> Track<'a> {
         let number = self.blocks.len() as u64;
         let before = state::read();
         let mut made: Vec<(usize, Run)> = Vec::new();
+        let mut interrupted = None;
         for at in order {
             match self.once(*at) {
                 Ok(run) => made.push((*at, Run { block: number, ..run })),
                 Err(RaceError::TooLong { .. }) if number > 0 => return Ok(false),
+                // The runs it has made count, as far as they are pairs.
+                Err(RaceError::Interrupted(signal)) if !made.is_empty() => {
+                    interrupted = Some(RaceError::Interrupted(signal));
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -253,7 +280,7 @@ impl<'a> Track<'a> {
             self.runs[at].push(run);
             self.order.push(at);
         }
-        Ok(true)
+        interrupted.map_or(Ok(true), Err)
     }
 
     fn is_enough(&self, blocks: usize, began: Instant, first: Instant) -> bool {
@@ -280,7 +307,8 @@ impl<'a> Track<'a> {
         let rules = Rules {
             min_effect: self.options.min_effect,
             among: self.pairs.len(),
-            fixed: self.options.runs.is_some(),
+            // Who interrupts a race has seen how it goes.
+            fixed: self.options.runs.is_some() && self.interrupted.is_none(),
             seed: self.options.seed,
         };
         let (a, b) = (label(base), label(other));
@@ -351,6 +379,7 @@ impl<'a> Track<'a> {
             blocks: self.blocks.clone(),
             harness,
             against: None,
+            interrupted: self.interrupted.map(i32::cast_unsigned),
         }
     }
 

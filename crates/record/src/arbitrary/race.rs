@@ -18,9 +18,9 @@ pub fn race() -> impl Strategy<Value = Race> {
         vec(block(), 0..4),
     );
     let harness = (option::of(number()), option::of(positive()), option::of(positive()));
-    let against = option::of(against::against()).boxed();
-    (machine().boxed(), tables, plan().boxed(), harness, against).prop_map(
-        |(machine, tables, plan, harness, against)| Race {
+    let end = (option::of(against::against()), option::of(1..65u32)).boxed();
+    (machine().boxed(), tables, plan().boxed(), harness, end).prop_map(
+        |(machine, tables, plan, harness, (against, interrupted))| Race {
             schema: Race::SCHEMA.to_string(),
             started: "2025-03-01T10:20:30.5Z".to_string(),
             machine,
@@ -37,6 +37,7 @@ pub fn race() -> impl Strategy<Value = Race> {
                 call_ns: harness.2,
             },
             against,
+            interrupted,
         },
     )
 }

@@ -123,6 +123,7 @@ fn dd_and_cat() -> Race {
             call_ns: Some(80.0),
         },
         against: None,
+        interrupted: None,
     };
     race.blocks[3].redone = true;
     race
@@ -160,6 +161,12 @@ golden!(too_few_runs, {
     race.comparisons[0].ci95 = [0.0, 0.0];
     race.comparisons[0].mean_ratio = None;
     race.contenders[0].wall.ci95 = None;
+    rendered(&race)
+});
+golden!(interrupted, {
+    let mut race = with(0.98, RaceVerdict::Undecided);
+    race.interrupted = Some(2);
+    race.plan.runs = Some(100);
     rendered(&race)
 });
 golden!(alone, rendered(&one_alone()));

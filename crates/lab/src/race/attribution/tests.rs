@@ -80,6 +80,7 @@ fn race(contenders: Vec<Contender>) -> Race {
         blocks: vec![],
         harness: Default::default(),
         against: None,
+        interrupted: None,
     }
 }
 

@@ -1,0 +1,106 @@
+//! A race that is interrupted keeps the runs it has made.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+
+use iotomy_record::{Race, RaceVerdict};
+use nix::sys::signal::Signal;
+use support::histories::History;
+use support::{send, until, until_ended};
+use tempfile::TempDir;
+
+/// A command that runs so often, over all that share the folder, and hangs from then on.
+fn hanging_after(runs: u32) -> String {
+    format!(
+        "echo x >> runs; test $(wc -l < runs) -le {runs} || {{ echo $$ > hanging; exec sleep 1000; }}"
+    )
+}
+
+/// Interrupts a race of such commands once they hang; what it printed, and its record.
+fn interrupted(
+    options: &[&str],
+    contenders: usize,
+    runs: u32,
+    signal: Signal,
+) -> (String, Race, TempDir) {
+    let history = History::new();
+    let command = hanging_after(runs);
+    let always =
+        ["race", "--no-trace", "-w", "0", "--cache", "asis", "--json", "race.json", "--save=cut"];
+    let commands = vec![command.as_str(); contenders];
+    let words = [&always[..], options, &commands].concat();
+    let mut race = history.command(&words);
+    let race = race.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let hanging = until("a run hangs", || {
+        fs::read_to_string(history.path("hanging")).ok()?.trim().parse().ok()
+    });
+    send(race.id(), signal);
+    let output = race.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + signal as i32), "{output:?}");
+    until_ended(hanging);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let record = iotomy_record::store::load_race(history.path("race.json")).unwrap();
+    assert_eq!(history.says(&["history", "show", "cut"]), text);
+    (text, record, history.folder)
+}
+
+#[test]
+fn what_was_made_is_printed_compared_and_kept() {
+    for (signal, name) in [(Signal::SIGINT, "SIGINT"), (Signal::SIGTERM, "SIGTERM")] {
+        let options = ["-r", "20", "--cleanup", "echo x > cleaned"];
+        let (text, record, folder) = interrupted(&options, 2, 12, signal);
+        assert!(text.contains(&format!("interrupted by {name}")), "{text}");
+        assert!(text.contains("6 of 20 runs of each were made"), "{text}");
+        assert_eq!(record.interrupted, Some(signal as u32));
+        assert!(record.contenders.iter().all(|one| one.runs.len() == 6 && one.wall.runs == 6));
+        let wall = &record.comparisons[0];
+        assert_eq!((wall.runs, wall.ci95 == [0.0, 0.0]), (6, false), "{wall:?}");
+        assert!(folder.path().join("cleaned").exists());
+    }
+}
+
+#[test]
+fn runs_of_a_block_that_was_cut_short_are_kept_and_count_as_far_as_they_are_pairs() {
+    let (text, record, _folder) = interrupted(&[], 2, 7, Signal::SIGINT);
+    let made: Vec<usize> = record.contenders.iter().map(|one| one.runs.len()).collect();
+    assert_eq!((made.iter().sum::<usize>(), record.order.len()), (7, 7), "{text}");
+    assert_eq!(record.comparisons[0].runs, 3);
+    assert_eq!(record.comparisons[0].verdict, RaceVerdict::Undecided);
+    assert!(text.contains("3 runs of each made"), "{text}");
+}
+
+#[test]
+fn one_command_alone_keeps_its_runs_too_and_says_why_it_is_not_traced() {
+    let (text, record, _folder) = interrupted(&["-r", "9"], 1, 5, Signal::SIGINT);
+    assert_eq!((record.contenders[0].runs.len(), record.interrupted), (5, Some(2)), "{text}");
+    assert!(record.contenders[0].trace.is_none());
+}
+
+#[test]
+fn where_a_command_has_not_run_yet_there_is_nothing_to_keep() {
+    let history = History::new();
+    let command = hanging_after(1);
+    let words = [
+        "race",
+        "--no-trace",
+        "-w",
+        "0",
+        "--cache",
+        "asis",
+        "--json",
+        "race.json",
+        &command,
+        &command,
+    ];
+    let mut race = history.command(&words);
+    let race = race.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a run hangs", || history.path("hanging").exists().then_some(()));
+    send(race.id(), Signal::SIGINT);
+    let output = race.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{output:?}");
+    assert!(!history.path("race.json").exists());
+}
