@@ -1,101 +1,20 @@
-//! A record held against an earlier one.
+//! A record held against a baseline.
 //!
-//! Their runs are no pairs: whatever changed on the machine between the two sessions is in the
-//! difference. What is known of that is told ([`Difference`]); what sessions differ by in themselves is
-//! taken from others that did the same, where they are kept, and widens the interval. Where they are
-//! not, only a large difference is called one.
+//! A baseline is what the user named: one run, or all runs of one name. No other run has a part in it,
+//! neither in its level nor in what its sessions differ by; a regression that is kept changes nothing.
+//! The runs of two sessions are no pairs: whatever changed on the machine between them is in the
+//! difference. What is known of that is told ([`Difference`]); how much sessions differ in themselves is
+//! the business of [`iotomy_stats::sessions`].
 
-use std::collections::BTreeSet;
+mod earlier;
 
-use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Against, Change, Difference, Kept, Measure, Race, RaceVerdict, Verdict};
-use iotomy_stats::{Interval, shift_between, widened};
+use iotomy_record::store::RecordRef;
+use iotomy_record::{Against, Change, Difference, Measure, Race, RaceVerdict, Verdict};
+use iotomy_stats::sessions::{Session, Standing, apart};
 
+pub use self::earlier::{Candidate, Earlier};
+use crate::HistoryError;
 use crate::measures::{details, measures};
-use crate::trend::Series;
-use crate::{HistoryError, Pick, Store};
-
-/// The chance that an interval does not hold the ratio.
-const ALPHA: f64 = 0.05;
-
-/// The least difference that is called one where it is known what sessions differ by.
-const LEAST: f64 = 0.01;
-
-/// The same where that is not known: it keeps what is wrongly called different below 5 in 100 where
-/// sessions wander by 2 % (one standard deviation), as the tests simulate.
-const LEAST_UNKNOWN: f64 = 0.05;
-
-/// An earlier record, and what sessions like it measured.
-#[derive(Debug)]
-pub struct Earlier {
-    /// What is known of it without its record.
-    pub kept: Kept,
-    record: Record,
-    /// Of each of its measures, the figures of sessions that did the same, itself included.
-    sessions: Vec<(String, String, Vec<f64>)>,
-}
-
-impl Earlier {
-    /// The run that is asked for; `but` is a run whose figures are not to count as a session of it,
-    /// because it is the one to be compared.
-    ///
-    /// # Errors
-    /// When there is none, or its record cannot be read.
-    pub fn load(store: &Store, pick: &Pick, but: Option<u64>) -> Result<Self, HistoryError> {
-        let kept = store.find(pick)?;
-        let record = store.record(kept.id)?;
-        let mut sessions = Vec::new();
-        for one in measures(record.as_ref()) {
-            let series = Series { kind: &kept.kind, subject: &one.subject, measure: &one.name };
-            let found = store.sessions(series, kept.id, but)?;
-            sessions.push((one.subject, one.name, found));
-        }
-        Ok(Self { kept, record, sessions })
-    }
-
-    /// Its record.
-    pub fn record(&self) -> &Record {
-        &self.record
-    }
-
-    /// Its name, or else its number.
-    pub fn called(&self) -> String {
-        self.kept.name.clone().unwrap_or_else(|| self.kept.id.to_string())
-    }
-
-    /// The commands of a race, or what else was measured.
-    pub fn subjects(&self) -> Vec<String> {
-        subjects(&measures(self.record.as_ref()))
-    }
-
-    /// Whether there is something to compare with these, as [`against()`] matches them.
-    ///
-    /// # Errors
-    /// When there is nothing, which names both.
-    pub fn matches(&self, subjects: &[String]) -> Result<(), HistoryError> {
-        let before = self.subjects();
-        let after: BTreeSet<&String> = subjects.iter().collect();
-        if (before.len() == 1 && after.len() == 1) || before.iter().any(|one| after.contains(one)) {
-            return Ok(());
-        }
-        Err(HistoryError::Unlike {
-            first: self.called(),
-            second: subjects.join(" | "),
-            why: format!(
-                "they have no command in common; {} is of {}",
-                self.called(),
-                before.join(" | ")
-            ),
-        })
-    }
-
-    fn sessions_of(&self, measure: &Measure) -> &[f64] {
-        let same = |(subject, name, _): &&(String, String, Vec<f64>)| {
-            *subject == measure.subject && *name == measure.name
-        };
-        self.sessions.iter().find(same).map_or(&[], |(.., found)| found)
-    }
-}
 
 /// Holds `now`, made by `version` of iotomy, against an earlier record of the same kind. With
 /// `in_detail`, traces are compared call by call.
@@ -108,7 +27,7 @@ pub fn against(
     version: &str,
     in_detail: bool,
 ) -> Result<Against, HistoryError> {
-    let then = earlier.record.as_ref();
+    let then = earlier.record().as_ref();
     let unlike = |why: String| HistoryError::Unlike {
         first: earlier.called(),
         second: crate::subject(now),
@@ -135,7 +54,7 @@ pub fn against(
     for now in &new {
         let Some(then) = old.iter().find(|then| same(then, now)) else { continue };
         if !changes.iter().any(|met| met.subject == now.subject && met.measure == now.name) {
-            changes.push(change(then, now, earlier.sessions_of(then), has_verdict));
+            changes.push(change(then, now, &earlier.sessions_of(then), has_verdict));
         }
     }
     let first = changes.iter().filter(|one| is_indexed(then, one)).count();
@@ -148,7 +67,7 @@ pub fn against(
         return Err(unlike("they have no measure in common".to_owned()));
     }
     let (baseline, started) = (earlier.called(), earlier.kept.started.clone());
-    Ok(Against { baseline, started, differences, changes })
+    Ok(Against { baseline, started, runs: earlier.runs(), differences, changes })
 }
 
 fn same(one: &Measure, other: &Measure) -> bool {
@@ -261,55 +180,58 @@ fn impossible(race: &Race) -> String {
     labels.collect::<Vec<_>>().join(", ")
 }
 
-fn change(then: &Measure, now: &Measure, sessions: &[f64], has_verdict: bool) -> Change {
-    let ratio = |a: f64, b: f64| (a > 0.0 && b > 0.0).then(|| b / a);
-    let logs = |values: &[f64]| -> Vec<f64> {
-        values.iter().copied().filter(|value| *value > 0.0).map(f64::ln).collect()
-    };
+/// Holds a measure against that of each session of the baseline, of which `then` is the newest.
+fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: bool) -> Change {
     let is_counted = then.unit.is_empty();
-    let within = shift_between(&logs(&then.samples), &logs(&now.samples), ALPHA);
-    let point = within.map(|found| found.point).or(ratio(then.value, now.value).map(f64::ln));
-    let known = point.and_then(|point| {
-        let within = within.unwrap_or(Interval { point, low: point, high: point });
-        widened(within, &logs(sessions))
-    });
-    let least = if known.is_some() { LEAST } else { LEAST_UNKNOWN };
-    let interval = known.or(within).map(|found| found.map(f64::exp)).filter(|_| !is_counted);
-    let verdict = match interval {
-        Some(found) if has_verdict => verdict(found, least, &then.unit),
-        _ => RaceVerdict::Undecided,
+    let sessions: Vec<Session> = sessions.iter().filter_map(|one| session(one)).collect();
+    let held = match session(now) {
+        Some(now) if then.value > 0.0 && !is_counted => apart(&sessions, &now),
+        _ => None,
     };
+    let ratio = (then.value > 0.0 && now.value > 0.0).then(|| now.value / then.value);
+    let levels = || sessions.iter().map(|one| one.level.exp());
+    let range =
+        [levels().fold(f64::INFINITY, f64::min), levels().fold(f64::NEG_INFINITY, f64::max)];
+    let is_several = sessions.len() > 1 && !is_counted;
+    let verdict = held.filter(|_| has_verdict).map(|held| verdict(held.standing(), &then.unit));
     Change {
         subject: now.subject.clone(),
         measure: now.name.clone(),
         unit: now.unit.clone(),
-        then: then.value.max(0.0),
+        then: held.filter(|_| is_several).map_or(then.value, |held| held.level.exp()).max(0.0),
         now: now.value.max(0.0),
         runs_then: then.runs,
         runs_now: now.runs,
-        ratio: point.map(f64::exp),
-        ci95: interval.map(|found| [found.low, found.high]),
-        verdict: (!is_counted).then_some(verdict),
+        ratio: held.map(|held| held.point.exp()).or(ratio),
+        ci95: held.and_then(|held| held.interval).map(|found| [found.low.exp(), found.high.exp()]),
+        verdict: (!is_counted).then_some(verdict.unwrap_or(RaceVerdict::Undecided)),
         sessions: sessions.len() as u64,
-        min_effect: least,
+        min_effect: held.map_or(0.0, |held| held.least),
+        more_runs: held.filter(|_| has_verdict).and_then(|held| Some(held.more_runs? as u64)),
+        range: is_several.then_some(range),
     }
 }
 
+/// A measure as a session of [`iotomy_stats`]; none of what has no logarithm.
+fn session(measure: &Measure) -> Option<Session> {
+    let positive = measure.samples.iter().copied().filter(|value| *value > 0.0);
+    (measure.value > 0.0)
+        .then(|| Session { level: measure.value.ln(), samples: positive.map(f64::ln).collect() })
+}
+
 /// Of a rate, more is faster; of a time, slower.
-fn verdict(ratio: Interval, least: f64, unit: &str) -> RaceVerdict {
+fn verdict(standing: Standing, unit: &str) -> RaceVerdict {
     let (more, less) = match unit.ends_with("/s") {
         true => (RaceVerdict::Faster, RaceVerdict::Slower),
         false => (RaceVerdict::Slower, RaceVerdict::Faster),
     };
-    let (up, down) = (1.0 + least, 1.0 / (1.0 + least));
-    match ratio {
-        Interval { low, .. } if low > up => more,
-        Interval { high, .. } if high < down => less,
-        Interval { low, high, .. } if low >= down && high <= up => RaceVerdict::NoDifference,
-        _ => RaceVerdict::Undecided,
+    match standing {
+        Standing::Above => more,
+        Standing::Below => less,
+        Standing::Level => RaceVerdict::NoDifference,
+        Standing::Unknown => RaceVerdict::Undecided,
     }
 }
 
 #[cfg(test)]
-#[path = "against_tests.rs"]
 mod tests;

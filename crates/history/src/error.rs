@@ -94,6 +94,30 @@ pub enum HistoryError {
         /// The store.
         path: PathBuf,
     },
+    /// No run has the name of a baseline, or none has it any more.
+    #[error(
+        "there is no baseline {asked:?} in the history {path}: no run has this name, or it was removed; \
+         --save={asked} keeps one"
+    )]
+    NoBaseline {
+        /// What was asked for.
+        asked: String,
+        /// The store.
+        path: PathBuf,
+    },
+    /// A baseline of another machine.
+    #[error(
+        "cannot compare with {asked}: it was measured on another machine ({there}; this is {here}); keep a \
+         baseline on this one, or look at both with `iotomy history diff`"
+    )]
+    Elsewhere {
+        /// What was asked for.
+        asked: String,
+        /// The machine of the baseline.
+        there: String,
+        /// The machine of what is to be compared.
+        here: String,
+    },
     /// A name that could be taken for something else.
     #[error("cannot name a run {name:?}: {why}")]
     Name {

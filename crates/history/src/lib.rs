@@ -19,7 +19,7 @@ mod salvage;
 mod store;
 mod trend;
 
-pub use against::{Earlier, against};
+pub use against::{Candidate, Earlier, against};
 pub use config::{Config, ConfigError};
 pub use error::HistoryError;
 pub use measures::{measures, subject};

@@ -149,6 +149,29 @@ impl Store {
             .ok_or_else(|| HistoryError::NoRun { asked: pick.to_string(), path: self.path.clone() })
     }
 
+    /// All runs of a name, in the order they were kept, each with the hardware it was measured on.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub(crate) fn named(&self, name: &str) -> Result<Vec<(Kept, String)>, HistoryError> {
+        let failed = |error: rusqlite::Error| self.failed("read", &error);
+        let text =
+            format!("SELECT {COLUMNS}, runs.hardware {FROM} WHERE runs.name = ? ORDER BY runs.id");
+        let mut query = self.connection.prepare(&text).map_err(failed)?;
+        let rows = query.query_map([name], |row| Ok((kept(row)?, row.get(13)?))).map_err(failed)?;
+        rows.collect::<Result<Vec<_>, _>>().map_err(failed)
+    }
+
+    /// The hardware that a run was measured on.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub(crate) fn hardware_of(&self, id: u64) -> Result<String, HistoryError> {
+        let text = "SELECT hardware FROM runs WHERE id = ?";
+        let found = self.connection.query_row(text, [id.cast_signed()], |row| row.get(0));
+        found.map_err(|error| self.failed("read", &error))
+    }
+
     /// The run kept last, after `like`, that did what `like` did.
     ///
     /// # Errors

@@ -1,16 +1,14 @@
 //! A measure over time, and where its level changed.
 
-use std::collections::BTreeSet;
-
 use iotomy_record::{Point, Trend};
 use iotomy_stats::changes;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use crate::{HistoryError, Store};
 
 /// The chance of a change that is none. A trend is looked at again and again, and days are not as
 /// independent as runs are, so it is below the usual 5 in 100.
-const ALPHA: f64 = 0.02;
+const ALPHA: f64 = 0.01;
 
 /// Repeats the answer.
 const SEED: u64 = 1;
@@ -86,44 +84,6 @@ impl Store {
             points,
             elsewhere,
         })
-    }
-
-    /// The figures of the runs that did the same as run `id`, on its machine and kernel, from the
-    /// change of level before it to the one behind it; `id` is among them, `but` is not.
-    pub(crate) fn sessions(
-        &self,
-        series: Series<'_>,
-        id: u64,
-        but: Option<u64>,
-    ) -> Result<Vec<f64>, HistoryError> {
-        let of_run = "SELECT hardware FROM runs WHERE id = ?";
-        let hardware: Option<String> = self
-            .connection
-            .query_row(of_run, [id.cast_signed()], |row| row.get(0))
-            .optional()
-            .map_err(|error| self.failed("read", &error))?;
-        let (mut points, _) = self.points(series, &hardware.unwrap_or_default())?;
-        let kernel = points.iter().find(|point| point.id == id).map(|point| point.kernel.clone());
-        points.retain(|point| Some(point.id) != but && Some(&point.kernel) == kernel.as_ref());
-        // A record that was imported again is no further session.
-        let it = points.iter().find(|point| point.id == id).map(|point| point.started.clone());
-        let mut seen: BTreeSet<String> = it.into_iter().collect();
-        points.retain(|point| point.id == id || seen.insert(point.started.clone()));
-        let Some(at) = points.iter().position(|point| point.id == id) else {
-            return Ok(Vec::new());
-        };
-        // The nearest, as many as are looked at.
-        let start = at.saturating_sub(MOST / 2);
-        let points = &points[start..points.len().min(start + MOST)];
-        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-        let (mut from, mut to) = (0, values.len());
-        for change in changes(&values, ALPHA, SEED) {
-            match change <= at - start {
-                true => from = change,
-                false => to = to.min(change),
-            }
-        }
-        Ok(values[from..to].to_vec())
     }
 
     /// The subject of this name, or the only one with it in its name.

@@ -263,7 +263,7 @@ fn sessions_that_are_kept_tell_how_far_a_figure_may_be_off() {
     let same = check(80.05);
     let text = String::from_utf8(same.stdout).unwrap();
     assert!(same.status.success() && text.contains("no difference"), "{text}");
-    assert!(text.contains("taken from 6 that did the same"), "{text}");
+    assert!(text.contains("taken from the 6 of the baseline"), "{text}");
     let slower = check(90.0);
     assert_eq!(slower.status.code(), Some(1), "{slower:?}");
     assert!(String::from_utf8(slower.stdout).unwrap().contains("slower"));

@@ -9,8 +9,12 @@ use crate::{Machine, RaceVerdict};
 pub struct Against {
     /// The earlier one's name, or its number in the history.
     pub baseline: String,
-    /// When it was made, RFC 3339.
+    /// When it was made, RFC 3339; of several sessions the newest.
     pub started: String,
+    /// The numbers in the history of the sessions that are the baseline, the newest last; empty in
+    /// records of before baselines were of several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<u64>,
     /// What differs around the two, and what could not be held against each other.
     pub differences: Vec<Difference>,
     /// One entry a measure that both have.
@@ -45,7 +49,7 @@ pub struct Change {
     pub measure: String,
     /// In what: `ns`, `bytes/s`; empty for a count.
     pub unit: String,
-    /// The middle of the earlier one.
+    /// The middle of the earlier one; of a baseline of several sessions, of these.
     pub then: f64,
     /// The middle of the later one.
     pub now: f64,
@@ -63,13 +67,18 @@ pub struct Change {
     /// the same or is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RaceVerdict>,
-    /// Sessions that did the same as the earlier one, itself among them, from which is known what
-    /// sessions differ by.
+    /// Sessions of the baseline, by which is known, from three on, what sessions differ by.
     #[serde(default)]
     pub sessions: u64,
     /// The least difference that is called one: 0.01 is 1 %.
     #[serde(default)]
     pub min_effect: f64,
+    /// About how many more runs of the later one would decide, where more runs would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_runs: Option<u64>,
+    /// The least and the most of the sessions of the baseline, where it is of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
 }
 
 impl Machine {

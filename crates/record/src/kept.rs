@@ -5,7 +5,7 @@
 pub struct Kept {
     /// Its number, which no other run ever has.
     pub id: u64,
-    /// The name it was given; of several runs of one name the newest is meant.
+    /// The name it was given, which other runs may have, too.
     pub name: Option<String>,
     /// `trace`, `race`, `copy`, `limits` or `sweep`.
     pub kind: String,

@@ -10,8 +10,11 @@ mod bootstrap;
 mod change;
 mod few;
 mod fit;
+#[cfg(test)]
+mod machines;
 pub mod order;
 pub mod sequential;
+pub mod sessions;
 mod signed_rank;
 mod summary;
 mod unpaired;
@@ -22,7 +25,7 @@ pub use few::centre_interval;
 pub use fit::{Line, line, line_by_shares};
 pub use signed_rank::{CriticalRanks, shift_interval};
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
-pub use unpaired::{shift_between, widened};
+pub use unpaired::shift_between;
 
 /// A figure and the interval it lies in with the confidence asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -75,7 +75,7 @@ pub(crate) fn z(upper: f64) -> f64 {
 }
 
 /// The share of a normal distribution above `z` standard deviations, for `z` of 0 or more.
-fn tail(z: f64) -> f64 {
+pub(crate) fn tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 1.0 {
         // The series of the other half converges fast here.

@@ -7,6 +7,8 @@ mod change;
 mod look;
 mod weigh;
 
+pub(super) use weigh::checked;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ use iotomy_record::store::OutputFile;
 /// A run is kept by `--save` or `--save=NAME` on trace, anatomy, race, limits, lab run and copy;
 /// every run is with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
 /// RUN is a run's number, a name, of which the run kept last is meant, or the word last, for the one kept
-/// last of all: what is imported is kept when it is imported. All is in iotomy/history.db under
+/// last of all: what is imported is kept when it is imported. A baseline is all runs of its name. All is in iotomy/history.db under
 /// XDG_DATA_HOME (~/.local/share).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use iotomy_history::{Config, HistoryError, Store, store_file};
+use iotomy_history::{Config, Filter, HistoryError, Pick, Store, store_file};
 use iotomy_record::store::RecordRef;
 
 use crate::complain;
@@ -34,6 +34,11 @@ impl SaveArgs {
         self.save.is_some()
     }
 
+    /// The name that it is to be kept by.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.save.as_ref().and_then(Option::as_deref)
+    }
+
     /// Whether the run is to be kept: it was asked, or all are.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_given()
@@ -48,19 +53,35 @@ impl SaveArgs {
         // A limit of file sizes is an error to be told, and not the end of iotomy.
         iotomy_sys::signals::ignore_file_size();
         match self.kept(record) {
-            Ok(id) if self.is_given() && !quiet => {
+            Ok((id, namesakes)) if self.is_given() && !quiet => {
+                let set = match self.name() {
+                    Some(name) if namesakes > 1 => {
+                        format!("; as a baseline, {name} is now {namesakes} sessions")
+                    }
+                    _ => String::new(),
+                };
                 // With standard error gone there is nobody left to tell.
-                let _ = writeln!(std::io::stderr(), "iotomy: kept as run {id} of the history");
+                let _ = writeln!(std::io::stderr(), "iotomy: kept as run {id} of the history{set}");
             }
             Ok(_) => {}
             Err(error) => complain(&anyhow::Error::new(error).context("the run is not kept")),
         }
     }
 
-    fn kept(&self, record: RecordRef<'_>) -> Result<u64, HistoryError> {
+    /// Its number, and how many runs of its kind have its name.
+    fn kept(&self, record: RecordRef<'_>) -> Result<(u64, usize), HistoryError> {
         let path = store_file().ok_or(HistoryError::NoPlace)?;
-        let name = self.save.as_ref().and_then(Option::as_deref);
-        begun(&path)?.keep(record, name, VERSION)
+        let mut store = begun(&path)?;
+        let id = store.keep(record, self.name(), VERSION)?;
+        let namesakes = match self.name() {
+            Some(name) => {
+                let kind = store.find(&Pick::Number(id)).ok().map(|kept| kept.kind);
+                let filter = Filter { name: Some(name.to_owned()), kind, ..Filter::default() };
+                store.list(&filter).map_or(0, |runs| runs.len())
+            }
+            None => 0,
+        };
+        Ok((id, namesakes))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `iotomy race`: commands against each other, and why one is faster.
 
 mod around;
+mod baseline;
 mod export;
 mod flames;
 
@@ -9,18 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use iotomy_history::{Earlier, Pick, against};
 use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
 use iotomy_observe::{Probe, machine, rfc3339};
-use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Against, Anatomy, Race, store};
+use iotomy_record::store::RecordRef;
+use iotomy_record::{Anatomy, Race, store};
 use iotomy_sys::front;
 
 use self::around::Around;
 use self::flames::Flames;
-use super::keeping::{SaveArgs, VERSION};
+use super::keeping::SaveArgs;
 use super::{history, judging, outputs};
 use crate::screen::{Looks, StatusLine, shown};
 use crate::{COULD_NOT_RUN, complain};
@@ -124,10 +124,14 @@ pub(crate) struct RaceArgs {
     #[command(flatten)]
     save: SaveArgs,
 
-    /// Compare with a race that was kept: the one kept last of this name, or a number. It tells what differs
-    /// on the machine, and gives a ratio with its interval, of runs that are no pairs
+    /// Compare with a baseline: all races that were kept by this name, or the one of this number. Tells what
+    /// differs on the machine, and gives a ratio with its interval, of unpaired runs
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
+
+    /// Exit with status 1 if a command is slower than the baseline, and with 2 if there can be no verdict
+    #[arg(long, requires = "against")]
+    check: bool,
 
     /// Write every run as a line of comma-separated values to FILE
     #[arg(long, value_name = "FILE")]
@@ -200,7 +204,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
         check_pair(&options)?;
         check_sampling()?;
     }
-    let baseline = args.against.as_deref().map(|name| baseline(name, &options)).transpose()?;
+    let load = |name| baseline::load(name, args.save.name(), &options);
+    let baseline = args.against.as_deref().map(load).transpose()?;
     front::split().context("cannot make the process that races")?;
     let mut around = Around {
         observer: args.observer.clone(),
@@ -215,53 +220,54 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             if let Some(flames) = around.flames.take() {
                 flames.enter(record);
             }
-            record.findings =
-                judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits));
+            // Who interrupts does not wait for limits to be measured.
+            record.findings = match record.interrupted {
+                Some(_) => judging::findings_by_kept(|limits| iotomy_judge::race(record, limits)),
+                None => judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits)),
+            };
             if let Some(baseline) = &baseline {
-                record.against = held(baseline, record);
+                record.against = baseline::held(baseline, record);
             }
             let written = write_out(args, record, &here);
             if args.save.is_wanted() {
                 args.save.keep(RecordRef::Race(record), args.quiet);
             }
             let drawn = args.flame.as_ref().map_or(Ok(()), |path| draw(path, record, &here));
+            let interrupted = record.interrupted.map(|signal| interrupted(signal.cast_signed()));
+            // A signal goes before what else went wrong, as it does where nothing was made.
+            if let (Some(code), Err(error)) = (interrupted, written.as_ref().and(drawn.as_ref())) {
+                complain(&anyhow!("{error:#}"));
+                return Ok(code);
+            }
             written.and(drawn)?;
-            Ok(raced.cleaned.map_or_else(failed, |()| ExitCode::SUCCESS))
+            raced.cleaned.map_or_else(
+                |error| Ok(failed(error)),
+                |()| match (interrupted, &record.against) {
+                    (Some(code), _) => Ok(code),
+                    (None, Some(found)) if args.check => history::checked(found),
+                    _ => Ok(ExitCode::SUCCESS),
+                },
+            )
         }
         Err(error) => Ok(failed(error)),
     }
 }
 
-/// The race that was kept, found before anything is run, with something to compare with.
-fn baseline(name: &str, options: &Options) -> Result<Earlier> {
-    let earlier = Earlier::load(&history::opened()?, &Pick::of(name), None)?;
-    match earlier.record() {
-        Record::Race(_) => {
-            earlier.matches(&contenders(options)?)?;
-            Ok(earlier)
-        }
-        _ => bail!("cannot race against {name:?}: it is a {}; name a race", earlier.kept.kind),
-    }
-}
-
-/// What the race says beside an earlier one; that it says nothing costs nothing else.
-fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
-    let found = against(baseline, RecordRef::Race(record), VERSION, false);
-    found.map_err(|error| complain(&anyhow::Error::new(error))).ok()
-}
-
 /// Says what went wrong, with what the command said itself; how iotomy ends.
 fn failed(error: RaceError) -> ExitCode {
     let said = match &error {
-        RaceError::Interrupted(signal) => {
-            return ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN));
-        }
+        RaceError::Interrupted(signal) => return interrupted(*signal),
         RaceError::Failed { stderr, .. } => stderr.clone(),
         _ => Vec::new(),
     };
     complain(&anyhow::Error::new(error));
     show_stderr(&said);
     ExitCode::from(COULD_NOT_RUN)
+}
+
+/// How a program ends that a signal ended.
+fn interrupted(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN))
 }
 
 /// What a command that failed said, a line each.

@@ -11,9 +11,10 @@ use crate::{Against, Change, Difference, RaceVerdict};
 /// One that a record may hold.
 pub(super) fn against() -> impl Strategy<Value = Against> {
     let tables = (vec(difference().boxed(), 0..4), vec(change().boxed(), 0..4));
-    (text(), tables).prop_map(|(baseline, tables)| Against {
+    (text(), vec(number(), 0..4), tables).prop_map(|(baseline, runs, tables)| Against {
         baseline,
         started: "2025-02-01T10:20:30Z".to_owned(),
+        runs,
         differences: tables.0,
         changes: tables.1,
     })
@@ -40,8 +41,9 @@ fn change() -> impl Strategy<Value = Change> {
     let ends = option::of([positive(), positive()]);
     let verdict = option::of(select(verdicts.to_vec()));
     let counts = ([number(), number(), number()], positive());
-    (names, values, ends, counts, verdict).prop_map(
-        |(names, ([then, now], ratio), ci95, counts, verdict)| Change {
+    let more = (option::of(number()), option::of([positive(), positive()]));
+    (names, values, ends, counts, verdict, more).prop_map(
+        |(names, ([then, now], ratio), ci95, counts, verdict, (more_runs, range))| Change {
             subject: names.0,
             measure: names.1,
             unit: names.2.to_owned(),
@@ -54,6 +56,8 @@ fn change() -> impl Strategy<Value = Change> {
             verdict,
             sessions: counts.0[2],
             min_effect: counts.1,
+            more_runs,
+            range,
         },
     )
 }

@@ -23,12 +23,28 @@ pub(crate) fn print(page: &mut Page<'_>, record: &Against) {
     page.blank();
     let name = page.name(&record.baseline, 60);
     let head = format!("  against {name}, of {}", when(page, &record.started));
-    page.line(&[(Ink::Bold, &head)]);
+    page.line(&[(Ink::Bold, &head), (Ink::Dim, &runs(record))]);
     for difference in &record.differences {
         print_difference(page, difference);
     }
     print_changes(page, record);
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &what_it_rests_on(record));
+    if let Some(text) = what_would_decide(page, record) {
+        page.wrapped(&[(Ink::Plain, "  to decide  ")], Ink::Green, &text);
+    }
+}
+
+/// The runs of the history that the baseline is, where they are several.
+fn runs(record: &Against) -> String {
+    const MOST: usize = 8;
+    if record.runs.len() < 2 {
+        return String::new();
+    }
+    let left_out = record.runs.len().saturating_sub(MOST);
+    let newest = record.runs.iter().skip(left_out).map(u64::to_string);
+    let newest: Vec<String> = newest.collect();
+    let before = if left_out > 0 { format!("{left_out} older, ") } else { String::new() };
+    format!("   {} sessions: {before}runs {}", record.runs.len(), newest.join(", "))
 }
 
 fn print_difference(page: &mut Page<'_>, difference: &Difference) {
@@ -113,6 +129,7 @@ fn changes(page: &Page<'_>, record: &Against) -> Sheet {
         ]);
     }
     sheet.notes.push(what_it_rests_on(record));
+    sheet.notes.extend(what_would_decide(page, record).map(|text| format!("to decide: {text}")));
     sheet.without_empty_columns()
 }
 
@@ -210,24 +227,68 @@ fn what_it_rests_on(record: &Against) -> String {
         parts.push("there is no verdict, since what differs may be the reason".to_owned());
     } else if let Some(change) = judged.clone().min_by_key(|change| change.sessions) {
         let least = fixed(change.min_effect * 100.0, 0);
+        let below = format!("below {least} % nothing is called a difference");
         parts.push(match (change.ci95, change.sessions) {
-            (None, _) => "one measurement each, and too few sessions are kept to know what they \
-                          differ by"
-                .to_owned(),
-            (_, 0..3) => format!(
-                "too few sessions are kept to know what they differ by: below {least} % nothing is \
-                 called a difference"
-            ),
-            (_, sessions) => format!(
-                "what sessions differ by is taken from {sessions} that did the same; below {least} % \
-                 nothing is called a difference"
-            ),
+            (None, _) => {
+                "there are too few measurements to know how far they may be off".to_owned()
+            }
+            (_, 0..3) => {
+                format!("the baseline has too few sessions to know what they differ by: {below}")
+            }
+            (_, sessions) => {
+                format!(
+                    "what sessions differ by is taken from the {sessions} of the baseline; {below}"
+                )
+            }
         });
+        parts.extend(judged.clone().find_map(disagreement));
         if let Some(first) = judged.clone().next() {
             parts.push(format!("{} and {} runs", first.runs_then, first.runs_now));
         }
     }
     parts.join(" · ")
+}
+
+/// That the sessions of a baseline lie far apart.
+fn disagreement(change: &Change) -> Option<String> {
+    let [low, high] = change.range.filter(|[low, high]| *low > 0.0 && high / low > 1.1)?;
+    let (low, high) = (amount(low, &change.unit), amount(high, &change.unit));
+    Some(format!("its sessions measured {low} … {high}"))
+}
+
+/// What it takes for a verdict, where there is none.
+fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
+    let name = page.name(&record.baseline, 60);
+    let undecided =
+        || record.changes.iter().filter(|change| change.verdict == Some(RaceVerdict::Undecided));
+    let first = undecided().next()?;
+    if record.differences.iter().any(|difference| difference.matters) {
+        return Some(
+            "keep a baseline under the conditions of this run, with --save=NAME".to_owned(),
+        );
+    }
+    let ways = [
+        undecided().filter_map(|change| change.more_runs).max().map(|more| {
+            format!("about {} of this one", counted(u128::from(more), "more run", "more runs"))
+        }),
+        (first.sessions < 3).then(|| {
+            format!("a baseline of at least 3 sessions: repeat the earlier one with --save={name}")
+        }),
+        (first.unit == "ns").then(|| {
+            "both in turn on this machine: `iotomy race` with the earlier and the later command"
+                .to_owned()
+        }),
+    ];
+    let ways: Vec<String> = ways.into_iter().flatten().collect();
+    let judged = record.changes.iter().filter(|change| change.verdict.is_some()).count();
+    let mut of: Vec<String> = undecided().map(|change| page.name(&change.measure, 30)).collect();
+    of.dedup();
+    // Where something else is decided, what is meant is named.
+    let of = match of.len() {
+        1..=3 if undecided().count() < judged => format!("{}: ", of.join(", ")),
+        _ => String::new(),
+    };
+    (!ways.is_empty()).then(|| format!("{of}{}", ways.join("; or ")))
 }
 
 /// A ratio with as many digits as tell something.

@@ -53,6 +53,8 @@ fn change(
         verdict,
         sessions: 5,
         min_effect: 0.01,
+        more_runs: None,
+        range: None,
     }
 }
 
@@ -60,6 +62,7 @@ fn held() -> Against {
     Against {
         baseline: "main".into(),
         started: "2026-01-02T03:04:05Z".into(),
+        runs: vec![3, 4, 6, 7, 9],
         differences: vec![Difference {
             what: "iotomy".into(),
             then: "0.1.0".into(),
@@ -92,6 +95,17 @@ pub(crate) fn elsewhere() -> Against {
     for change in against.changes.iter_mut().filter(|change| change.verdict.is_some()) {
         change.verdict = Some(RaceVerdict::Undecided);
     }
+    against
+}
+
+/// With too few runs and sessions for the first measure, whose sessions do not agree.
+fn short() -> Against {
+    let mut against = held();
+    against.runs = (3..15).collect();
+    let first = &mut against.changes[0];
+    first.verdict = Some(RaceVerdict::Undecided);
+    (first.sessions, first.min_effect, first.more_runs) = (2, 0.05, Some(8));
+    first.range = Some([12e6, 24e6]);
     against
 }
 
@@ -140,11 +154,16 @@ golden!(a_list_narrow_and_ascii, history(&runs(), 1, 20, &NARROW));
 golden!(an_empty_list, history(&[], 0, 0, &Style::default()));
 golden!(a_list_of_none_that_match, history(&[], 0, 20, &Style::default()));
 golden!(on_the_same_machine, against(&held(), &Style::default()));
+golden!(undecided, against(&short(), &Style::default()));
 golden!(on_another_machine, against(&elsewhere(), &Style::default()));
 golden!(on_another_machine_narrow_and_ascii, against(&elsewhere(), &NARROW));
 golden!(a_step, trend(&step(), &Style::default()));
 golden!(a_step_narrow_and_ascii, trend(&step(), &NARROW));
 golden!(few_runs, trend(&over_time(&[1e6, 1.2e6], &[]), &Style::default()));
+golden!(
+    one_run_far_away,
+    trend(&over_time(&[1e6, 1e7, 1.1e7, 1e7, 1.05e7, 1e7, 1e7], &[]), &Style::default())
+);
 golden!(one_run, trend(&over_time(&[1e6], &[]), &Style::default()));
 
 #[test]

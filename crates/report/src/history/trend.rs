@@ -11,6 +11,9 @@ use crate::page::{Ink, Page, columns};
 const HIGH: usize = 12;
 const WIDE: usize = 72;
 
+/// A run so many times above or below the level is told.
+const FAR: f64 = 2.0;
+
 /// Columns below which there is no chart.
 const LEAST_WIDE: usize = 24;
 
@@ -144,6 +147,19 @@ fn print_levels(page: &mut Page<'_>, record: &Trend, levels: &[Level]) {
         );
     } else if levels.len() == 1 {
         page.line(&[(Ink::Plain, "  no change of level")]);
+    }
+    let [only] = levels else { return };
+    let is_far = |point: &&Point| {
+        point.value > FAR * only.median || (point.value > 0.0 && point.value < only.median / FAR)
+    };
+    let far = record.points.iter().filter(is_far).count();
+    if far > 0 {
+        let runs = counted(far as u128, "run lies", "runs lie");
+        let text = format!(
+            "{runs} more than {FAR} × away from it: fewer than 3 in a row are no level; \
+             `iotomy history compare` judges one run"
+        );
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &text);
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
 /// Plot a measure of a command over time, and where its level changed
 ///
 /// Runs on other machines than that of the newest are left out. A change is found in the ranks of the
-/// runs: a series without one is given one 2 times in 100.
+/// runs, or by a step that is far larger than what these differ by.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrendArgs {
     /// The command as it was run, or a part of it that no other has; `limits`; or `lab NAME`

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use iotomy_history::{Earlier, Pick, Store, against};
+use anyhow::{Result, bail};
+use iotomy_history::{Candidate, Earlier, Pick, Store, against};
 use iotomy_record::{Against, Kept, RaceVerdict};
 
 use super::{opened, pick, print};
@@ -38,11 +38,12 @@ pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
 
 /// Compare a run with a baseline
 ///
-/// The ratios come with an interval of 95 %, of runs that are no pairs. Where machine, kernel or caches
-/// differ, there is no verdict.
+/// A baseline is one run, or all runs of one name; no other run changes it. The ratios come with an interval
+/// of 95 %, of unpaired runs. A baseline of another machine is an error; where kernel or caches differ, there
+/// is no verdict.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// The run to compare with: a name, of which the one kept last is meant, or a number
+    /// What to compare with: all runs of this name, or the run of this number
     #[arg(long, value_name = "NAME", value_parser = pick)]
     baseline: Pick,
 
@@ -50,7 +51,7 @@ pub(super) struct CompareArgs {
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
 
-    /// End with status 1 where something is slower
+    /// Exit with status 1 if something is slower, and with 2 if there can be no verdict
     #[arg(long)]
     check: bool,
 
@@ -66,12 +67,38 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     };
     let found = held(&store, &args.baseline, &run, false)?;
     print(&iotomy_report::against(&found, &args.looks.on(&std::io::stdout())))?;
+    if args.check { checked(&found) } else { Ok(ExitCode::SUCCESS) }
+}
+
+/// How a check of a comparison ends.
+///
+/// # Errors
+/// What differs around the two, so that there is no verdict.
+pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
+    let reasons: Vec<&str> = found
+        .differences
+        .iter()
+        .filter(|difference| difference.matters)
+        .map(|difference| difference.what.as_str())
+        .collect();
+    if !reasons.is_empty() {
+        bail!(
+            "cannot check against {}: not measured under the same conditions ({}); keep a baseline under these",
+            found.baseline,
+            reasons.join(", ")
+        );
+    }
     let is_slower = found.changes.iter().any(|one| one.verdict == Some(RaceVerdict::Slower));
-    Ok(if args.check && is_slower { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
+    Ok(if is_slower { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
 
 fn held(store: &Store, earlier: &Pick, later: &Kept, in_detail: bool) -> Result<Against> {
-    let earlier = Earlier::load(store, earlier, Some(later.id))?;
     let record = store.record(later.id)?;
+    let candidate = Candidate {
+        // Two runs of any machines may be looked at; a baseline is to judge.
+        may_be_elsewhere: in_detail,
+        ..Candidate::kept(later, record.as_ref())
+    };
+    let earlier = Earlier::load(store, earlier, &candidate)?;
     Ok(against(&earlier, record.as_ref(), &later.version, in_detail)?)
 }

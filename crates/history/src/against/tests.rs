@@ -1,5 +1,5 @@
-use iotomy_record::store::RecordRef;
-use iotomy_record::{Block, Contender, Exit, Harness, Machine, Plan, Run, Spread};
+use iotomy_record::store::{Record, RecordRef};
+use iotomy_record::{Block, Contender, Exit, Harness, Kept, Machine, Plan, Run, Spread};
 
 use super::*;
 
@@ -73,11 +73,13 @@ fn race(times: &[u64]) -> Race {
         blocks: vec![Block::default(); times.len()],
         harness: Harness::default(),
         against: None,
+        interrupted: None,
     }
 }
 
-fn earlier(race: Race, sessions: &[f64]) -> Earlier {
-    let record = Record::Race(Box::new(race));
+/// The baseline of these sessions, the newest first.
+fn earlier(races: &[Race]) -> Earlier {
+    let record = Record::Race(Box::new(races[0].clone()));
     let kept = Kept {
         id: 1,
         name: Some("main".into()),
@@ -89,57 +91,65 @@ fn earlier(race: Race, sessions: &[f64]) -> Earlier {
         bytes: 1,
         measure: None,
     };
-    let sessions = vec![("work".to_owned(), "wall".to_owned(), sessions.to_vec())];
-    Earlier { kept, record, sessions }
+    let others: Vec<_> = races[1..].iter().map(|race| measures(RecordRef::Race(race))).collect();
+    Earlier::of_record(kept, record, &others)
 }
 
-fn wall(then: Race, now: &Race, sessions: &[f64]) -> Change {
-    let found = against(&earlier(then, sessions), RecordRef::Race(now), "1", false).unwrap();
+fn wall(baseline: &[Race], now: &Race) -> Change {
+    let found = against(&earlier(baseline), RecordRef::Race(now), "1", false).unwrap();
     found.changes.into_iter().find(|change| change.measure == "wall").unwrap()
-}
-
-/// Sessions of one command whose machine is in another state each time: the false alarms of
-/// `race --against`, with and without other sessions to know that from.
-#[test]
-fn a_command_against_its_own_baseline_is_seldom_called_different() {
-    let mut chance = Chance(5);
-    for (offset, noise) in [(0.0, 0.03), (0.02, 0.03), (0.01, 0.01)] {
-        let (mut known, mut unknown) = (0, 0);
-        for _ in 0..400 {
-            let (then, now) =
-                (chance.race(10.0, 20, offset, noise), chance.race(10.0, 20, offset, noise));
-            let median = |race: &Race| race.contenders[0].wall.median_ns;
-            let mut sessions: Vec<f64> =
-                (0..5).map(|_| median(&chance.race(10.0, 20, offset, noise))).collect();
-            sessions.push(median(&then));
-            let is_called = |change: Change| {
-                matches!(change.verdict, Some(RaceVerdict::Faster | RaceVerdict::Slower))
-            };
-            known += usize::from(is_called(wall(then.clone(), &now, &sessions)));
-            unknown += usize::from(is_called(wall(then, &now, &[])));
-        }
-        assert!(known <= 20, "{known} of 400 at {offset} and {noise}, known");
-        assert!(unknown <= 20, "{unknown} of 400 at {offset} and {noise}, unknown");
-    }
 }
 
 #[test]
 fn a_tenth_more_is_called_slower_and_a_tenth_less_faster() {
     let mut chance = Chance(7);
     for (now, verdict) in [(11.2, RaceVerdict::Slower), (8.8, RaceVerdict::Faster)] {
-        let (then, now) = (chance.race(10.0, 20, 0.0, 0.03), chance.race(now, 20, 0.0, 0.03));
-        let sessions = [9.95e6, 10e6, 10.05e6, 10.02e6];
-        assert_eq!(wall(then.clone(), &now, &sessions).verdict, Some(verdict));
-        assert_eq!(wall(then, &now, &[]).verdict, Some(verdict));
+        let sessions: Vec<Race> = (0..5).map(|_| chance.race(10.0, 20, 0.005, 0.02)).collect();
+        let now = chance.race(now, 20, 0.0, 0.02);
+        let (of_one, of_all) = (wall(&sessions[..1], &now), wall(&sessions, &now));
+        assert_eq!((of_one.verdict, of_one.sessions), (Some(verdict), 1));
+        assert_eq!((of_all.verdict, of_all.sessions), (Some(verdict), 5));
+        assert_eq!((of_one.min_effect, of_all.min_effect), (0.05, 0.02));
+        assert!(of_one.range.is_none() && of_all.range.is_some());
     }
+}
+
+#[test]
+fn ten_times_as_slow_is_slower_whatever_the_sessions_of_the_baseline_are() {
+    let mut chance = Chance(9);
+    for sessions in [1, 2, 3, 30] {
+        for runs in [1, 5, 20] {
+            let baseline: Vec<Race> =
+                (0..sessions).map(|_| chance.race(10.0, 20, 0.05, 0.05)).collect();
+            let change = wall(&baseline, &chance.race(100.0, runs, 0.05, 0.05));
+            assert_eq!(change.verdict, Some(RaceVerdict::Slower), "{sessions} {runs}: {change:?}");
+        }
+    }
+    // A baseline that somebody has put a tenfold session into.
+    let mixed: Vec<Race> =
+        [10.0, 100.0, 10.0, 11.0].iter().map(|ms| chance.race(*ms, 20, 0.0, 0.02)).collect();
+    assert_eq!(wall(&mixed, &chance.race(470.0, 20, 0.0, 0.02)).verdict, Some(RaceVerdict::Slower));
+    let like_one_of_them = wall(&mixed, &chance.race(100.0, 20, 0.0, 0.02));
+    assert_eq!(like_one_of_them.verdict, Some(RaceVerdict::Undecided));
+    let [low, high] = like_one_of_them.range.unwrap();
+    assert!(low < 11e6 && high > 90e6, "{low} {high}");
+}
+
+#[test]
+fn one_run_each_says_nothing_and_tells_how_many_would() {
+    let change = wall(&[race(&[10_000_000])], &race(&[100_000_000]));
+    assert_eq!((change.verdict, change.ci95), (Some(RaceVerdict::Undecided), None));
+    let change = wall(&[race(&[10_000_000; 4])], &race(&[11_000_000]));
+    assert_eq!((change.verdict, change.more_runs), (Some(RaceVerdict::Undecided), Some(3)));
 }
 
 #[test]
 fn where_the_machine_differs_there_is_a_ratio_and_no_verdict() {
     let (then, mut now) = (race(&[10_000_000; 20]), race(&[20_000_000; 20]));
-    assert_eq!(wall(then.clone(), &now, &[]).verdict, Some(RaceVerdict::Slower));
+    assert_eq!(wall(std::slice::from_ref(&then), &now).verdict, Some(RaceVerdict::Slower));
     now.machine.kernel = "Linux 6.18".into();
-    let found = against(&earlier(then, &[]), RecordRef::Race(&now), "2", false).unwrap();
+    let found =
+        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "2", false).unwrap();
     let told: Vec<_> = found.differences.iter().map(|d| (d.what.as_str(), d.matters)).collect();
     assert_eq!(told, [("kernel", true), ("iotomy", false)]);
     assert_eq!(found.changes[0].verdict, Some(RaceVerdict::Undecided));
@@ -151,7 +161,7 @@ fn where_the_machine_differs_there_is_a_ratio_and_no_verdict() {
 fn other_conditions_and_impossible_numbers_leave_no_verdict_either() {
     let (then, mut now) = (race(&[10_000_000; 20]), race(&[20_000_000; 20]));
     now.plan.cache = "cold".into();
-    assert_eq!(wall(then.clone(), &now, &[]).verdict, Some(RaceVerdict::Undecided));
+    assert_eq!(wall(std::slice::from_ref(&then), &now).verdict, Some(RaceVerdict::Undecided));
     now = race(&[20_000_000; 20]);
     now.findings.push(iotomy_record::Finding {
         id: "impossible-rate".into(),
@@ -160,7 +170,7 @@ fn other_conditions_and_impossible_numbers_leave_no_verdict_either() {
         evidence: [("contender".to_owned(), "A".into())].into(),
         advice: None,
     });
-    assert_eq!(wall(then, &now, &[]).verdict, Some(RaceVerdict::Undecided));
+    assert_eq!(wall(std::slice::from_ref(&then), &now).verdict, Some(RaceVerdict::Undecided));
 }
 
 #[test]
@@ -168,16 +178,20 @@ fn one_command_each_is_compared_whatever_they_are_called_and_of_several_the_same
     let then = race(&[10_000_000; 20]);
     let mut now = race(&[20_000_000; 20]);
     now.contenders[0].command = "work --more".into();
-    let found = against(&earlier(then.clone(), &[]), RecordRef::Race(&now), "1", false).unwrap();
+    let found =
+        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&now), "1", false).unwrap();
     assert_eq!((found.changes.len(), found.differences.len()), (2, 1));
     assert!(!found.differences[0].matters && found.differences[0].now == "work --more");
     let mut two = now.clone();
     two.contenders.push(then.contenders[0].clone());
-    let found = against(&earlier(then.clone(), &[]), RecordRef::Race(&two), "1", false).unwrap();
+    let found =
+        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1", false).unwrap();
     assert_eq!(found.changes[0].subject, "work");
     assert_eq!(found.differences[0].now, "work --more");
     two.contenders.remove(1);
     two.contenders.push(two.contenders[0].clone());
     two.contenders[1].command = "other".into();
-    assert!(against(&earlier(then, &[]), RecordRef::Race(&two), "1", false).is_err());
+    assert!(
+        against(&earlier(std::slice::from_ref(&then)), RecordRef::Race(&two), "1", false).is_err()
+    );
 }

@@ -1,0 +1,234 @@
+//! The baseline: which runs it is of, and what each of them measured.
+
+use std::collections::BTreeSet;
+
+use iotomy_record::store::{Record, RecordRef};
+use iotomy_record::{Kept, Machine, Measure};
+
+use super::{conditions, details, measures, subjects};
+use crate::store::hardware;
+use crate::{HistoryError, Pick, Store};
+
+/// Sessions of a baseline that are looked at, the newest.
+const MOST: usize = 50;
+
+/// What is to be held against a baseline.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    /// The kind of its record: `race`, `limits`…
+    pub kind: &'a str,
+    /// Its commands, or what else it measures.
+    pub subjects: Vec<String>,
+    /// Where it is measured.
+    pub machine: &'a Machine,
+    /// Its number, where it is kept: it is no session of its own baseline.
+    pub id: Option<u64>,
+    /// Whether a baseline of another machine will do, where there is to be no verdict.
+    pub may_be_elsewhere: bool,
+}
+
+impl<'a> Candidate<'a> {
+    /// A run that is kept, with its record.
+    pub fn kept(kept: &'a Kept, record: RecordRef<'a>) -> Self {
+        Self {
+            kind: &kept.kind,
+            subjects: subjects(&measures(record)),
+            machine: record.machine(),
+            id: Some(kept.id),
+            may_be_elsewhere: false,
+        }
+    }
+}
+
+/// A baseline: the runs that the user named, and nothing else.
+#[derive(Debug)]
+pub struct Earlier {
+    /// The newest of them, by which the conditions are told.
+    pub kept: Kept,
+    record: Record,
+    /// What each of them measured, the newest included; the oldest first.
+    sessions: Vec<Session>,
+    /// Whether it was asked for by its name.
+    is_named: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    id: u64,
+    measures: Vec<Measure>,
+}
+
+impl Session {
+    fn of(id: u64, record: RecordRef<'_>) -> Self {
+        let mut measures = measures(record);
+        measures.extend(details(record));
+        Self { id, measures }
+    }
+}
+
+impl Earlier {
+    /// The baseline that is asked for: of a name all runs that did what `candidate` does, on its machine,
+    /// under the conditions of the newest of them; else one run.
+    ///
+    /// # Errors
+    /// When there is none, none on the candidate's machine, or its record cannot be read.
+    pub fn load(
+        store: &Store,
+        pick: &Pick,
+        candidate: &Candidate<'_>,
+    ) -> Result<Self, HistoryError> {
+        let Pick::Name(name) = pick else {
+            let kept = store.find(pick)?;
+            let here = hardware(candidate.machine);
+            let there = store.hardware_of(kept.id)?;
+            let must_be_here = !candidate.may_be_elsewhere && kept.kind == candidate.kind;
+            if here != there && must_be_here {
+                return Err(HistoryError::Elsewhere { asked: kept.id.to_string(), there, here });
+            }
+            let record = store.record(kept.id)?;
+            let sessions = vec![Session::of(kept.id, record.as_ref())];
+            return Earlier { kept, record, sessions, is_named: false }.with(candidate);
+        };
+        let mut runs = store.named(name)?;
+        // A run by itself may be told what it says of itself.
+        if runs.iter().any(|(kept, _)| Some(kept.id) != candidate.id) {
+            runs.retain(|(kept, _)| Some(kept.id) != candidate.id);
+        }
+        if runs.is_empty() {
+            return Err(HistoryError::NoBaseline {
+                asked: name.clone(),
+                path: store.path().to_owned(),
+            });
+        }
+        prefer(&mut runs, |(kept, _)| kept.kind == candidate.kind);
+        let here = hardware(candidate.machine);
+        let there = runs.last().map(|(_, there)| there.clone()).unwrap_or_default();
+        let is_here = runs.iter().any(|(_, there)| *there == here);
+        // Of another kind it is no baseline anywhere, which the caller tells.
+        let is_kind = runs.iter().any(|(kept, _)| kept.kind == candidate.kind);
+        if !is_here && is_kind && !candidate.may_be_elsewhere {
+            return Err(HistoryError::Elsewhere { asked: format!("{name:?}"), there, here });
+        }
+        let wanted = if is_here { here } else { there };
+        runs.retain(|(_, there)| *there == wanted);
+        prefer(&mut runs, |(kept, _)| kept.kernel == candidate.machine.kernel);
+        Self::of_runs(store, runs.into_iter().map(|(kept, _)| kept).collect(), candidate)
+    }
+
+    /// Of runs of one name, in the order they were kept.
+    fn of_runs(
+        store: &Store,
+        runs: Vec<Kept>,
+        candidate: &Candidate<'_>,
+    ) -> Result<Self, HistoryError> {
+        let mut found: Option<Self> = None;
+        let mut seen = BTreeSet::new();
+        let mut unlike = None;
+        for kept in runs.into_iter().rev() {
+            if found.as_ref().is_some_and(|found| found.sessions.len() == MOST) {
+                break;
+            }
+            // A record that was imported again is no further session.
+            if !seen.insert(kept.started.clone()) {
+                continue;
+            }
+            let record = store.record(kept.id)?;
+            let session = Session::of(kept.id, record.as_ref());
+            match &mut found {
+                None => {
+                    let first = Self { kept, record, sessions: vec![session], is_named: true };
+                    match first.with(candidate) {
+                        Ok(first) => found = Some(first),
+                        Err(error) => unlike = unlike.or(Some(error)),
+                    }
+                }
+                Some(found) => {
+                    if found.is_like(record.as_ref()) {
+                        found.sessions.push(session);
+                    }
+                }
+            }
+        }
+        let Some(mut found) = found else {
+            return Err(unlike.unwrap_or_else(|| HistoryError::NoRun {
+                asked: candidate.kind.to_owned(),
+                path: store.path().to_owned(),
+            }));
+        };
+        found.sessions.reverse();
+        Ok(found)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_record(kept: Kept, record: Record, others: &[Vec<Measure>]) -> Self {
+        let mut sessions: Vec<Session> =
+            others.iter().map(|one| Session { id: 0, measures: one.clone() }).collect();
+        sessions.push(Session::of(kept.id, record.as_ref()));
+        Self { kept, record, sessions, is_named: true }
+    }
+
+    /// Whether another run of its name was made under the same conditions.
+    fn is_like(&self, record: RecordRef<'_>) -> bool {
+        let then = self.record.as_ref();
+        then.schema() == record.schema()
+            && !then.machine().differences(record.machine()).iter().any(|one| one.matters)
+            && !conditions(then, record).iter().any(|one| one.matters)
+    }
+
+    /// Its newest record.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The numbers of its runs.
+    pub fn runs(&self) -> Vec<u64> {
+        self.sessions.iter().map(|one| one.id).collect()
+    }
+
+    /// Its name, or else its number.
+    pub fn called(&self) -> String {
+        let name = self.kept.name.clone().filter(|_| self.is_named);
+        name.unwrap_or_else(|| self.kept.id.to_string())
+    }
+
+    /// The commands of a race, or what else was measured.
+    pub fn subjects(&self) -> Vec<String> {
+        subjects(&measures(self.record.as_ref()))
+    }
+
+    /// Itself, where there is something to compare, as [`super::against()`] matches them.
+    fn with(self, candidate: &Candidate<'_>) -> Result<Self, HistoryError> {
+        let before = self.subjects();
+        let after: BTreeSet<&String> = candidate.subjects.iter().collect();
+        if self.kept.kind != candidate.kind
+            || (before.len() == 1 && after.len() == 1)
+            || before.iter().any(|one| after.contains(one))
+        {
+            return Ok(self);
+        }
+        Err(HistoryError::Unlike {
+            first: self.called(),
+            second: candidate.subjects.join(" | "),
+            why: format!(
+                "they have no command in common; {} is of {}",
+                self.called(),
+                before.join(" | ")
+            ),
+        })
+    }
+
+    /// A measure in each of its sessions, of a measure that its newest has.
+    pub(super) fn sessions_of(&self, measure: &Measure) -> Vec<&Measure> {
+        let same = |one: &&Measure| {
+            one.subject == measure.subject && one.name == measure.name && one.unit == measure.unit
+        };
+        self.sessions.iter().filter_map(|one| one.measures.iter().find(same)).collect()
+    }
+}
+
+/// Leaves those of which this holds, if there are any.
+fn prefer<Item>(items: &mut Vec<Item>, is: impl Fn(&Item) -> bool) {
+    if items.iter().any(&is) {
+        items.retain(is);
+    }
+}

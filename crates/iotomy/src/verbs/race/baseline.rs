@@ -1,0 +1,42 @@
+//! What a race is compared with, where that was asked for.
+
+use anyhow::{Result, bail};
+use iotomy_history::{Candidate, Earlier, Pick, against};
+use iotomy_lab::race::{Options, contenders};
+use iotomy_observe::machine;
+use iotomy_record::store::{Record, RecordRef};
+use iotomy_record::{Against, Race};
+
+use crate::complain;
+use crate::verbs::history;
+use crate::verbs::keeping::VERSION;
+
+/// The baseline, found before anything is run, with something to compare with. The race is not to be kept
+/// by the name of its own baseline.
+pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Result<Earlier> {
+    if saved_as == Some(name) {
+        bail!(
+            "cannot keep the race as {name:?} and compare it with {name:?}: a baseline would follow the \
+             runs it is to judge; give --save another name"
+        );
+    }
+    let machine = machine();
+    let candidate = Candidate {
+        kind: "race",
+        subjects: contenders(options)?,
+        machine: &machine,
+        id: None,
+        may_be_elsewhere: false,
+    };
+    let earlier = Earlier::load(&history::opened()?, &Pick::of(name), &candidate)?;
+    match earlier.record() {
+        Record::Race(_) => Ok(earlier),
+        _ => bail!("cannot race against {name:?}: it is a {}; name a race", earlier.kept.kind),
+    }
+}
+
+/// What the race says beside an earlier one; that it says nothing costs nothing else.
+pub(super) fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
+    let found = against(baseline, RecordRef::Race(record), VERSION, false);
+    found.map_err(|error| complain(&anyhow::Error::new(error))).ok()
+}

@@ -1,0 +1,213 @@
+//! Sessions held against one another: how far one measured apart from those of a baseline.
+//!
+//! The runs of two sessions are no pairs. What sessions differ by in themselves is learnt from the
+//! sessions of the baseline alone, and only from three on. The one that is judged has no part in it:
+//! otherwise a regression that is kept would hide itself. All figures are logarithms, so that a
+//! difference is a ratio.
+
+use crate::unpaired::{fewest_against, student};
+use crate::{Interval, mean, median, shift_between, stddev};
+
+/// How often an interval may be wrong.
+const ALPHA: f64 = 0.05;
+
+/// From so many sessions on it is known what they differ by.
+pub const ENOUGH_SESSIONS: usize = 3;
+
+/// From so many sessions on what they differ by is known well.
+const MANY_SESSIONS: usize = 10;
+
+/// The least difference that is called one, by what is known of the sessions: nothing, a little, much;
+/// and where there are too few runs for ranks.
+const LEAST_UNKNOWN: f64 = 0.05;
+const LEAST_KNOWN: f64 = 0.02;
+const LEAST_WELL_KNOWN: f64 = 0.01;
+const LEAST_OF_FEW: f64 = 1.0;
+
+/// A session that is this factor beyond every session of the baseline is not one of them, however far
+/// these lie apart.
+const FAR: f64 = 2.0;
+
+/// One session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// The figure that stands for it.
+    pub level: f64,
+    /// The measurements it is the middle of; empty where there is only the figure.
+    pub samples: Vec<f64>,
+}
+
+/// How far a session lies from those of a baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// The level of the baseline.
+    pub level: f64,
+    /// How far above it the session is.
+    pub point: f64,
+    /// The interval of that; `None` where nothing is known of how far either may be off.
+    pub interval: Option<Interval>,
+    /// The least difference that is to be called one: 0.05 is 5 %.
+    pub least: f64,
+    /// About how many more runs of the session would tell, where more runs would.
+    pub more_runs: Option<usize>,
+}
+
+/// What follows for the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is above the baseline.
+    Above,
+    /// It is below.
+    Below,
+    /// It is nearer than the least difference.
+    Level,
+    /// None of these can be said.
+    Unknown,
+}
+
+impl Apart {
+    /// What follows.
+    pub fn standing(&self) -> Standing {
+        let least = self.least.ln_1p();
+        match self.interval {
+            Some(Interval { low, .. }) if low > least => Standing::Above,
+            Some(Interval { high, .. }) if high < -least => Standing::Below,
+            // With so few runs, what is not far apart is not known to be near.
+            Some(_) if self.least >= LEAST_OF_FEW => Standing::Unknown,
+            Some(Interval { low, high, .. }) if low >= -least && high <= least => Standing::Level,
+            _ => Standing::Unknown,
+        }
+    }
+}
+
+/// Holds a session against those of a baseline; `None` without any.
+pub fn apart(baseline: &[Session], now: &Session) -> Option<Apart> {
+    let levels: Vec<f64> = baseline.iter().map(|one| one.level).collect();
+    let level = median(&levels)?;
+    let found = match levels.len() >= ENOUGH_SESSIONS {
+        true => known(baseline, &levels, level, now),
+        false => unknown(baseline, level, now),
+    };
+    let more_runs = match (found.standing(), found.interval) {
+        (Standing::Unknown, Some(interval)) => more_runs(&found, interval, baseline, now),
+        (Standing::Unknown, None) if !now.samples.is_empty() => lacking(baseline, now),
+        _ => None,
+    };
+    Some(Apart { more_runs, ..found })
+}
+
+/// By what the sessions of the baseline differ by among themselves.
+fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> Apart {
+    let count = levels.len();
+    // The median of sessions is less sure than their mean by π/2.
+    let worth = independent(levels, level);
+    let share = 1.0 + std::f64::consts::FRAC_PI_2 / worth as f64;
+    let between = student(worth - 1) * stddev(levels).unwrap_or(0.0) * share.sqrt();
+    let most = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let fewest = levels.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = baseline.iter().max_by_key(|one| one.samples.len());
+    let within = largest.and_then(|one| within(one, now)).map(|(found, _)| found);
+    let (down, up) = within.map_or((0.0, 0.0), |one| (one.point - one.low, one.high - one.point));
+    let both = |within: f64, end: f64| {
+        let between = between.min(end + FAR.ln());
+        (within * within + between * between).sqrt()
+    };
+    let point = now.level - level;
+    let interval = Interval {
+        point,
+        // What lets the session appear lower is that the baseline may lie as high as its highest.
+        low: point - both(down, most - level),
+        high: point + both(up, level - fewest),
+    };
+    let least = if count >= MANY_SESSIONS { LEAST_WELL_KNOWN } else { LEAST_KNOWN };
+    Apart { level, point, interval: Some(interval), least, more_runs: None }
+}
+
+/// How many independent sessions these are worth, at least three: where each lies near the one before,
+/// they show less of how far sessions wander (by the correlation of neighbours).
+fn independent(levels: &[f64], level: f64) -> usize {
+    let off: Vec<f64> = levels.iter().map(|one| one - level).collect();
+    let all: f64 = off.iter().map(|one| one * one).sum();
+    let near: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    if all <= 0.0 {
+        return levels.len();
+    }
+    let together = (near / all).clamp(0.0, 0.9);
+    let worth = levels.len() as f64 * (1.0 - together) / (1.0 + together);
+    (worth.round() as usize).max(ENOUGH_SESSIONS)
+}
+
+/// With one session or two: it has to be apart from each, and by more.
+fn unknown(baseline: &[Session], level: f64, now: &Session) -> Apart {
+    let each: Option<Vec<_>> = baseline.iter().map(|one| within(one, now)).collect();
+    let each = each.filter(|each| !each.is_empty());
+    let (Some(each), point) = (each, now.level - level) else {
+        let point = now.level - level;
+        return Apart { level, point, interval: None, least: LEAST_UNKNOWN, more_runs: None };
+    };
+    let point = match each.as_slice() {
+        [(only, _)] => only.point,
+        _ => point,
+    };
+    let low = each.iter().map(|(one, _)| one.low).fold(point, f64::min);
+    let high = each.iter().map(|(one, _)| one.high).fold(point, f64::max);
+    let is_few = each.iter().any(|(_, is_few)| *is_few);
+    let least = if is_few { LEAST_OF_FEW } else { LEAST_UNKNOWN };
+    let interval = Some(Interval { point, low, high });
+    Apart { level, point, interval, least, more_runs: None }
+}
+
+/// How far the runs of two sessions lie apart: by ranks; with too few runs for these by Student's
+/// distribution, which is told. `None` where neither has two runs.
+fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
+    if let Some(found) = shift_between(&base.samples, &now.samples, ALPHA) {
+        return Some((found, false));
+    }
+    let (n, m) = (base.samples.len(), now.samples.len());
+    if n == 0 || m == 0 {
+        return None;
+    }
+    let freedom = (n + m).checked_sub(2).filter(|freedom| *freedom > 0)?;
+    let squares = |samples: &[f64]| -> f64 {
+        let middle = mean(samples).unwrap_or(0.0);
+        samples.iter().map(|one| (one - middle).powi(2)).sum()
+    };
+    let spread = ((squares(&base.samples) + squares(&now.samples)) / freedom as f64).sqrt();
+    let half = student(freedom) * spread * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
+    let point = mean(&now.samples)? - mean(&base.samples)?;
+    Some((Interval { point, low: point - half, high: point + half }, true))
+}
+
+/// The interval narrows with the root of the runs: how many more until it lies on one side of the least
+/// difference; `None` where that is not foreseen, or the sessions are what makes it wide.
+fn more_runs(
+    found: &Apart,
+    interval: Interval,
+    baseline: &[Session],
+    now: &Session,
+) -> Option<usize> {
+    if baseline.len() >= ENOUGH_SESSIONS || now.samples.is_empty() {
+        return None;
+    }
+    if found.least >= LEAST_OF_FEW {
+        return lacking(baseline, now);
+    }
+    let half = (interval.high - interval.low) / 2.0;
+    let away = (found.point.abs() - found.least.ln_1p()).abs();
+    let times = (half / away).powi(2);
+    (away > 0.0 && times < 100.0).then(|| {
+        let runs = now.samples.len() as f64;
+        ((runs * times).ceil() as usize).saturating_sub(now.samples.len()).max(1)
+    })
+}
+
+/// How many runs are lacking for ranks to be sure; `None` where the baseline has too few.
+fn lacking(baseline: &[Session], now: &Session) -> Option<usize> {
+    let least = baseline.iter().map(|one| one.samples.len()).min()?;
+    let wanted = fewest_against(least, ALPHA)?;
+    wanted.checked_sub(now.samples.len()).filter(|more| *more > 0)
+}
+
+#[cfg(test)]
+#[path = "sessions_tests.rs"]
+mod tests;

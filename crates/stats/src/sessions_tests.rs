@@ -1,0 +1,95 @@
+use super::*;
+use crate::machines::{MACHINES, Machine, Sessions, held_to_the_guide};
+use crate::order::Random;
+
+/// Steps of the level, as ratios.
+const STEPS: [f64; 4] = [1.0, 1.03, 1.3, 10.0];
+
+/// How many sessions the baseline is of.
+const NAMED: [usize; 5] = [1, 3, 5, 10, 30];
+
+const RUNS: usize = 20;
+
+/// Of so many sessions behind a step, held against a baseline of `named` sessions, the share in percent
+/// that is called different. Between the two are others, so that where the machine was is forgotten.
+fn called(machine: Machine, named: usize, step: f64) -> f64 {
+    let mut random = Random::new(41);
+    let times = 1_000;
+    let mut called = 0;
+    for _ in 0..times {
+        let mut sessions = Sessions::new(machine, &mut random);
+        let baseline: Vec<Session> = (0..named).map(|_| sessions.next(0.0, RUNS)).collect();
+        (0..20).for_each(|_| drop(sessions.next(0.0, 1)));
+        let now = sessions.next(step.ln(), RUNS);
+        let standing = apart(&baseline, &now).unwrap().standing();
+        called += usize::from(matches!(standing, Standing::Above | Standing::Below));
+    }
+    100.0 * f64::from(u32::try_from(called).unwrap()) / f64::from(times)
+}
+
+#[test]
+fn a_comparison_is_wrong_as_seldom_as_the_guide_says_and_misses_no_step_of_ten_times() {
+    let mut rows = Vec::new();
+    for (name, machine) in MACHINES {
+        for named in NAMED {
+            let shares = STEPS.map(|step| called(machine, named, step));
+            assert!(shares[0] <= 5.0, "{name} {named}: {shares:?}");
+            assert!(shares[3] >= 99.9, "{name} {named}: {shares:?}");
+            rows.push((format!("{name} | {named}"), shares));
+        }
+    }
+    held_to_the_guide("compare", &rows, 1.5);
+}
+
+fn session(samples: &[f64]) -> Session {
+    let samples: Vec<f64> = samples.iter().map(|one| one.ln()).collect();
+    Session { level: median(&samples).unwrap(), samples }
+}
+
+fn around(level: f64, runs: usize) -> Session {
+    let wave = |at: usize| 1.0 + 0.01 * ((at * 7 % 5) as f64 - 2.0);
+    session(&(0..runs).map(|at| level * wave(at)).collect::<Vec<f64>>())
+}
+
+#[test]
+fn what_is_twice_beyond_every_session_is_no_session_of_the_baseline() {
+    let baseline: Vec<Session> = [10.0, 10.2, 100.0].map(|level| around(level, 10)).into();
+    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().standing();
+    assert_eq!(standing(470.0), Standing::Above);
+    assert_eq!(standing(4.0), Standing::Below);
+    assert_eq!(standing(100.0), Standing::Unknown);
+}
+
+#[test]
+fn two_sessions_that_disagree_are_both_the_baseline() {
+    let baseline: Vec<Session> = [10.0, 20.0].map(|level| around(level, 10)).into();
+    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().standing();
+    assert_eq!((standing(20.0), standing(10.0)), (Standing::Unknown, Standing::Unknown));
+    assert_eq!((standing(22.0), standing(9.0)), (Standing::Above, Standing::Below));
+}
+
+#[test]
+fn few_runs_tell_what_is_far_and_foresee_how_many_would_tell_the_rest() {
+    let one = |runs, level, times| apart(&[around(10.0, runs)], &around(level, times)).unwrap();
+    let far = one(3, 100.0, 1);
+    assert_eq!((far.standing(), far.least), (Standing::Above, LEAST_OF_FEW));
+    let near = one(20, 10.5, 1);
+    assert_eq!((near.standing(), near.more_runs), (Standing::Unknown, Some(1)));
+    let nothing = one(1, 100.0, 1);
+    assert_eq!((nothing.standing(), nothing.interval), (Standing::Unknown, None));
+    assert_eq!(nothing.more_runs, Some(38));
+    // A figure alone has no runs to be more.
+    let figure = Session { level: 1.0, samples: vec![] };
+    let found = apart(std::slice::from_ref(&figure), &figure).unwrap();
+    assert_eq!((found.interval, found.more_runs), (None, None));
+    assert_eq!(apart(&[], &figure), None);
+}
+
+#[test]
+fn sessions_near_the_one_before_are_worth_fewer() {
+    let rising: Vec<f64> = (0..10).map(f64::from).collect();
+    let swinging: Vec<f64> = (0..10).map(|at| f64::from(at % 2)).collect();
+    assert_eq!(independent(&rising, 4.5), 3);
+    assert_eq!(independent(&swinging, 0.5), 10);
+    assert_eq!(independent(&[1.0; 4], 1.0), 4);
+}
