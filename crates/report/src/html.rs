@@ -37,6 +37,22 @@ const SCRIPT: &str = include_str!("html/script.js");
 /// SHA-256 of [`SCRIPT`] in base64, which the policy names; a test compares them.
 const SCRIPT_HASH: &str = "fzDceKeZ9hOl+FTSXc5lhnNImIbS7lsVpkbi/e8PzIA=";
 
+/// Begins to pack a record on a thread of its own, if there is one to be had.
+fn pack_beside<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    bytes: &'scope [u8],
+) -> io::Result<thread::ScopedJoinHandle<'scope, String>> {
+    thread::Builder::new().spawn_scoped(scope, || embed::packed(bytes))
+}
+
+/// The packed record: of its thread, or packed now.
+fn packed(source: &Source<'_>, beside: io::Result<thread::ScopedJoinHandle<'_, String>>) -> String {
+    match beside {
+        Ok(thread) => thread.join().unwrap_or_default(),
+        Err(_) => embed::packed(source.bytes),
+    }
+}
+
 /// Writes a page of the records.
 ///
 /// # Errors
@@ -46,10 +62,10 @@ pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
     // Packing the records takes as long as all the rest.
     let (sections, packed) = thread::scope(|scope| {
         let packing: Vec<_> =
-            sources.iter().map(|source| scope.spawn(|| embed::packed(source.bytes))).collect();
+            sources.iter().map(|source| (source, pack_beside(scope, source.bytes))).collect();
         let sections = section::all(&records);
         let packed: Vec<String> =
-            packing.into_iter().map(|one| one.join().unwrap_or_default()).collect();
+            packing.into_iter().map(|(source, one)| packed(source, one)).collect();
         (sections, packed)
     });
     let title = match sections.as_slice() {

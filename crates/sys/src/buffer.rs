@@ -1,9 +1,11 @@
 //! Memory aligned to pages, as `O_DIRECT` and zero-copy calls want it.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+
+use crate::memory;
 
 /// The alignment, in bytes: a page, which no device asks more than.
 pub const ALIGNMENT: usize = 4096;
@@ -22,14 +24,14 @@ unsafe impl Send for Aligned {}
 unsafe impl Sync for Aligned {}
 
 impl Aligned {
-    /// Zeroes; at least one byte. For sizes that no process goes without: where they are refused it is
-    /// aborted, as for any memory of the standard library's.
+    /// Zeroes; at least one byte. For sizes that no process goes without: where they are refused it
+    /// ends, as [`crate::memory`] has it.
     ///
     /// # Panics
     /// When `bytes` is more than half the address space.
     pub fn new(bytes: usize) -> Self {
         let layout = layout(bytes).expect("a buffer that fits");
-        Self::of(layout).unwrap_or_else(|| handle_alloc_error(layout))
+        Self::of(layout).unwrap_or_else(|| memory::refused(bytes))
     }
 
     /// The same, of a size that somebody asked for.
@@ -43,7 +45,7 @@ impl Aligned {
 
     fn of(layout: Layout) -> Option<Self> {
         // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { System.alloc_zeroed(layout) };
         Some(Self { start: NonNull::new(start)?, layout })
     }
 }
@@ -72,7 +74,7 @@ impl DerefMut for Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         // SAFETY: allocated by `new` with this layout, and not used afterwards.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { System.dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 

@@ -12,6 +12,9 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::signals;
+use crate::stack::on_enough;
+
 /// Makes a function `fn() -> ExitCode` what the process starts with. The crate is `no_main`.
 #[macro_export]
 macro_rules! main {
@@ -21,8 +24,14 @@ macro_rules! main {
         extern "C" fn main() -> ! {
             $crate::startup::run($run)
         }
+
+        #[global_allocator]
+        static MEMORY: $crate::memory::Memory = $crate::memory::Memory;
     };
 }
+
+/// The status of what could not be run.
+const COULD_NOT_RUN: i32 = 2;
 
 /// The status of a process that panicked, as the runtime has it.
 const PANICKED: i32 = 101;
@@ -42,7 +51,13 @@ pub fn run(main: fn() -> ExitCode) -> ! {
     }
     // SAFETY: sets a disposition that needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    let status = catch_unwind(main).map_or(PANICKED, number);
+    let status =
+        on_enough(|| catch_unwind(main).map_or(PANICKED, number)).unwrap_or_else(|error| {
+            eprintln!(
+                "iotomy: cannot get memory for a stack: {error}; raise the limit (ulimit -s, -v)"
+            );
+            COULD_NOT_RUN
+        });
     // Flushes standard output.
     std::process::exit(status)
 }
@@ -69,12 +84,14 @@ static SIGTTOU_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The signals whose dispositions are changed here, each with whether it was ignored when this
 /// process was started.
-pub fn changed_signals() -> [(libc::c_int, bool); 3] {
-    [
+pub fn changed_signals() -> impl Iterator<Item = (libc::c_int, bool)> {
+    let always = [
         (libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed)),
         (libc::SIGCHLD, SIGCHLD_IGNORED.load(Ordering::Relaxed)),
         (libc::SIGTTOU, SIGTTOU_IGNORED.load(Ordering::Relaxed)),
-    ]
+    ];
+    let file_size = signals::changed_file_size().map(|ignored| (libc::SIGXFSZ, ignored));
+    always.into_iter().chain(file_size)
 }
 
 /// Sets SIGCHLD to its default for good: where it is ignored, the kernel forgets how children ended.

@@ -245,7 +245,9 @@ impl Paced {
         };
         let mut latencies = Vec::with_capacity(EVENTS);
         std::thread::scope(|scope| {
-            scope.spawn(sender);
+            std::thread::Builder::new()
+                .spawn_scoped(scope, sender)
+                .map_err(|e| Skip::refused("clone", e))?;
             let mut told = || -> Result<(), Skip> {
                 while latencies.len() < EVENTS {
                     if waiter.wait(events, Some(PATIENCE)).map_err(refused)? == 0 {

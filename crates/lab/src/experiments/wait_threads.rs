@@ -1,6 +1,7 @@
 //! What the experiments on waiters share: whether one works here, what a thread uses of a CPU, and
 //! several threads at one set.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -126,16 +127,19 @@ pub(super) fn share_out(
         }
         (own, empty)
     };
-    let told: Vec<(usize, usize)> = std::thread::scope(|scope| {
+    let told: Result<Vec<(usize, usize)>, Skip> = std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> =
-            holds.into_iter().map(|hold| scope.spawn(move || work(hold))).collect();
+        let begin = |hold| std::thread::Builder::new().spawn_scoped(scope, move || work(hold));
+        let threads: io::Result<Vec<_>> = holds.into_iter().map(begin).collect();
+        // Those that were begun end by themselves: nothing is sent to them.
+        let threads = threads.map_err(|e| Skip::refused("clone", e))?;
         for at in 0..sent {
             // One that is refused is missing in the end, and counted.
             let _ = send(ring.writer(at), b"e", SendFlags::empty());
         }
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        Ok(threads.into_iter().filter_map(|thread| thread.join().ok()).collect())
     });
+    let told = told?;
     ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
     let all: usize = told.iter().map(|(own, _)| own).sum();
     let share = |own: Option<usize>| own.unwrap_or(0) as f64 / all.max(1) as f64;

@@ -203,10 +203,11 @@ impl Runner {
             // It may have left the group.
             orphans::kill(&spared);
         };
-        let (watched, was_late) = guarded(self.deadline, is_interrupted, kill, || {
+        let guarded = guarded(self.deadline, is_interrupted, kill, || {
             drop(interrupts);
             tracer(&command)
         });
+        let (watched, was_late) = guarded.map_err(system("start a thread that keeps the time"))?;
         self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
         if was_late {
             self.end_all()?;
@@ -252,15 +253,18 @@ const LOOK: Duration = Duration::from_millis(50);
 /// time after an interrupt, until the work is done; whether it was the deadline. What is killed may
 /// just not have been started. The guard's thread is made while signals are held back, so that it
 /// never gets one itself.
+///
+/// # Errors
+/// There is no thread to be had; `work` has not been called.
 fn guarded<T>(
     deadline: Option<Instant>,
     is_interrupted: fn() -> bool,
     kill: impl Fn() + Send,
     work: impl FnOnce() -> T,
-) -> (T, bool) {
+) -> io::Result<(T, bool)> {
     std::thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
-        let guard = scope.spawn(move || {
+        let guard = std::thread::Builder::new().spawn_scoped(scope, move || {
             let (mut was_late, mut was_interrupted) = (false, false);
             loop {
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
@@ -274,10 +278,10 @@ fn guarded<T>(
                 }
                 was_interrupted |= is_interrupted();
             }
-        });
+        })?;
         let result = work();
         drop(done);
-        (result, guard.join().unwrap_or(false))
+        Ok((result, guard.join().unwrap_or(false)))
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn price(
     let (tell, hear) = sync_channel(0);
     let (go, wait) = sync_channel(0);
     std::thread::scope(|scope| {
-        let caller = scope.spawn(move || {
+        let caller = std::thread::Builder::new().spawn_scoped(scope, move || {
             let bare = fastest_of(BLOCKS / 2, by_file, &null).min(earlier);
             let watched = tell.send(rustix::thread::gettid()).ok().and_then(|()| {
                 wait.recv().ok()?;
@@ -54,6 +54,7 @@ pub(super) fn price(
             });
             watched.map(|watched| (watched - bare).max(0.0))
         });
+        let caller = caller.map_err(|e| format!("cannot start a thread to calibrate with: {e}"))?;
         let tid = hear.recv().map_err(|_| String::from("cannot calibrate: the thread ended"))?;
         let ready = session.attach().and_then(|()| beside(session)).and_then(|()| {
             session.adopt(Adoption::Thread(tid.as_raw_nonzero().get().unsigned_abs()))

@@ -33,7 +33,7 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
     let go = AtomicBool::new(false);
     let before = loaded.counted().samples;
     let rounds = std::thread::scope(|scope| {
-        let caller = scope.spawn(|| {
+        let caller = std::thread::Builder::new().spawn_scoped(scope, || {
             if tell.send(gettid()).is_err() {
                 return Vec::new();
             }
@@ -42,6 +42,7 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
             }
             rounds(&zero)
         });
+        let caller = caller.map_err(|e| format!("cannot start a thread to calibrate with: {e}"))?;
         let ready = hear.recv().map_err(|_| "cannot calibrate: the thread ended".to_owned());
         let ready = ready.and_then(|tid| {
             let tid = tid.as_raw_nonzero().get();

@@ -65,7 +65,6 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     let records = args.files.iter().map(store::load_with_bytes);
     // A file that is no record keeps all others from being kept.
     let records = records.collect::<Result<Vec<_>, _>>()?;
-    iotomy_sys::signals::ignore_file_size();
     let mut store = begun(&place()?)?;
     for ((record, json), file) in records.iter().zip(&args.files) {
         let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
