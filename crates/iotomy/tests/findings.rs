@@ -5,6 +5,7 @@
 
 mod support;
 
+use iotomy_needs::Need;
 use std::fs::File;
 use std::io::Write;
 
@@ -172,7 +173,7 @@ fn limits_that_are_missed_are_measured_once_and_kept() {
         String::from_utf8(trace.output().unwrap().stderr).unwrap()
     };
     assert_eq!(kept(), 0);
-    let first = run();
+    run();
     assert_eq!(kept(), 1);
     let file = std::fs::read_dir(caches.path().join("iotomy")).unwrap().next().unwrap().unwrap();
     let before = std::fs::read(file.path()).unwrap();
@@ -196,7 +197,10 @@ fn threads_that_wait_for_each_other_do_not_wait_for_the_outside() {
 fn what_a_file_of_sysfs_returns_is_no_request_and_it_has_no_holes() {
     let types = "/sys/kernel/btf/vmlinux";
     if !std::path::Path::new(types).exists() {
-        return support::skip("no file of sysfs that is large enough: the kernel has no BTF");
+        return support::skip(
+            Need::Machine,
+            "no file of sysfs that is large enough: the kernel has no BTF",
+        );
     }
     each_observer(|observer| {
         let folder = folder();
@@ -220,11 +224,14 @@ fn what_was_fetched_from_storage_is_counted_by_the_kernel() {
     let file = record.files.iter().find(|file| file.path.ends_with("/f") && file.read_bytes > 0);
     let file = file.unwrap();
     if file.file_system.as_deref() != Some("ext4") {
-        return support::skip("the folder of tests is on no ext4, whose reads are counted");
+        return support::skip(
+            Need::Machine,
+            "the folder of tests is on no ext4, whose reads are counted",
+        );
     }
     let fetched = record.processes.iter().map(|image| image.storage_read_bytes);
     let Some(fetched) = fetched.sum::<Option<u64>>() else {
-        return support::skip("the kernel does not count reads from storage");
+        return support::skip(Need::Machine, "the kernel does not count reads from storage");
     };
     let cached = file.cached_bytes.unwrap();
     assert!(fetched + cached >= 64 * MIB as u64, "{fetched} fetched, {cached} cached");
@@ -239,6 +246,7 @@ fn a_run_that_slept_is_told_on_what() {
     let queued: u64 = record.ledger.iter().map(|row| row.thread_ns - row.blocked_ns).sum();
     if queued > record.wall_ns / 3 {
         return support::skip(
+            Need::Machine,
             "the machine is so busy that the run waited for CPUs as long as it slept",
         );
     }

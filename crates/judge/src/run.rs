@@ -107,8 +107,8 @@ impl<'a> Run<'a> {
 
     /// What the threads had fetched from storage; `None` where it was not counted.
     pub(crate) fn storage_read_bytes(&self) -> Option<u64> {
-        let counted = self.trace.processes.iter().map(|image| image.storage_read_bytes);
-        counted.fold(Some(0), |sum: Option<u64>, of_image| Some(sum?.saturating_add(of_image?)))
+        let mut counted = self.trace.processes.iter().map(|image| image.storage_read_bytes);
+        counted.try_fold(0, |sum: u64, of_image| Some(sum.saturating_add(of_image?)))
     }
 
     /// Whether a ring moved bytes that no call returned.
