@@ -23,6 +23,7 @@
 #include "trace.h"
 #include "thread.bpf.h"
 #include "path.bpf.h"
+#include "fields.bpf.h"
 #include "anatomy.h"
 #include "stacks.bpf.h"
 
@@ -68,16 +69,11 @@ struct {
 	__type(value, struct file_name);
 } places SEC(".maps");
 
-struct spill {
-	struct file_name name;
-	char beyond[NAME_LEN]; /* behind name.path: see walk */
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct spill);
+	__type(value, struct roomy_name);
 } spills SEC(".maps");
 
 /* What is mapped somewhere, in which state of whose mappings. */
@@ -142,8 +138,7 @@ static __always_inline void note_call(struct sample_key *key, struct thread *t)
 static __always_inline void note_place(struct file_key *key, struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct spill *spill;
-	struct path path;
+	struct roomy_name *spill;
 	u32 zero = 0;
 
 	key->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
@@ -158,9 +153,7 @@ static __always_inline void note_place(struct file_key *key, struct file *file)
 	spill->name.mode = BPF_CORE_READ(inode, i_mode);
 	spill->name.size_bytes = BPF_CORE_READ(inode, i_size);
 	spill->name.whole = 0;
-	path.dentry = BPF_CORE_READ(file, f_path.dentry);
-	path.mnt = BPF_CORE_READ(file, f_path.mnt);
-	walk(&spill->name, &path);
+	walk(spill, file);
 	if (bpf_map_update_elem(&places, key, &spill->name, BPF_ANY))
 		count(&sampling.lost_names);
 }
@@ -169,7 +162,7 @@ static __always_inline void note_place(struct file_key *key, struct file *file)
 static long at_mapping(struct task_struct *task, struct vm_area_struct *vma, void *to)
 {
 	struct mapping *m = to;
-	struct file *file = vma->vm_file;
+	struct file *file = UNTRUSTED(struct vm_area_struct, vma)->vm_file;
 
 	m->start = vma->vm_start;
 	m->end = vma->vm_end;
@@ -212,7 +205,7 @@ static __always_inline void note_mapping(struct sample_key *key, const struct ma
 
 static __always_inline void note_user(struct sample_key *key, struct task_struct *task, u64 ip)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = UNTRUSTED(struct task_struct, task)->mm;
 	u64 vdso = mm ? (u64)mm->context.vdso : 0;
 	struct mapping now = {};
 	struct met *met;

@@ -322,7 +322,25 @@ fn kind(abi: Abi, name: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::object::verified;
     use super::*;
+    use iotomy_needs::{Need, skip};
+
+    /// Once they were 38,000: the parts of a folio were looked at one by one.
+    #[test]
+    fn the_verifier_passes_the_programs_in_few_steps() {
+        let loaded = verified::session().and_then(|mut session| {
+            session.attach()?;
+            Loaded::begin(&session, 0)
+        });
+        match loaded {
+            Ok(loaded) => {
+                let steps = verified::steps(&loaded.object);
+                assert!((1_000..12_000).contains(&steps), "{steps}");
+            }
+            Err(reason) => skip(Need::Bpf, &reason),
+        }
+    }
 
     #[test]
     fn calls_are_followed_by_what_they_do() {

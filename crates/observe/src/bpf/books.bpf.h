@@ -92,13 +92,13 @@ static __always_inline u64 resident_pages(struct mm_struct *mm)
 static __always_inline void note_resident(struct thread *t, struct task_struct *task)
 {
 	struct image *image = image_of(t->image);
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = UNTRUSTED(struct task_struct, task)->mm;
 	u64 pages;
 
 	if (!image)
 		return;
 	/* Before Linux 6.16 a task that exits has lost its memory here; its peak is kept. */
-	pages = mm ? resident_pages(mm) : task->signal->maxrss;
+	pages = mm ? resident_pages(mm) : UNTRUSTED(struct task_struct, task)->signal->maxrss;
 	if (pages > image->max_rss_pages)
 		image->max_rss_pages = pages;
 }

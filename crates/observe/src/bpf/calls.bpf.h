@@ -48,7 +48,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	if (call == NR_EXECVE || call == NR_EXECVEAT)
 		note_resident(t, task);
 	if (knobs.by_file)
-		note_transfer(t, task, regs);
+		note_transfer(t, regs);
 	return 0;
 }
 
@@ -277,21 +277,23 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 }
 
 /* A call that will not return: its time until now is its row's, its return is not. */
-static __always_inline void abandon_call(struct thread *t, u64 now)
+__noinline int abandon_call(struct thread *t, u64 now)
 {
 	struct call_stats *c;
 	struct call_key key;
 	struct spent spent;
 	u32 image;
 
+	if (!t)
+		return 0;
 	image = finish_call(t, now, &key, &spent);
 	if (!image || !wants(key.call))
-		return;
+		return 0;
 	if (!never_returns(key.call))
 		__sync_fetch_and_add(&counters.incomplete_calls, 1);
 	c = call_row(&key, image);
 	if (!c)
-		return;
+		return 0;
 	c->in_flight++;
 	if (spent.wall_ns > c->max_ns)
 		c->max_ns = spent.wall_ns;
@@ -299,4 +301,5 @@ static __always_inline void abandon_call(struct thread *t, u64 now)
 		count_wait(&key, image, &spent, false);
 	else
 		c->wall_ns += spent.wall_ns;
+	return 0;
 }

@@ -25,7 +25,7 @@ static __always_inline struct inode *inode_of(struct bio *bio)
 	struct page *page = NULL;
 	unsigned long head;
 
-	if (!bio->bi_io_vec || !bio->bi_iter.bi_size)
+	if (!UNTRUSTED(struct bio, bio)->bi_io_vec || !bio->bi_iter.bi_size)
 		return NULL;
 	page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
 	if (!page)
@@ -179,7 +179,7 @@ int BPF_PROG(writeback_mark_inode_dirty, struct inode *inode, int flags)
 	if (!t)
 		return 0;
 	x = own_inside(task);
-	super = inode->i_sb;
+	super = UNTRUSTED(struct inode, inode)->i_sb;
 	if (!x || !super || (x->changed == (u64)super && x->changed_image == t->image))
 		return 0;
 	who.image = t->image;

@@ -3,16 +3,7 @@
 #ifndef IOTOMY_DESCRIPTORS_BPF_H
 #define IOTOMY_DESCRIPTORS_BPF_H
 
-/*
- * Lets the kernel's memory be read by plain loads instead of calls, since Linux 6.2. Where it is
- * not there, the branches with it are removed at load.
- */
-extern void *bpf_rdonly_cast(const void *at, u32 type) __ksym __weak;
-#define AS(type, at) ((type *)bpf_rdonly_cast((void *)(at), bpf_core_type_id_kernel(type)))
-
-/* A field, by whichever of the two there is. */
-#define FIELD(type, at, field) \
-	(bpf_rdonly_cast ? AS(type, at)->field : BPF_CORE_READ((type *)(at), field))
+#include "fields.bpf.h"
 
 /* Eight bytes of anything, as a number. */
 static __always_inline u64 word_at(void *at)
@@ -27,7 +18,7 @@ static __always_inline u64 word_at(void *at)
 
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
-	struct files_struct *files = task->files;
+	struct files_struct *files = UNTRUSTED(struct task_struct, task)->files;
 	struct fdtable *fdt;
 	struct file *file = NULL;
 

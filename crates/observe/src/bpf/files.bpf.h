@@ -16,7 +16,6 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 {
 	struct scratch *s;
 	struct inode *inode;
-	struct path path;
 
 	key.thread = 0;
 	if (bpf_map_lookup_elem(&file_names, &key))
@@ -25,18 +24,16 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	if (!s)
 		return; /* counted there */
 	inode = BPF_CORE_READ(file, f_inode);
-	s->file_name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	s->file_name.mode = BPF_CORE_READ(inode, i_mode);
-	s->file_name.whole = 0;
-	s->file_name.size_bytes = BPF_CORE_READ(inode, i_size);
+	s->file.name.magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	s->file.name.mode = BPF_CORE_READ(inode, i_mode);
+	s->file.name.whole = 0;
+	s->file.name.size_bytes = BPF_CORE_READ(inode, i_size);
 	/* Whoever goes past the cache does not find it there. */
-	s->file_name.cached_pages = BPF_CORE_READ(file, f_flags) & O_DIRECT
+	s->file.name.cached_pages = BPF_CORE_READ(file, f_flags) & O_DIRECT
 					    ? -1ULL
 					    : BPF_CORE_READ(inode, i_mapping, nrpages);
-	path.dentry = BPF_CORE_READ(file, f_path.dentry);
-	path.mnt = BPF_CORE_READ(file, f_path.mnt);
-	walk(&s->file_name, &path);
-	if (bpf_map_update_elem(&file_names, &key, &s->file_name, BPF_ANY))
+	walk(&s->file, file);
+	if (bpf_map_update_elem(&file_names, &key, &s->file.name, BPF_ANY))
 		lose_file();
 }
 
@@ -102,23 +99,25 @@ static __always_inline bool is_still(struct side *side, struct file *at)
 }
 
 /* Finds the file behind a descriptor: the last one's, most of the time. */
-static __always_inline void identify(struct thread *t, struct task_struct *task, u32 fd,
-				     struct side *side, bool reads)
+__noinline int identify(struct thread *t, u32 fd, bool reads)
 {
-	struct file *file = file_of(task, fd);
+	struct file *file = file_of(bpf_get_current_task_btf(), fd);
+	struct side *side;
 
+	if (!t)
+		return 0;
+	side = reads ? &t->from : &t->to;
 	if (!file) {
 		settle_side(side, reads);
 		side->key.inode = 0;
-		return;
+		return 0;
 	}
 	if (side->key.inode && side->file == (u64)file && is_still(side, file))
-		return;
-	turn_to(t, side, fd, reads);
+		return 0;
+	return turn_to(t, side, fd, reads);
 }
 
-static __always_inline void note_transfer(struct thread *t, struct task_struct *task,
-					  struct pt_regs *regs)
+static __always_inline void note_transfer(struct thread *t, struct pt_regs *regs)
 {
 	u32 number = t->call & CALL_NUMBER;
 	u8 how;
@@ -137,36 +136,40 @@ static __always_inline void note_transfer(struct thread *t, struct task_struct *
 		}
 		t->argument = how >> 4 ? argument(regs, t->call, (how >> 4) - 1) : regs->si;
 		if (!(how >> 4))
-			identify(t, task, regs->r8, &t->from, true);
+			identify(t, regs->r8, true);
 		return;
 	}
 	if (how & 0xf)
-		identify(t, task, argument(regs, t->call, (how & 0xf) - 1), &t->from, true);
+		identify(t, argument(regs, t->call, (how & 0xf) - 1), true);
 	if (how >> 4)
-		identify(t, task, argument(regs, t->call, (how >> 4) - 1), &t->to, false);
+		identify(t, argument(regs, t->call, (how >> 4) - 1), false);
 }
 
 /* A call that maps a file, or asks after descriptors. */
-static __always_inline void count_special(struct thread *t, long ret)
+__noinline int count_special(struct thread *t, long ret)
 {
-	struct call_key call = {.thread = t->id, .call = t->call};
-	struct file_key key = t->from.key;
+	struct call_key call = {};
+	struct file_key key;
 	struct error_count *e;
 	struct file_stats *f;
 
-	if (is_error(ret))
-		return;
+	if (!t || is_error(ret))
+		return 0;
+	call.thread = t->id;
+	call.call = t->call;
 	if (t->transfer >> 4) {
 		e = numbered_row(&asked, &call, t->image, 0);
 		if (e)
 			e->count += t->argument;
-		return;
+		return 0;
 	}
+	key = t->from.key;
 	f = key.inode ? bpf_map_lookup_elem(&files, &key) : NULL;
 	if (f) {
 		f->map_calls++;
 		f->mapped_bytes += t->argument;
 	}
+	return 0;
 }
 
 static __always_inline void count_transfer(struct thread *t, long ret)

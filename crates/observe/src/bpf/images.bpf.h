@@ -22,7 +22,7 @@ static __always_inline u32 pid_of(struct task_struct *task)
 
 static __always_inline u32 tgid_of(struct task_struct *task)
 {
-	return sight ? pid_of(task->group_leader) : task->tgid;
+	return sight ? pid_of(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
 }
 
 static __always_inline struct image *image_of(u32 id)
@@ -36,7 +36,7 @@ static __always_inline u32 new_image(struct task_struct *task, u32 origin, u64 n
 	struct image fresh = {};
 
 	fresh.pid = tgid_of(task);
-	fresh.ppid = tgid_of(task->real_parent);
+	fresh.ppid = tgid_of(BPF_CORE_READ(task, real_parent));
 	fresh.origin = origin;
 	fresh.threads = 1;
 	fresh.live = 1;

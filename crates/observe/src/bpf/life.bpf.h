@@ -56,7 +56,7 @@ static __always_inline void note_program(u32 image, struct task_struct *task,
 					 struct linux_binprm *bprm)
 {
 	struct scratch *s = scratch();
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = UNTRUSTED(struct task_struct, task)->mm;
 	unsigned long from, bytes;
 
 	if (!s || !mm)
@@ -92,7 +92,7 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	if (task->__state & TASK_DEAD)
 		return 0; /* a zombie: its last switch, which closes the books, is over */
-	sight = bpf_get_current_task_btf()->thread_pid->level;
+	sight = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
 	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
 	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
 	tgid = tgid_of(task);

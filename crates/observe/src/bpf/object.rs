@@ -4,6 +4,8 @@
 //! the process, SIGKILL included, takes them away.
 
 mod settling;
+#[cfg(test)]
+pub(super) mod verified;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -390,7 +392,7 @@ pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
 }
 
 /// What is said where EMFILE was: libbpf has it in the text alone, of the error or of its log.
-const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
+pub(super) const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
 
 fn lacks_descriptors(error: &str, log: &[String]) -> bool {
     let number = format!("os error {}", rustix::io::Errno::MFILE.raw_os_error());

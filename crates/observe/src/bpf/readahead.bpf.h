@@ -78,14 +78,45 @@ static __always_inline void note_ahead(struct chunk_key *key, u64 bits)
 	}
 }
 
+/* Pages that came into the page cache. */
+struct added {
+	struct chunk_key key;
+	u64 first;
+	u64 end;
+};
+
+/* Those in the nth chunk; false: there are none. Not static: it is looked at once by the verifier.
+ */
+__noinline int add_chunk(struct inside *x, struct ahead_row *row, struct added *pages, u32 nth)
+{
+	u64 chunk, bits, asked;
+	struct chunk_key key;
+
+	if (!x || !row || !pages)
+		return false;
+	chunk = pages->first / CHUNK + nth;
+	bits = bits_in(chunk, pages->first, pages->end);
+	if (!bits)
+		return false;
+	asked = bits & bits_in(chunk, x->first_page, x->end_page);
+	x->missed += ones(asked);
+	bits &= ~asked;
+	if (!bits)
+		return true;
+	add(&row->ahead, ones(bits));
+	key = pages->key;
+	key.chunk = chunk;
+	note_ahead(&key, bits);
+	return true;
+}
+
 /* A folio came into the page cache. */
 SEC("tp/filemap/mm_filemap_add_to_page_cache")
 int page_added(struct trace_event_raw_mm_filemap_op_page_cache *added)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = over ? NULL : watched(task);
-	u64 first, end, chunk, bits, asked;
-	struct chunk_key key = {};
+	struct added pages = {};
 	struct ahead_row *row;
 	struct inside *x;
 	u32 order = 0;
@@ -93,34 +124,23 @@ int page_added(struct trace_event_raw_mm_filemap_op_page_cache *added)
 	if (!t)
 		return 0;
 	x = inside_of(task);
-	first = added->index;
+	pages.first = added->index;
 	if (bpf_core_field_exists(added->order))
 		order = added->order;
-	end = first + (1ULL << (order & 15));
+	pages.end = pages.first + (1ULL << (order & 15));
 	row = ahead_of(t->image);
 	if (!row)
 		return 0;
 	if (!x || !x->reading || x->read_of.inode != added->i_ino ||
 	    x->read_of.device != added->s_dev) {
-		add(&row->otherwise, end - first);
+		add(&row->otherwise, pages.end - pages.first);
 		return 0;
 	}
-	key.inode = added->i_ino;
-	key.device = added->s_dev;
-	for (int i = 0; i < FOLIO_CHUNKS; i++) {
-		chunk = first / CHUNK + i;
-		bits = bits_in(chunk, first, end);
-		if (!bits)
+	pages.key.inode = added->i_ino;
+	pages.key.device = added->s_dev;
+	for (int i = 0; i < FOLIO_CHUNKS; i++)
+		if (!add_chunk(x, row, &pages, i))
 			break;
-		asked = bits & bits_in(chunk, x->first_page, x->end_page);
-		x->missed += ones(asked);
-		bits &= ~asked;
-		if (!bits)
-			continue;
-		add(&row->ahead, ones(bits));
-		key.chunk = chunk;
-		note_ahead(&key, bits);
-	}
 	return 0;
 }
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
-/* Rows of the tables: how they come into being, and what is added to them. */
+/*
+ * Rows of the tables: how they come into being, and what is added to them.
+ *
+ * A function that is not static is verified once and alone, not once for each way that leads to it:
+ * what several programs do, or one does after it may have done other things, is such a function. To
+ * call it costs a nanosecond.
+ */
 
 /* Brings a row into being; a lost race to do so is no loss. */
 static __always_inline void *row(void *map, const void *key, const void *zero)
@@ -41,12 +47,16 @@ static __noinline struct error_count *numbered_row(void *map, struct call_key *k
 	return e;
 }
 
-static __noinline void carry(struct call_key *key, u32 image, u32 number)
+__noinline int carry(struct call_key *key, u32 image, u32 number)
 {
-	struct error_count *e = numbered_row(&carries, key, image, number);
+	struct error_count *e;
 
+	if (!key)
+		return 0;
+	e = numbered_row(&carries, key, image, number);
 	if (e)
 		e->count += 1ULL << 32;
+	return 0;
 }
 
 /* Counts one in a short counter. */
@@ -60,23 +70,34 @@ static __always_inline void tick(u32 *counter, struct call_key *key, u32 image, 
  * Gives a call that proves frequent a row at hand. Where that row will go in the end is made now: a
  * thread ends in its last switch, where an allocation may fail.
  */
-static __noinline void warm(struct thread *t, u16 call)
+__noinline int warm(struct thread *t, u16 call)
 {
-	struct call_key key = {.thread = t->id, .call = call, .error = HOT_ROW};
+	struct call_key key = {.call = call, .error = HOT_ROW};
 
+	if (!t)
+		return 0;
+	key.thread = t->id;
 	if (!bpf_map_update_elem(&calls, &key, &no_calls, BPF_NOEXIST))
 		t->hot_call[call & (HOT - 1)] = call + 1;
+	return 0;
 }
 
 /* Books the usual returns of a hot row that were only counted so far. */
-static __always_inline void book_usual(struct thread *t, u32 h)
+__noinline int book_usual(struct thread *t, u32 h)
 {
-	struct hot_row *hot = &t->hot[h];
-	struct call_key key = {.thread = t->id, .call = t->hot_call[h] - 1};
-	u32 slot = slot_of(hot->usual), *counter, before;
+	struct call_key key = {};
+	u32 slot, *counter, before;
+	struct hot_row *hot;
 
+	if (!t)
+		return 0;
+	h &= HOT - 1;
+	hot = &t->hot[h];
+	key.thread = t->id;
+	key.call = t->hot_call[h] - 1;
+	slot = slot_of(hot->usual);
 	if (slot >= SLOTS)
-		return;
+		return 0;
 	counter = &hot->row.returns[slot];
 	before = *counter;
 	*counter += hot->times;
@@ -84,28 +105,38 @@ static __always_inline void book_usual(struct thread *t, u32 h)
 		carry(&key, t->image, CARRY_RETURNS + slot);
 	hot->row.bytes += hot->times * hot->usual;
 	hot->times = 0;
+	return 0;
+}
+
+__noinline int cool_row(struct thread *t, u32 h)
+{
+	struct call_key key = {.error = HOT_ROW};
+	struct call_stats *to;
+
+	if (!t)
+		return 0;
+	h &= HOT - 1;
+	if (!t->hot_call[h])
+		return 0;
+	key.thread = t->id;
+	key.call = t->hot_call[h] - 1;
+	book_usual(t, h);
+	t->hot_call[h] = 0;
+	t->hot[h].row.image = t->image;
+	to = bpf_map_lookup_elem(&calls, &key);
+	if (to)
+		*to = t->hot[h].row;
+	else
+		lose();
+	t->hot[h].row = no_calls;
+	return 0;
 }
 
 /* Puts the thread's hot rows into the table, beside those they went on from. */
 static __always_inline void cool(struct thread *t)
 {
-	struct call_key key = {.thread = t->id, .error = HOT_ROW};
-	struct call_stats *to;
-
-	for (int h = 0; h < HOT; h++) {
-		if (!t->hot_call[h])
-			continue;
-		key.call = t->hot_call[h] - 1;
-		book_usual(t, h);
-		t->hot_call[h] = 0;
-		t->hot[h].row.image = t->image;
-		to = bpf_map_lookup_elem(&calls, &key);
-		if (to)
-			*to = t->hot[h].row;
-		else
-			lose();
-		t->hot[h].row = no_calls;
-	}
+	for (u32 h = 0; h < HOT; h++)
+		cool_row(t, h);
 }
 
 /* Puts what was counted by a side into its file's row, which was made when the side was set. */
@@ -129,10 +160,13 @@ static __always_inline void settle_side(struct side *side, bool reads)
 }
 
 /* The thread leaves its image, or ends. */
-static __always_inline void settle_sides(struct thread *t)
+__noinline int settle_sides(struct thread *t)
 {
+	if (!t)
+		return 0;
 	settle_side(&t->from, true);
 	settle_side(&t->to, false);
 	t->from.key.inode = 0;
 	t->to.key.inode = 0;
+	return 0;
 }

@@ -350,7 +350,21 @@ fn cpus(list: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::object::verified;
     use super::*;
+    use iotomy_needs::{Need, skip};
+
+    /// Once they were 61,000: a loop that walks a path was looked at iteration by iteration.
+    #[test]
+    fn the_verifier_passes_the_programs_in_few_steps() {
+        match verified::session().and_then(|session| Loaded::load(&session, false)) {
+            Ok(loaded) => {
+                let steps = verified::steps(&loaded.object);
+                assert!((500..12_000).contains(&steps), "{steps}");
+            }
+            Err(reason) => skip(Need::Bpf, &reason),
+        }
+    }
 
     #[test]
     fn lists_of_cpus_are_read() {

@@ -25,6 +25,7 @@
 #include "trace.h"
 #include "thread.bpf.h"
 #include "path.bpf.h"
+#include "fields.bpf.h"
 
 #define PF_KTHREAD    0x00200000
 #define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
@@ -86,8 +87,7 @@ struct {
 /* Zeroes to insert, and room for what a stack of 512 bytes cannot hold. */
 struct scratch {
 	struct program program;
-	struct file_name file_name;
-	char spill[NAME_LEN]; /* behind file_name.path: see walk */
+	struct roomy_name file;
 };
 
 struct {

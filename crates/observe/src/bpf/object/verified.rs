@@ -1,0 +1,42 @@
+//! What the kernel's verifier has to do for an object, which is most of the time that a start takes.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use libbpf_rs::Object;
+
+use super::{Knobs, Session};
+use iotomy_needs::{Need, skip};
+
+/// Instructions it went through, those of branches as often as it took them; programs that were not loaded have none.
+pub(in crate::bpf) fn steps(object: &Object) -> u64 {
+    let steps = object.progs_mut().map(|program| {
+        let name = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
+        let info = std::fs::read_to_string(name).unwrap_or_default();
+        let line = info.lines().find_map(|line| line.strip_prefix("verified_insns:"));
+        line.map_or(0, |number| number.trim().parse::<u64>().unwrap())
+    });
+    steps.sum()
+}
+
+/// A session that has all that can be asked for.
+pub(in crate::bpf) fn session() -> Result<Session, String> {
+    Session::load(&Knobs {
+        by_file: true,
+        whole_machine: true,
+        wanted: None,
+        transfers: [[0x21; 512]; 2],
+        rows: 16,
+        looked_at: false,
+    })
+}
+
+/// Once they were 72,000: a loop that walks a path was looked at iteration by iteration.
+#[test]
+fn the_verifier_passes_the_programs_in_few_steps() {
+    let session = match session() {
+        Ok(session) => session,
+        Err(reason) => return skip(Need::Bpf, &reason),
+    };
+    let steps = steps(&session.object);
+    assert!((1_000..40_000).contains(&steps), "{steps}");
+}
