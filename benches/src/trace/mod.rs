@@ -8,6 +8,7 @@ mod costs;
 mod floor;
 mod memory;
 mod observer;
+mod paid;
 mod results;
 mod rounds;
 mod rows;
@@ -15,6 +16,7 @@ mod startup;
 mod subject;
 mod sweep;
 mod targets;
+mod workload;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -76,6 +78,8 @@ enum Part {
     Crowd(subject::CrowdArgs),
     #[command(hide = true)]
     Member,
+    #[command(hide = true)]
+    Workload(workload::WorkloadArgs),
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -91,6 +95,7 @@ fn run_part(part: &Part) -> Result<()> {
         Part::SubjectDd(args) => subject::run(Subject::Dd, args),
         Part::Crowd(args) => subject::crowd(args),
         Part::Member => subject::member(),
+        Part::Workload(args) => workload::run(args),
     }
 }
 
@@ -111,6 +116,8 @@ fn bench(args: &Args) -> Result<ExitCode> {
         progress(&format!("block {block} of {blocks}"));
         rounds.block(&mut order)?;
     }
+    progress("programs");
+    let paid = paid::measure(&signals, &iotomy, &folder, &mut order, blocks)?;
     progress("start-up");
     let startup = startup::measure(&signals, &iotomy, &folder, &mut order, blocks)?;
     progress("memory");
@@ -123,8 +130,9 @@ fn bench(args: &Args) -> Result<ExitCode> {
         blocks,
         versions: versions(&iotomy),
         measured: std::mem::take(&mut rounds.measured),
-        targets: targets::judge(&costs, &startup, &memory),
+        targets: targets::judge(&costs, &paid, &startup, &memory),
         costs,
+        paid,
         startup,
         memory,
     };

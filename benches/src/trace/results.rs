@@ -15,6 +15,7 @@ use crate::targets::{Target, target_table};
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
 use crate::trace::observer::{BPFTRACE_SCRIPT, Observer};
+use crate::trace::paid::{self, Paid};
 use crate::trace::rounds::{Measured, Rounds};
 use crate::trace::startup::Startup;
 use crate::trace::sweep::sweep;
@@ -25,6 +26,7 @@ pub(crate) struct Found {
     pub(crate) versions: Vec<String>,
     pub(crate) measured: Measured,
     pub(crate) costs: Vec<Cost>,
+    pub(crate) paid: Vec<Paid>,
     pub(crate) startup: Startup,
     pub(crate) memory: Memory,
     pub(crate) targets: Vec<Target>,
@@ -59,6 +61,8 @@ impl Found {
                 writeln!(text, "\nskipped: {} on {}: {reason}", observer.name(), subject.name());
         }
         text += &self.inside();
+        let _ = writeln!(text, "\n## What programs paid\n");
+        text += &paid::text(&self.paid);
         let _ = writeln!(text, "\n## Start-up and memory\n");
         text += &self.startup_and_memory();
         let _ = writeln!(text, "\n## Targets\n");
@@ -143,6 +147,10 @@ impl Found {
                 "of it until the command is let go, ms: load, attach, calibrate",
                 ms(&self.startup.before_command),
             ),
+            (
+                "the same of `iotomy anatomy -- true` less `true`, ms",
+                ms(&self.startup.added_by_anatomy()),
+            ),
             ("wall of `true`, ms", ms(&self.startup.bare)),
             ("memory for 1,000 processes at its peak, MiB", mib(memory.peak)),
             ("iotomy's own high-water mark", mib(memory.process)),
@@ -194,6 +202,10 @@ fn method() -> String {
          interval of order statistics of at least 95 %. \
          Each observer's own count of the calls is read back: \"all\" means that none is \
          missing.\n\n\
+         What programs paid is CPU time of all their processes (getrusage(2)), of a watched run less that of a bare one beside it, \
+         in random order: `getppid` in a loop, `dd bs=8k`, redis-server with redis-benchmark and an HTTP server in Go with its clients over \
+         the loopback, sqlite3 on a file. All of a run is watched, clients, too. It is held against the range that the watched \
+         run itself printed; \"met\" means that the whole interval lies inside.\n\n\
          `iotomy trace` has all it has by default: counts, errors, bytes, distributions, \
          files, the ledger, the whole process tree. bpftrace follows one process by this script:\n\n\
          ```\n{BPFTRACE_SCRIPT}```\n\n\

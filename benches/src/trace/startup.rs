@@ -16,6 +16,8 @@ use crate::scratch::Scratch;
 pub(crate) struct Startup {
     pub(crate) bare: Vec<f64>,
     pub(crate) traced: Vec<f64>,
+    /// The wall of `iotomy anatomy -- true`.
+    pub(crate) anatomy: Vec<f64>,
     /// Of the traced ones, until the command was let go: load, attach and calibrate.
     pub(crate) before_command: Vec<f64>,
 }
@@ -24,6 +26,11 @@ impl Startup {
     /// The traced wall less the bare one, pair by pair.
     pub(crate) fn added(&self) -> Vec<f64> {
         self.traced.iter().zip(&self.bare).map(|(traced, bare)| traced - bare).collect()
+    }
+
+    /// The same of an anatomy.
+    pub(crate) fn added_by_anatomy(&self) -> Vec<f64> {
+        self.anatomy.iter().zip(&self.bare).map(|(anatomy, bare)| anatomy - bare).collect()
     }
 }
 
@@ -40,6 +47,7 @@ pub(crate) fn measure(
     let bare = ["true"].map(str::to_owned);
     let traced = [iotomy, "trace", "--observer=bpf", "--json", &json, "--", "true"];
     let traced = traced.map(str::to_owned);
+    let anatomy = [iotomy, "anatomy", "--", "true"].map(str::to_owned);
     let mut startup = Startup::default();
     for _ in 0..pairs {
         let bare_first = order.coin();
@@ -49,6 +57,7 @@ pub(crate) fn measure(
         startup.traced.push(wall(signals, &traced)?);
         let seen = store::load_trace(&record).context("cannot read the record of `true`")?;
         startup.before_command.push(seen.observer.startup_ns as f64);
+        startup.anatomy.push(wall(signals, &anatomy)?);
         if !bare_first {
             startup.bare.push(wall(signals, &bare)?);
         }

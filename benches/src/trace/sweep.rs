@@ -7,6 +7,7 @@ use crate::targets::Target;
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
 use crate::trace::observer::Observer;
+use crate::trace::paid::Paid;
 use crate::trace::results::Found;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
@@ -21,6 +22,7 @@ pub(crate) fn sweep(results: &Found, conditions: &Conditions) -> Sweep {
     let mut sweep = Sweep::new("trace-cost", conditions, &axes);
     let cases = &mut sweep.cases;
     cases.extend(results.costs.iter().flat_map(of_cost));
+    cases.extend(results.paid.iter().flat_map(of_paid));
     cases.extend(of_startup(&results.startup));
     cases.push(of_memory(&results.memory));
     cases.extend(results.measured.skipped.iter().map(|((subject, observer), reason)| {
@@ -71,10 +73,27 @@ fn of_cost(cost: &Cost) -> Vec<Case> {
     cases
 }
 
-fn of_startup(startup: &Startup) -> [Case; 3] {
+/// The pairs of a workload: the bare CPU time, what being watched added to it a call, and the range printed.
+fn of_paid(paid: &Paid) -> Vec<Case> {
+    let name = paid.workload.name();
+    if let Some(reason) = &paid.skipped {
+        return vec![case(name, "iotomy trace", "paid_per_call", "ns", &[]).skipped_for(reason)];
+    }
+    vec![
+        case(name, "bare", "cpu", "ns", &paid.bare),
+        case(name, "iotomy trace", "calls", "calls", &paid.calls),
+        case(name, "iotomy trace", "switches_per_call", "switches", &paid.switches),
+        case(name, "iotomy trace", "paid_per_call", "ns", &paid.paid),
+        case(name, "iotomy trace", "printed_low", "ns", &paid.low),
+        case(name, "iotomy trace", "printed_high", "ns", &paid.high),
+    ]
+}
+
+fn of_startup(startup: &Startup) -> [Case; 4] {
     [
         case("true", "bare", "wall", "ns", &startup.bare),
         case("true", "iotomy trace", "wall", "ns", &startup.traced),
+        case("true", "iotomy anatomy", "wall", "ns", &startup.anatomy),
         case("true", "iotomy trace", "before_command", "ns", &startup.before_command),
     ]
 }

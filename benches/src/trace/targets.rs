@@ -5,13 +5,20 @@ use crate::targets::{Bound, Target};
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
 use crate::trace::observer::Observer;
+use crate::trace::paid::Paid;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 
 /// Judges everything measured.
-pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<Target> {
+pub(crate) fn judge(
+    costs: &[Cost],
+    paid: &[Paid],
+    startup: &Startup,
+    memory: &Memory,
+) -> Vec<Target> {
     let mut targets: Vec<Target> =
         Subject::ALL.iter().flat_map(|s| of_subject(costs, *s)).collect();
+    targets.extend(paid.iter().map(Paid::target));
     let ms = |samples: &[f64]| {
         let samples: Vec<f64> = samples.iter().map(|ns| ns / 1e6).collect();
         estimate(&samples).ok_or_else(|| "no run".to_owned())
@@ -22,14 +29,21 @@ pub(crate) fn judge(costs: &[Cost], startup: &Startup, memory: &Memory) -> Vec<T
     targets.push(target(
         "startup",
         "start-up and report together, `iotomy trace -- true` less `true`",
-        500.0,
+        80.0,
         "ms",
         ms(&startup.added()),
     ));
     targets.push(target(
+        "startup-anatomy",
+        "the same, `iotomy anatomy -- true` less `true`",
+        250.0,
+        "ms",
+        ms(&startup.added_by_anatomy()),
+    ));
+    targets.push(target(
         "calibration",
         "calibration, with loading and attaching",
-        300.0,
+        70.0,
         "ms",
         ms(&startup.before_command),
     ));
@@ -77,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_target_without_a_figure_is_not_judged() {
-        let targets = judge(&[], &Startup::default(), &Memory::default());
+        let targets = judge(&[], &[], &Startup::default(), &Memory::default());
         let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
         assert_eq!(of("getppid-empty").verdict, Verdict::NotJudged);
         assert_eq!(of("startup").verdict, Verdict::NotJudged);
@@ -86,12 +100,17 @@ mod tests {
 
     #[test]
     fn a_target_is_judged_by_its_figure() {
-        let startup =
-            Startup { bare: vec![1e6; 7], traced: vec![502e6; 7], before_command: vec![20e6; 7] };
+        let startup = Startup {
+            bare: vec![1e6; 7],
+            traced: vec![82e6; 7],
+            anatomy: vec![240e6; 7],
+            before_command: vec![20e6; 7],
+        };
         let memory = Memory { peak: 65 << 20, ..Memory::default() };
-        let targets = judge(&[], &startup, &memory);
+        let targets = judge(&[], &[], &startup, &memory);
         let of = |id: &str| targets.iter().find(|target| target.id == id).unwrap();
         assert_eq!(of("startup").verdict, Verdict::Missed);
+        assert_eq!(of("startup-anatomy").verdict, Verdict::Met);
         assert_eq!(of("calibration").verdict, Verdict::Met);
         assert_eq!(of("memory").verdict, Verdict::Missed);
     }

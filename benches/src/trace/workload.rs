@@ -1,0 +1,196 @@
+//! Programs whose CPU time is compared with and without a watch: a loop of calls, a copier, a database, and
+//! two servers with their clients.
+//!
+//! A part of this program starts them, waits for all of them and writes down the CPU time they had. It runs bare, or
+//! under the watch, which then watches all of them; so the same clock measures both.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::child::{die_with_parent, own_path};
+
+/// What runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Workload {
+    /// The cheapest call in a loop.
+    Getppid,
+    /// 8 KiB read and written in turn.
+    Dd,
+    /// redis-server and redis-benchmark, over the loopback.
+    Redis,
+    /// An HTTP server in Go and its clients.
+    Go,
+    /// 100,000 rows written and read in a file.
+    Sqlite3,
+}
+
+/// Makes half a second of work on usual machines.
+const GETPPIDS: u64 = 1 << 21;
+const BLOCKS: u32 = 200_000;
+const REQUESTS: u32 = 40_000;
+const CLIENTS: u32 = 20;
+const SQL: &str = "PRAGMA synchronous=OFF; PRAGMA cache_size=50; DROP TABLE IF EXISTS t;\
+    CREATE TABLE t(id INTEGER PRIMARY KEY, text);\
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100000)\
+    INSERT INTO t SELECT i, hex(i*7919) FROM n;\
+    SELECT sum(length(text)) FROM t WHERE id%3=0; SELECT sum(length(text)) FROM t WHERE id%5=0;";
+/// A server that takes longer to begin will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+const SERVER: &str = include_str!("server.go");
+
+impl Workload {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Getppid, Self::Dd, Self::Redis, Self::Go, Self::Sqlite3];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Getppid => "getppid",
+            Self::Dd => "dd",
+            Self::Redis => "redis",
+            Self::Go => "go",
+            Self::Sqlite3 => "sqlite3",
+        }
+    }
+
+    /// Makes ready what it needs in the folder.
+    ///
+    /// # Errors
+    /// Why it cannot run here.
+    pub(crate) fn prepare(self, folder: &Path) -> Result<(), String> {
+        let programs: &[&str] = match self {
+            Self::Getppid => &[],
+            Self::Dd => &["dd"],
+            Self::Redis => &["redis-server", "redis-benchmark"],
+            Self::Go => &["go"],
+            Self::Sqlite3 => &["sqlite3"],
+        };
+        for program in programs {
+            let is_there = |folder: PathBuf| folder.join(program).is_file();
+            if !std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(is_there) {
+                return Err(format!("{program} is not installed"));
+            }
+        }
+        if self == Self::Go {
+            let source = folder.join("server.go");
+            fs::write(&source, SERVER).map_err(|e| format!("cannot write the server: {e}"))?;
+            let mut go = Command::new("go");
+            go.args(["build", "-o"]).arg(folder.join("server")).arg(source);
+            let built = go.output().map_err(|e| format!("cannot run go: {e}"))?;
+            if !built.status.success() {
+                return Err(format!("go: {}", String::from_utf8_lossy(&built.stderr).trim()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The command that runs it, and writes its CPU time to a file in the folder.
+    pub(crate) fn argv(self, folder: &Path) -> Result<Vec<String>> {
+        let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
+        let part = ["trace", "workload", self.name()].map(str::to_owned);
+        Ok([vec![text(&own_path()?)?], part.to_vec(), vec![text(folder)?]].concat())
+    }
+}
+
+/// CPU time that it had, in ns.
+pub(crate) fn cpu_ns(folder: &Path) -> Result<f64> {
+    let text = fs::read_to_string(folder.join("cpu")).context("the workload left no figure")?;
+    text.trim().parse().context("the workload's figure")
+}
+
+/// Options of a workload.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkloadArgs {
+    what: Workload,
+    folder: PathBuf,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &WorkloadArgs) -> Result<()> {
+    die_with_parent()?;
+    match args.what {
+        Workload::Getppid => {
+            for _ in 0..GETPPIDS {
+                std::hint::black_box(rustix::process::getppid());
+            }
+        }
+        Workload::Dd => done(Command::new("dd").args([
+            "if=/dev/zero",
+            "of=/dev/null",
+            "bs=8k",
+            "status=none",
+            &format!("count={BLOCKS}"),
+        ]))?,
+        Workload::Redis => redis(&args.folder)?,
+        Workload::Go => go(&args.folder.join("server"))?,
+        Workload::Sqlite3 => {
+            done(Command::new("sqlite3").arg(args.folder.join("rows.db")).arg(SQL))?;
+        }
+    }
+    let who = match args.what {
+        Workload::Getppid => UsageWho::RUSAGE_SELF,
+        _ => UsageWho::RUSAGE_CHILDREN,
+    };
+    let usage = getrusage(who).context("getrusage")?;
+    let ns = [usage.user_time(), usage.system_time()]
+        .map(|time| time.tv_sec() * 1_000_000_000 + time.tv_usec() * 1_000);
+    fs::write(args.folder.join("cpu"), (ns[0] + ns[1]).to_string()).context("cannot write")
+}
+
+fn done(command: &mut Command) -> Result<()> {
+    let status = command.stdout(Stdio::null()).status().with_context(|| format!("{command:?}"))?;
+    if !status.success() {
+        bail!("{:?} ended with {status}", command.get_program());
+    }
+    Ok(())
+}
+
+/// A server, which is killed and waited for.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn redis(folder: &Path) -> Result<()> {
+    let free = TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?.port();
+    let port = free.to_string();
+    let mut server = Command::new("redis-server");
+    server.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    server.arg("--dir").arg(folder).stdout(Stdio::null());
+    let server = Server(server.spawn().context("cannot run redis-server")?);
+    let until = Instant::now() + PATIENCE;
+    while TcpStream::connect(("127.0.0.1", free)).is_err() {
+        if Instant::now() > until {
+            bail!("redis-server does not listen");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let [requests, clients] = [REQUESTS, CLIENTS].map(|n| n.to_string());
+    let mut client = Command::new("redis-benchmark");
+    done(client.args(["-p", &port, "-q", "-t", "get", "-n", &requests, "-c", &clients]))?;
+    drop(server);
+    Ok(())
+}
+
+fn go(program: &Path) -> Result<()> {
+    let mut server = Command::new(program);
+    server.arg("serve").stdout(Stdio::piped());
+    let mut server = Server(server.spawn().context("cannot run the server")?);
+    let mut address = String::new();
+    let out = server.0.stdout.take().context("the server has no output")?;
+    BufReader::new(out).read_line(&mut address).context("the server said nothing")?;
+    let [requests, clients] = [REQUESTS / 2, CLIENTS].map(|n| n.to_string());
+    done(Command::new(program).args(["ask", address.trim(), &requests, &clients]))?;
+    drop(server);
+    Ok(())
+}
