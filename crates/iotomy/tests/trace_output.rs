@@ -77,7 +77,7 @@ fn the_record_has_exactly_the_documented_fields() {
         has_fields(
             &record["observer"],
             "observer",
-            "name:text cost_ns_per_call:float lost_events:u64 incomplete_calls:u64 \
+            "name:text cost_ns_per_call:float cost_ns_low:float cost_ns_high:float lost_events:u64 incomplete_calls:u64 \
              lost_files:u64? times_inflated:bool startup_ns:u64",
         );
         let split = if observer == "bpf" { "" } else { "?" };

@@ -1,6 +1,6 @@
 //! A traced run that is not like the timed ones.
 
-use iotomy_record::{Metric, Race, Verdict};
+use iotomy_record::{Metric, Race, Trace, Verdict};
 use serde_json::json;
 
 use crate::{Declaration, Found, Rule};
@@ -9,8 +9,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "traced-otherwise",
     verdict: Verdict::Suspect,
     summary: "the traced run took another time than the timed ones",
-    description: "The traced run of a contender, the price of the observer taken off, took less than 0.8 or more than \
-                  1.25 times the median of the timed runs, 2 ms or more from it and no time that a timed run took. Not said of an observer that inflates all times.",
+    description: "The traced run of a contender, the overhead of the observer taken off, took less than 0.8 or more than \
+                  1.25 times the median of the timed runs, 2 ms or more from it and no time that a timed run took, \
+                  wherever in its range the overhead is. Not said of an observer that inflates all times.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -27,12 +28,15 @@ fn judge(race: &Race) -> Vec<Found> {
             _ => None,
         })?;
         let timed = one.wall.median_ns;
-        let ratio = traced as f64 / timed.max(1.0);
+        // Of what the traced run may have taken, the time nearest to the timed ones.
+        let doubt = doubt(trace);
+        let nearest = timed.clamp(traced as f64 - doubt, traced as f64 + doubt);
+        let ratio = nearest / timed.max(1.0);
         let spread = one.wall.min_ns..=one.wall.max_ns;
-        let is_far = (traced as f64 - timed).abs() > LEAST_NS && !spread.contains(&(traced as f64));
+        let is_far = (nearest - timed).abs() > LEAST_NS && !spread.contains(&nearest);
         (is_far && !(0.8..=1.25).contains(&ratio)).then(|| {
             let text = format!(
-                "the traced run of {} took {ratio:.2} × the median of the timed ones, the price of {} \
+                "the traced run of {} took {ratio:.2} × the median of the timed ones, the overhead of {} \
                  taken off: its terms are of that run",
                 one.label, trace.observer.name
             );
@@ -45,4 +49,12 @@ fn judge(race: &Race) -> Vec<Found> {
         })
     });
     of_contender.collect()
+}
+
+/// How far the overhead may be from the middle of its range, which is what was taken off.
+fn doubt(trace: &Trace) -> f64 {
+    let [low, high] = trace.observer.cost_range_ns();
+    let calls: f64 =
+        trace.calls.iter().map(|call| (call.calls as f64) + (call.in_flight as f64)).sum();
+    (high - low) / 2.0 * calls
 }

@@ -16,8 +16,8 @@ pub struct Outset {
     pub observer: &'static str,
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
-    /// What watching adds to a call.
-    pub cost_ns_per_call: f64,
+    /// What watching adds to a call, from the cheapest to the dearest, in ns.
+    pub cost_range_ns: [f64; 2],
     /// The process the watch is about, if it is about one.
     pub pid: Option<u32>,
 }

@@ -26,6 +26,7 @@ use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
 use self::books::Books;
+use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
 use self::layout::Program;
 pub(crate) use self::object::remedy;
@@ -35,6 +36,7 @@ pub use self::wakeups::Wakeups;
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;
+use crate::price::Price;
 use crate::request::{Observation, Request, Target};
 use crate::{Declaration, ObserveError, Observer, Onlooker, Outset, Probe};
 
@@ -95,12 +97,12 @@ pub(crate) fn watch(
         Target::Process(pid) => Some(attach::process(pid)?),
         _ => None,
     };
-    let bare_ns = calibrate::bare(request.files).map_err(unsupported)?;
+    let calibration = Calibration::begin().map_err(unsupported)?;
     let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
-    let cost_ns_per_call = calibrate::price(&mut session, request.files, bare_ns, |session| {
+    let price = calibration.price(&mut session, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
-    let cost_ns_per_call = cost_ns_per_call.map_err(unsupported)?;
+    let price = price.map_err(unsupported)?;
     for companion in companions.iter_mut() {
         companion.start(&session).map_err(unsupported)?;
     }
@@ -110,7 +112,7 @@ pub(crate) fn watch(
         companions,
         books: Books::default(),
         startup: started,
-        cost_ns_per_call,
+        price,
         startup_ns: 0,
     };
     match &request.target {
@@ -152,7 +154,7 @@ fn knobs(request: &Request, looked_at: bool) -> Knobs {
         for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
             for number in 0..512u32 {
                 let name = syscalls::name(abi, number);
-                if request.wants(&name) || name == calibrate::call(request.files) {
+                if request.wants(&name) || calibrate::CALLS.contains(&&*name) {
                     of_abi[number as usize / 64] |= 1 << (number % 64);
                 }
             }
@@ -197,7 +199,7 @@ struct Watch<'a, 'c> {
     companions: &'a mut [&'c mut dyn Companion],
     books: Books,
     startup: Instant,
-    cost_ns_per_call: f64,
+    price: Price,
     startup_ns: u64,
 }
 
@@ -262,7 +264,7 @@ impl Watch<'_, '_> {
             audience.begin(&Outset {
                 observer: DECLARATION.name,
                 times_inflated: DECLARATION.times_inflated,
-                cost_ns_per_call: self.cost_ns_per_call,
+                cost_range_ns: self.price.call.ends(),
                 pid,
             });
         }
@@ -316,12 +318,15 @@ impl Watch<'_, '_> {
         let lost_events = counters.lost_events + unbooked + self.session.missed_events();
         let mut parts = outcome::outcome(self.books, self.request);
         cache::note_end(&mut parts.files);
+        let cost = self.price.of_a_call(parts.work());
         Observation {
             wall_ns,
             exit,
             observer: ObserverUse {
                 name: DECLARATION.name.to_owned(),
-                cost_ns_per_call: self.cost_ns_per_call,
+                cost_ns_per_call: cost.middle(),
+                cost_ns_low: cost.low,
+                cost_ns_high: cost.high,
                 lost_events,
                 incomplete_calls: counters.incomplete_calls,
                 lost_files: counters.lost_files,

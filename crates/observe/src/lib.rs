@@ -19,6 +19,7 @@ pub mod in_step;
 mod interrupts;
 mod machine;
 mod naming;
+mod price;
 mod ptrace;
 mod request;
 mod tally;

@@ -26,6 +26,7 @@ use iotomy_sys::thread_wake::ThreadWake;
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;
+use crate::price::{Price, Range, Work};
 use crate::{
     Declaration, Observation, ObserveError, Observer, Onlooker, Outset, Probe, Request, Target,
 };
@@ -97,8 +98,8 @@ fn unsupported(error: &io::Error) -> (String, String) {
     )
 }
 
-fn cost(wake: &ThreadWake) -> Result<f64, ObserveError> {
-    calibrate::cost_ns_per_call(wake).map_err(|error| {
+fn cost(wake: &ThreadWake) -> Result<Range, ObserveError> {
+    calibrate::cost_of_a_call(wake).map_err(|error| {
         let (reason, remedy) = unsupported(&error);
         ObserveError::Unsupported { observer: DECLARATION.name, reason, remedy }
     })
@@ -140,8 +141,8 @@ fn watch_command(
     let held = launch::hold(command, interrupts.original_mask().as_ref())?;
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
-    let cost_ns_per_call = cost(&wake)?;
-    show(&mut audience, cost_ns_per_call, command.pid);
+    let cost = cost(&wake)?;
+    show(&mut audience, cost, command.pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
@@ -169,8 +170,8 @@ fn watch_command(
         held.outcome()?;
     }
     let startup_ns = tracees::nanoseconds(called, began);
-    let price = Price { cost_ns_per_call, startup_ns };
-    Ok(observation(request, seen, began, command.exit, price))
+    let watching = Watching { cost, startup_ns };
+    Ok(observation(request, seen, began, command.exit, watching))
 }
 
 /// The tracer thread of a command.
@@ -215,8 +216,8 @@ fn watch_process(
     let process = attach::process(pid)?;
     let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
-    let cost_ns_per_call = cost(&wake)?;
-    show(&mut audience, cost_ns_per_call, pid);
+    let cost = cost(&wake)?;
+    show(&mut audience, cost, pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
@@ -234,24 +235,24 @@ fn watch_process(
         .map_err(ObserveError::system("start a thread"))?
         .map_err(|source| ObserveError::Attach { pid, source })?;
     let startup_ns = tracees::nanoseconds(called, began);
-    Ok(observation(request, seen, began, None, Price { cost_ns_per_call, startup_ns }))
+    Ok(observation(request, seen, began, None, Watching { cost, startup_ns }))
 }
 
 /// Tells the audience that the watch begins.
-fn show(audience: &mut Onlooker<'_>, cost_ns_per_call: f64, pid: u32) {
+fn show(audience: &mut Onlooker<'_>, cost: Range, pid: u32) {
     if let Some(audience) = audience {
         audience.begin(&Outset {
             observer: DECLARATION.name,
             times_inflated: DECLARATION.times_inflated,
-            cost_ns_per_call,
+            cost_range_ns: cost.ends(),
             pid: Some(pid),
         });
     }
 }
 
 /// What watching costs.
-struct Price {
-    cost_ns_per_call: f64,
+struct Watching {
+    cost: Range,
     startup_ns: u64,
 }
 
@@ -260,21 +261,29 @@ fn observation(
     seen: Seen,
     began: Instant,
     exit: Option<Exit>,
-    price: Price,
+    watching: Watching,
 ) -> Observation {
     let mut rows = seen.tally.into_rows(request);
     cache::note_end(&mut rows.files);
+    let wall_ns = tracees::nanoseconds(began, seen.ended);
+    // One thread serves all stops, one after another: they take no longer than the watch.
+    let calls = rows.calls.iter().map(|row| row.calls.saturating_add(row.in_flight));
+    let work = Work { calls: calls.fold(0, u64::saturating_add), switches: 0, passed_ns: wall_ns };
+    let price = Price { call: watching.cost, ..Price::default() };
+    let cost = price.of_a_call(work);
     Observation {
-        wall_ns: tracees::nanoseconds(began, seen.ended),
+        wall_ns,
         exit,
         observer: ObserverUse {
             name: DECLARATION.name.to_owned(),
-            cost_ns_per_call: price.cost_ns_per_call,
+            cost_ns_per_call: cost.middle(),
+            cost_ns_low: cost.low,
+            cost_ns_high: cost.high,
             lost_events: 0,
             incomplete_calls: rows.incomplete_calls,
             lost_files: 0,
             times_inflated: DECLARATION.times_inflated,
-            startup_ns: price.startup_ns,
+            startup_ns: watching.startup_ns,
         },
         processes: rows.processes,
         calls: rows.calls,

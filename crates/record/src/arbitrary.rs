@@ -135,10 +135,12 @@ fn machine() -> impl Strategy<Value = Machine> {
 
 fn observer() -> impl Strategy<Value = ObserverUse> {
     let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
-    (text(), cost, [(); 4].map(|()| number()), any::<bool>()).prop_map(
-        |(name, cost_ns_per_call, n, times_inflated)| ObserverUse {
+    (text(), cost, [(); 4].map(|()| number()), [any::<bool>(), any::<bool>()]).prop_map(
+        |(name, cost_ns_per_call, n, [times_inflated, has_range])| ObserverUse {
             name,
             cost_ns_per_call,
+            cost_ns_low: if has_range { cost_ns_per_call / 2.0 } else { 0.0 },
+            cost_ns_high: if has_range { (cost_ns_per_call * 1.5).min(f64::MAX) } else { 0.0 },
             lost_events: n[0],
             incomplete_calls: n[1],
             lost_files: n[2],

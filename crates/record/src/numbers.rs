@@ -71,6 +71,22 @@ pub fn duration(ns: f64) -> String {
     in_units(ns, 1000.0, &["ns", "µs", "ms", "s"])
 }
 
+/// A range of times in the unit that suits its upper end: `0.31 … 1.24 µs`; one time where both ends read alike.
+pub fn duration_range([low, high]: [f64; 2]) -> String {
+    let upper = duration(high);
+    let Some((figure_of_high, unit)) = upper.split_once(' ') else { return upper };
+    let size = match unit {
+        "s" => 1e9,
+        "ms" => 1e6,
+        "µs" => 1e3,
+        _ => 1.0,
+    };
+    match three_digits(low / size) {
+        figure_of_low if figure_of_low == figure_of_high => upper,
+        figure_of_low => format!("{figure_of_low} … {upper}"),
+    }
+}
+
 fn in_units(mut x: f64, step: f64, units: &[&str]) -> String {
     let mut unit = 0;
     // Half a digit below the step rounds up to it, so it belongs to the next unit already.
@@ -129,6 +145,14 @@ mod tests {
         ] {
             assert_eq!(three_digits(x), text);
         }
+    }
+
+    #[test]
+    fn a_range_has_one_unit() {
+        assert_eq!(duration_range([210.0, 440.0]), "210 … 440 ns");
+        assert_eq!(duration_range([310.0, 1_240.0]), "0.31 … 1.24 µs");
+        assert_eq!(duration_range([12_400.0, 12_400.0]), "12.4 µs");
+        assert_eq!(duration_range([0.0, 0.0]), "0 ns");
     }
 
     #[test]

@@ -304,7 +304,7 @@ pub struct Term {
     /// The other's time.
     #[serde(default)]
     pub other_ns: i64,
-    /// What watching these calls cost, of the side with more of them; a difference below it is not
+    /// The most that watching these calls cost, of the side with more of them; a difference below it is not
     /// to be relied on.
     #[serde(default)]
     pub price_ns: u64,

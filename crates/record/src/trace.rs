@@ -71,8 +71,15 @@ impl Exit {
 pub struct ObserverUse {
     /// Its registered name.
     pub name: String,
-    /// What watching added to one system call, measured on this machine at start.
+    /// What watching added to one system call of this run: the middle of the range below.
     pub cost_ns_per_call: f64,
+    /// The least it added, from prices measured on this machine at start and the run's own counts of calls and of
+    /// switches between threads. In records from before there was a range, both ends are 0.
+    #[serde(default)]
+    pub cost_ns_low: f64,
+    /// The most.
+    #[serde(default)]
+    pub cost_ns_high: f64,
     /// Events that could not be counted because a bounded map was full or an update failed.
     pub lost_events: u64,
     /// Calls of which only one end was seen: entered before the watch, or never returned because
@@ -88,6 +95,16 @@ pub struct ObserverUse {
     /// How long attaching and calibrating took, before the command was let go.
     #[serde(default)]
     pub startup_ns: u64,
+}
+
+impl ObserverUse {
+    /// The least and the most that watching added to a call, in ns. A record without a range has one price.
+    pub fn cost_range_ns(&self) -> [f64; 2] {
+        match self.cost_ns_high > 0.0 {
+            true => [self.cost_ns_low, self.cost_ns_high],
+            false => [self.cost_ns_per_call; 2],
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -111,7 +111,7 @@ fn how(page: &Page<'_>, record: &Race) -> Vec<String> {
     let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
     if let Some(trace) = observers.clone().next() {
         let name = page.name(&trace.observer.name, 20);
-        let price = crate::numbers::duration(trace.observer.cost_ns_per_call);
+        let price = crate::numbers::duration_range(trace.observer.cost_range_ns());
         parts.push(format!("traced by {name} at {price} a call, which is taken off"));
     }
     parts

@@ -8,6 +8,7 @@
 pub mod bare;
 pub mod board;
 pub mod buffer;
+pub mod caches;
 pub mod caller;
 pub mod clone_range;
 pub mod close;

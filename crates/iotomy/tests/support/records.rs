@@ -35,6 +35,8 @@ pub(crate) fn trace(command: &[&str]) -> Trace {
         observer: ObserverUse {
             name: "bpf".into(),
             cost_ns_per_call: 210.4,
+            cost_ns_low: 160.2,
+            cost_ns_high: 260.6,
             lost_events: 0,
             incomplete_calls: 0,
             lost_files: 0,

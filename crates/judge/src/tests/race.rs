@@ -106,10 +106,17 @@ fn a_race_is_judged_as_a_whole() {
         }),
         [""; 0]
     );
-    // A start takes 1 ms.
-    let takes = |ms: u64| of_race(|race| race.contenders[0].wall.median_ns = (ms * MS) as f64);
-    assert_eq!(takes(4), ["too-short"]);
-    assert_eq!(takes(6), [""; 0]);
+    let started = |first: [u64; 2], second: [u64; 2]| {
+        of_race(|race| {
+            let runs = race.contenders[0].runs.iter_mut();
+            for (run, [start, wall]) in runs.zip([first, second]) {
+                (run.startup_ns, run.wall_ns) = (start * MS, wall * MS);
+            }
+        })
+    };
+    assert_eq!(started([1, 4], [2, 9]), ["too-short"]);
+    // A slow start of a slow run is no part of another run.
+    assert_eq!(started([1, 100], [30, 200]), [""; 0]);
     assert_eq!(
         of_race(|race| {
             race.harness.shell_startup_ns = Some(10 * MS);
@@ -141,9 +148,13 @@ fn findings_of_a_contender_are_held_against_its_untraced_time_and_name_it() {
 
 #[test]
 fn a_traced_run_is_held_against_the_timed_ones() {
-    let traced = |base: &str, base_ns, other_ns| {
+    let with = |doubt_ns: f64, base: &str, base_ns, other_ns| {
         of_race(|race| {
-            race.contenders[1].trace = Some(trace());
+            let mut trace =
+                Trace { calls: vec![Call { calls: 100, ..Call::default() }], ..trace() };
+            trace.observer.cost_ns_low = 1.0;
+            trace.observer.cost_ns_high = 1.0 + 2.0 * doubt_ns / 100.0;
+            race.contenders[1].trace = Some(trace);
             race.attributions.push(Attribution {
                 base: base.into(),
                 other: "B".into(),
@@ -156,8 +167,14 @@ fn a_traced_run_is_held_against_the_timed_ones() {
             });
         })
     };
+    let traced = |base: &str, base_ns, other_ns| with(0.0, base, base_ns, other_ns);
     assert_eq!(traced("A", 0, 100 * MS), [""; 0]);
     assert_eq!(traced("A", 0, 130 * MS), ["traced-otherwise"]);
     assert_eq!(traced("B", 0, 110 * MS), [""; 0]);
     assert_eq!(traced("B", 0, 70 * MS), ["traced-otherwise"]);
+    // The overhead may have been that much more or less.
+    let ms = MS as f64;
+    assert_eq!(with(4.0 * ms, "A", 0, 130 * MS), ["traced-otherwise"]);
+    assert_eq!(with(20.0 * ms, "A", 0, 130 * MS), [""; 0]);
+    assert_eq!(with(20.0 * ms, "A", 0, 70 * MS), [""; 0]);
 }

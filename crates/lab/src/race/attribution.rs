@@ -1,9 +1,10 @@
 //! Why one contender takes longer: the difference of the untraced medians as a sum of terms from one
 //! traced run of each, and the residual the terms leave. Pure: records in, records out.
 //!
-//! The observer's price, so much a call, is taken out of the traced times first: a part inside the
-//! call, the rest from the time between calls, where it is spent. What is then left over between
-//! traced and untraced runs is not spread over the terms; it is the residual, to be seen.
+//! The observer's overhead is a range; its middle, so much a call, is taken out of the traced times first: a part
+//! inside the call, the rest from the time between calls, where it is spent. What is then left over between
+//! traced and untraced runs is not spread over the terms; it is the residual, to be seen. A term is held against
+//! the upper end of the range: a difference below that may be the observer's.
 
 use std::collections::BTreeMap;
 
@@ -50,6 +51,12 @@ pub fn less_price(trace: &Trace) -> f64 {
     (trace.wall_ns as f64 - price / side_by_side(trace)).max(0.0)
 }
 
+/// The most that watching added to a call, in ns.
+fn most(trace: &Trace) -> f64 {
+    let [_, most] = trace.observer.cost_range_ns();
+    most
+}
+
 fn calls(trace: &Trace) -> u64 {
     trace
         .calls
@@ -70,6 +77,7 @@ fn side_by_side(trace: &Trace) -> f64 {
 struct Part {
     ns: f64,
     count: u64,
+    /// The most that watching may have added.
     price: f64,
 }
 
@@ -97,7 +105,7 @@ impl Side {
             for call in &trace.calls {
                 let part = side.part(TermKind::Syscall, &call.syscall);
                 part.count = part.count.saturating_add(call.calls);
-                part.price += trace.observer.cost_ns_per_call * call.calls as f64;
+                part.price += most(trace) * call.calls as f64;
             }
             return Some(side);
         }
@@ -134,7 +142,7 @@ impl Side {
             part.count = part.count.saturating_add(entered);
             part.ns += (call.on_cpu_ns.unwrap_or(0) as f64 - inside).max(0.0);
             part.ns += crossing * entered as f64;
-            part.price += cost * entered as f64;
+            part.price += most(trace) * entered as f64;
         }
         let user = user - crossings;
         let faults: u64 = trace.processes.iter().map(|process| process.minor_faults).sum();
@@ -142,7 +150,7 @@ impl Side {
         *self.part(TermKind::Faults, "page faults") =
             Part { ns: in_faults, count: faults, price: 0.0 };
         *self.part(TermKind::User, "user") =
-            Part { ns: user - in_faults, count: 0, price: cost * calls(trace) as f64 };
+            Part { ns: user - in_faults, count: 0, price: most(trace) * calls(trace) as f64 };
     }
 
     /// Time asleep and time ready to run.

@@ -1,90 +1,343 @@
-//! What watching adds to one call, measured on this machine.
+//! What watching adds to a call and to a switch, measured on this machine.
 //!
-//! A thread of this process makes the cheapest call there is (or, when files are counted, an empty
-//! read) in blocks, first unwatched, then watched. The fastest block of each side is the one least
-//! disturbed, and their difference is the price. Half of the unwatched ones are made before the programs
-//! are loaded, some tenths of a second earlier: where neighbours slow the machine for a moment, that is not
-//! in both, and the price of watching is not lost in it. It holds the clock reads, the look-ups and the
-//! kernel's slower entry path, all that the command pays too.
+//! A thread of this process works in rounds, of five kinds: it makes the cheapest call there is; it writes to and reads
+//! from a socket; it does so through several sockets in turn and uses the nearest caches for something else in between,
+//! as a busy server does; it asks another thread and sleeps until the answer comes; and that with its caches used in
+//! between. The fastest block of rounds is the one least disturbed. Those unwatched, taken from those watched, leave
+//! the price. Half of the unwatched ones are made before the programs are loaded: where neighbours slow the machine
+//! for a moment, that is not in both, and the price of watching is not lost in it. It holds the clock reads, the
+//! look-ups and the kernel's slower entry path, all that the command pays too.
+//!
+//! The threads share a CPU, so that no time of theirs is another's idle time, and all of it is theirs.
 
-use std::fs::File;
-use std::sync::mpsc::sync_channel;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::object::{Adoption, Session};
+use iotomy_sys::caches::Evictor;
+use rustix::thread::{CpuSet, gettid, sched_getcpu, sched_setaffinity};
 
-/// Of the watched; the unwatched are half as many, twice.
-const BLOCKS: usize = 30;
-const CALLS: u32 = 1_000;
+use super::object::{Adoption, NO_DESCRIPTORS, Session};
+use crate::price::{Price, Range};
 
-/// The call made: which one, for the filter to let through.
-pub(super) fn call(by_file: bool) -> &'static str {
-    if by_file { "read" } else { "getppid" }
+/// The calls made: which ones, for the filter to let through.
+pub(super) const CALLS: [&str; 3] = ["getppid", "read", "write"];
+
+/// Of the watched, of each kind; the unwatched are half as many, twice.
+const BLOCKS: usize = 12;
+/// Rounds of a block: of the cheapest call, and of the others.
+const TIGHT: u32 = 256;
+const ROUNDS: u32 = 16;
+/// What most programs read and write at a time, or more.
+const BLOCK: usize = 8 << 10;
+/// Sockets used in turn: none is the one used last, and little of it is left in a cache.
+const SOCKETS: usize = 8;
+/// What is asked of another thread, and what it answers.
+const MESSAGE: usize = 64;
+const ASKED_COLD: u8 = 1;
+
+/// What a round of each kind took in the fastest block, in ns.
+#[derive(Debug, Clone, Copy)]
+struct Fastest {
+    /// A call.
+    tight: f64,
+    /// A write and a read.
+    warm: f64,
+    cold: f64,
+    /// A write and a read on both sides, and two switches.
+    talk: f64,
+    cold_talk: f64,
 }
 
-/// What a call takes unwatched, in ns: the first half of its blocks.
-pub(super) fn bare(by_file: bool) -> Result<f64, String> {
-    Ok(fastest_of(BLOCKS / 2, by_file, &null()?))
-}
+impl Fastest {
+    const NONE: Self = Self {
+        tight: f64::INFINITY,
+        warm: f64::INFINITY,
+        cold: f64::INFINITY,
+        talk: f64::INFINITY,
+        cold_talk: f64::INFINITY,
+    };
 
-fn null() -> Result<File, String> {
-    File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))
-}
-
-/// Attaches the loaded programs, then what is `beside` them, and returns the price of a call in ns with all
-/// of it; `earlier` is what [`bare`] said before they were loaded.
-///
-/// # Errors
-/// What kept them from being attached.
-pub(super) fn price(
-    session: &mut Session,
-    by_file: bool,
-    earlier: f64,
-    beside: impl FnOnce(&Session) -> Result<(), String>,
-) -> Result<f64, String> {
-    let null = null()?;
-    let (tell, hear) = sync_channel(0);
-    let (go, wait) = sync_channel(0);
-    std::thread::scope(|scope| {
-        let caller = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let bare = fastest_of(BLOCKS / 2, by_file, &null).min(earlier);
-            let watched = tell.send(rustix::thread::gettid()).ok().and_then(|()| {
-                wait.recv().ok()?;
-                Some(fastest_of(BLOCKS, by_file, &null))
-            });
-            watched.map(|watched| (watched - bare).max(0.0))
-        });
-        let caller = caller.map_err(|e| format!("cannot start a thread to calibrate with: {e}"))?;
-        let tid = hear.recv().map_err(|_| String::from("cannot calibrate: the thread ended"))?;
-        let ready = session.attach().and_then(|()| beside(session)).and_then(|()| {
-            session.adopt(Adoption::Thread(tid.as_raw_nonzero().get().unsigned_abs()))
-        });
-        match ready {
-            Ok(()) => {
-                let _ = go.send(());
-            }
-            Err(_) => drop(go),
+    fn or(self, other: Self) -> Self {
+        Self {
+            tight: self.tight.min(other.tight),
+            warm: self.warm.min(other.warm),
+            cold: self.cold.min(other.cold),
+            talk: self.talk.min(other.talk),
+            cold_talk: self.cold_talk.min(other.cold_talk),
         }
-        let price = caller.join().ok().flatten();
-        ready?;
-        price.ok_or_else(|| String::from("cannot calibrate: the thread ended"))
+    }
+}
+
+/// What is left of the watched rounds without the unwatched ones.
+fn price(bare: &Fastest, watched: &Fastest) -> Price {
+    let call = Range::between(watched.tight - bare.tight, (watched.cold - bare.cold) / 2.0);
+    let switch = |talks: f64, calls: f64| (talks - 2.0 * calls) / 2.0;
+    let warm = switch(watched.talk - bare.talk, watched.warm - bare.warm);
+    let cold = switch(watched.cold_talk - bare.cold_talk, watched.cold - bare.cold);
+    Price { call, switch: Range::between(warm, cold), bare_call_ns: bare.tight }
+}
+
+/// Threads that work when asked to.
+pub(super) struct Calibration {
+    ask: SyncSender<usize>,
+    hear: Receiver<Fastest>,
+    threads: [JoinHandle<()>; 2],
+    ids: [u32; 2],
+    bare: Fastest,
+}
+
+impl Calibration {
+    /// Makes the threads, and the first half of the unwatched rounds.
+    ///
+    /// # Errors
+    /// What there was too little of.
+    pub(super) fn begin() -> Result<Self, String> {
+        let mut worker = Worker::new().map_err(|error| match error.raw_os_error() {
+            Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
+                format!("cannot calibrate: {NO_DESCRIPTORS}")
+            }
+            _ => format!("cannot calibrate: no pair of sockets: {error}"),
+        })?;
+        let far = worker.far.take();
+        let (ask, asked) = sync_channel::<usize>(0);
+        let (tell, hear) = sync_channel(0);
+        let (tell_id, hear_id) = sync_channel(2);
+        let cpu = sched_getcpu();
+        let tell_own = tell_id.clone();
+        let begin = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread.spawn(work).map_err(|e| format!("cannot calibrate: no thread: {e}"))
+        };
+        let caller = begin(
+            "calibrate",
+            Box::new(move || {
+                stay_on(cpu);
+                let _ = tell_own.send((0, gettid()));
+                for blocks in asked {
+                    let fastest = (0..blocks).fold(Fastest::NONE, |fastest, _| {
+                        fastest.or(worker.block().unwrap_or(Fastest::NONE))
+                    });
+                    if tell.send(fastest).is_err() {
+                        break;
+                    }
+                }
+            }),
+        )?;
+        let peer = begin(
+            "calibrate",
+            Box::new(move || {
+                stay_on(cpu);
+                let _ = tell_id.send((1, gettid()));
+                if let Some(far) = far {
+                    answer(far);
+                }
+            }),
+        )?;
+        let mut ids = [0; 2];
+        for (nth, id) in hear_id.iter().take(2) {
+            ids[nth] = id.as_raw_nonzero().get().unsigned_abs();
+        }
+        let mut calibration = Self { ask, hear, threads: [caller, peer], ids, bare: Fastest::NONE };
+        calibration.bare = calibration.rounds(BLOCKS / 2)?;
+        Ok(calibration)
+    }
+
+    fn rounds(&self, blocks: usize) -> Result<Fastest, String> {
+        let ended = |_| String::from("cannot calibrate: the thread ended");
+        self.ask.send(blocks).map_err(|e| ended(e.to_string()))?;
+        let fastest = self.hear.recv().map_err(|e| ended(e.to_string()))?;
+        match fastest.cold_talk.is_finite() {
+            true => Ok(fastest),
+            false => Err("cannot calibrate: no round was made".to_owned()),
+        }
+    }
+
+    /// Attaches the loaded programs, then what is `beside` them, and returns the price with all of it.
+    ///
+    /// # Errors
+    /// What kept them from being attached.
+    pub(super) fn price(
+        self,
+        session: &mut Session,
+        beside: impl FnOnce(&Session) -> Result<(), String>,
+    ) -> Result<Price, String> {
+        let bare = self.bare.or(self.rounds(BLOCKS / 2)?);
+        session.attach()?;
+        beside(session)?;
+        for id in self.ids {
+            session.adopt(Adoption::Thread(id))?;
+        }
+        let watched = self.rounds(BLOCKS)?;
+        // The caller ends for want of requests, and its peer with it.
+        drop(self.ask);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        Ok(price(&bare, &watched))
+    }
+}
+
+/// Where it cannot stay, the rounds take longer, watched or not.
+fn stay_on(cpu: usize) {
+    let mut only = CpuSet::new();
+    if cpu < CpuSet::MAX_CPU {
+        only.set(cpu);
+        let _ = sched_setaffinity(None, &only);
+    }
+}
+
+/// The thread that makes the rounds.
+struct Worker {
+    sockets: Vec<[OwnedFd; 2]>,
+    near: OwnedFd,
+    far: Option<OwnedFd>,
+    block: Vec<u8>,
+    evictor: Evictor,
+}
+
+impl Worker {
+    fn new() -> io::Result<Self> {
+        let pair = || UnixStream::pair().map(|(one, other)| [one, other].map(OwnedFd::from));
+        let [near, far] = pair()?;
+        Ok(Self {
+            sockets: (0..SOCKETS).map(|_| pair()).collect::<io::Result<_>>()?,
+            near,
+            far: Some(far),
+            block: vec![1; BLOCK],
+            evictor: Evictor::default(),
+        })
+    }
+
+    /// A block of each kind.
+    fn block(&mut self) -> io::Result<Fastest> {
+        // The shortest of them, several times, lest all of it fall into one disturbance.
+        let mut tight = f64::INFINITY;
+        tight = tight.min(tight_loop()?);
+        let warm = timed(ROUNDS, |_| self.pass(0))?;
+        tight = tight.min(tight_loop()?);
+        let cold = timed(ROUNDS, |round| {
+            self.evictor.evict();
+            self.pass(round as usize % SOCKETS)
+        })?;
+        tight = tight.min(tight_loop()?);
+        let talk = timed(ROUNDS, |_| self.talk(0))?;
+        let cold_talk = timed(ROUNDS, |_| {
+            self.evictor.evict();
+            self.talk(ASKED_COLD)
+        })?;
+        tight = tight.min(tight_loop()?);
+        Ok(Fastest { tight, warm, cold, talk, cold_talk })
+    }
+
+    /// A block through a socket.
+    fn pass(&mut self, nth: usize) -> io::Result<()> {
+        let [one, other] = &self.sockets[nth];
+        write(one, &self.block)?;
+        read(other, &mut self.block)
+    }
+
+    /// A message to the other thread, and its answer.
+    fn talk(&mut self, how: u8) -> io::Result<()> {
+        write(&self.near, &[how; MESSAGE])?;
+        read(&self.near, &mut [0; MESSAGE])
+    }
+}
+
+/// By write(2) and not as a library sends to a socket: the price is that of this call.
+fn write(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        bytes = &bytes[rustix::io::retry_on_intr(|| rustix::io::write(to, bytes))?..];
+    }
+    Ok(())
+}
+
+fn read(from: &OwnedFd, mut into: &mut [u8]) -> io::Result<()> {
+    while !into.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::read(from, &mut *into))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            got => into = &mut into[got..],
+        }
+    }
+    Ok(())
+}
+
+/// The cheapest call, again and again.
+fn tight_loop() -> io::Result<f64> {
+    timed(TIGHT, |_| {
+        std::hint::black_box(rustix::process::getppid());
+        Ok(())
     })
 }
 
-fn fastest_of(blocks: usize, by_file: bool, null: &File) -> f64 {
-    let mut nothing = [0u8; 0];
-    let block = |_| {
-        let start = Instant::now();
-        if by_file {
-            for _ in 0..CALLS {
-                let _ = rustix::io::read(null, &mut nothing);
-            }
-        } else {
-            for _ in 0..CALLS {
-                std::hint::black_box(rustix::process::getppid());
-            }
+/// ns a round.
+fn timed(rounds: u32, mut round: impl FnMut(u32) -> io::Result<()>) -> io::Result<f64> {
+    let start = Instant::now();
+    for nth in 0..rounds {
+        round(nth)?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / f64::from(rounds))
+}
+
+/// The other thread: answers until nobody asks.
+fn answer(far: OwnedFd) {
+    let evictor = Evictor::default();
+    let mut message = [0; MESSAGE];
+    while read(&far, &mut message).is_ok() {
+        if message[0] == ASKED_COLD {
+            evictor.evict();
         }
-        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
-    };
-    (0..blocks).map(block).fold(f64::INFINITY, f64::min)
+        if write(&far, &message).is_err() {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BARE: Fastest =
+        Fastest { tight: 80.0, warm: 1_500.0, cold: 4_000.0, talk: 4_000.0, cold_talk: 9_000.0 };
+
+    #[test]
+    fn what_is_added_to_rounds_is_shared_out_among_their_calls_and_switches() {
+        let watched = Fastest {
+            tight: 280.0,
+            warm: 2_000.0,
+            cold: 5_200.0,
+            // Two passes' calls and two switches at 300 and 700 more.
+            talk: 4_000.0 + 2.0 * 500.0 + 600.0,
+            cold_talk: 9_000.0 + 2.0 * 1_200.0 + 1_400.0,
+        };
+        let price = price(&BARE, &watched);
+        assert_eq!(price.call.ends(), [200.0, 600.0]);
+        assert_eq!(price.bare_call_ns, 80.0);
+        assert_eq!(price.switch.ends(), [300.0, 700.0]);
+    }
+
+    #[test]
+    fn a_disturbed_calibration_makes_no_price_negative() {
+        let watched =
+            Fastest { tight: 70.0, warm: 1_400.0, cold: 3_000.0, talk: 1_000.0, cold_talk: 2.0 };
+        let price = price(&BARE, &watched);
+        assert_eq!((price.call.ends(), price.switch.ends()), ([0.0; 2], [0.0; 2]));
+    }
+
+    #[test]
+    fn rounds_of_every_kind_are_made_and_leave_no_thread() {
+        let calibration = Calibration::begin().unwrap();
+        let fastest = calibration.rounds(1).unwrap();
+        for ns in [fastest.tight, fastest.warm, fastest.cold, fastest.talk, fastest.cold_talk] {
+            assert!(ns > 0.0 && ns.is_finite(), "{fastest:?}");
+        }
+        let Calibration { ask, threads, .. } = calibration;
+        drop(ask);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
 }

@@ -9,6 +9,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::books::{Books, CallBook, FileBook};
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image};
 use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
+use crate::price::Work;
 use crate::request::Request;
 
 /// The parts of an observation that come from the books.
@@ -19,6 +20,21 @@ pub(super) struct Outcome {
     pub(super) files: Vec<FileUse>,
     pub(super) ledger: Vec<LedgerRow>,
     pub(super) still_running: Vec<Running>,
+}
+
+impl Outcome {
+    /// What the observer had to do for it.
+    pub(super) fn work(&self) -> Work {
+        let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
+        let switches =
+            |one: &Process| one.voluntary_switches.saturating_add(one.involuntary_switches);
+        let on_cpu = |row: &LedgerRow| row.user_ns.saturating_add(row.calls_on_cpu_ns);
+        Work {
+            calls: sum(&mut self.calls.iter().map(|row| row.calls.saturating_add(row.in_flight))),
+            switches: sum(&mut self.processes.iter().map(switches)),
+            passed_ns: sum(&mut self.ledger.iter().map(on_cpu)),
+        }
+    }
 }
 
 /// Puts the books into the record's terms. The calibration's own image is left out.

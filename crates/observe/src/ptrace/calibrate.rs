@@ -11,27 +11,38 @@ use super::session::Session;
 use super::tracer::{self, Guide};
 use crate::Request;
 use crate::Target;
+use crate::price::Range;
 
-/// Calls of a calibration, unless they take too long.
-const CALLS: u32 = 2000;
-/// How long a calibration may take at most, and how long another where not a call was made in that
+/// Calls of a trial, unless they take too long.
+const CALLS: u32 = 500;
+/// Trials, between whose results the price of a call lies.
+const TRIALS: usize = 4;
+/// How long a trial may take at most, and how long another where not a call was made in that
 /// time: the child has to get its turns on a CPU, which takes long on a busy or an emulated machine.
 const LIMITS: [Duration; 3] =
-    [Duration::from_millis(80), Duration::from_millis(800), Duration::from_secs(8)];
+    [Duration::from_millis(20), Duration::from_millis(400), Duration::from_secs(8)];
 
 /// What watching adds to one call on this machine, now.
 ///
 /// # Errors
 /// When the child cannot be made or traced.
-pub(super) fn cost_ns_per_call(wake: &ThreadWake) -> io::Result<f64> {
+pub(super) fn cost_of_a_call(wake: &ThreadWake) -> io::Result<Range> {
     let began = Instant::now();
     caller::make_calls(CALLS);
     let bare_ns = began.elapsed().as_nanos() as f64 / f64::from(CALLS);
-    for limit in LIMITS {
+    let one = |limit| -> io::Result<Option<f64>> {
         let Trial { calls, took } = trial(wake, CALLS, limit)?;
-        if calls > 0 {
-            return Ok((took.as_nanos() as f64 / calls as f64 - bare_ns).max(0.0));
+        Ok((calls > 0).then(|| took.as_nanos() as f64 / calls as f64 - bare_ns))
+    };
+    for limit in LIMITS {
+        let Some(first) = one(limit)? else { continue };
+        let mut cost = Range::between(first, first);
+        for _ in 1..TRIALS {
+            if let Some(ns) = one(limit)? {
+                cost = Range::between(cost.low.min(ns), cost.high.max(ns));
+            }
         }
+        return Ok(cost);
     }
     Err(io::Error::other("no call of a child was seen"))
 }

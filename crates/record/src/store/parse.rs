@@ -82,6 +82,12 @@ impl Stored for Trace {
             let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
             return Err(wrong("observer.cost_ns_per_call", what));
         }
+        let [low, high] = [self.observer.cost_ns_low, self.observer.cost_ns_high];
+        let is_absent = low == 0.0 && high == 0.0;
+        if !is_absent && !(0.0 <= low && low <= cost && cost <= high && high.is_finite()) {
+            let what = format!("{low} … {high} is no range of costs around {cost}");
+            return Err(wrong("observer.cost_ns_low", what));
+        }
         check_time("started", &self.started)
     }
 }

@@ -9,7 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style as Look};
 use super::rows::{Between, CALLS, Column, FILES, PROCESSES, Row, rate};
 use super::screen::{Screen, Setting, Tab};
 use crate::Style;
-use crate::numbers::{bytes, counted, duration, thousands};
+use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
 use crate::trace::images::{CallSum, Ledger};
@@ -116,7 +116,7 @@ impl Screen {
     fn title(&self, canvas: &mut Canvas, page: &Page<'_>) {
         let Setting { pid, observer, .. } = &self.setting;
         let mut right = clock(self.now.elapsed_ns);
-        let cost = duration(self.setting.cost_ns_per_call);
+        let cost = duration_range(self.setting.cost_range_ns);
         if page.width() >= 70 {
             right = format!("{} {cost} a call · {right}", page.name(observer, 12));
         }

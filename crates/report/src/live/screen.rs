@@ -13,8 +13,8 @@ pub struct Setting {
     pub pid: Option<u32>,
     /// The observer's name.
     pub observer: String,
-    /// What it adds to a call.
-    pub cost_ns_per_call: f64,
+    /// What it adds to a call, from the cheapest to the dearest, in ns.
+    pub cost_range_ns: [f64; 2],
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
     /// Whether files are counted.

@@ -86,7 +86,7 @@ fn setting() -> Setting {
         subject: "dd if=source.img of=copy.img bs=64k".into(),
         pid: Some(27050),
         observer: "bpf".into(),
-        cost_ns_per_call: 105.0,
+        cost_range_ns: [105.0, 320.0],
         files: true,
         is_command: true,
         unicode: true,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use iotomy_record::{Exit, Process, Running, Trace};
 
 use super::images::{CallSum, Image, label};
-use crate::numbers::{bytes, counted, duration, share, thousands};
+use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
 
@@ -100,22 +100,50 @@ fn ended(record: &Trace) -> Option<String> {
 }
 
 fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
-    let cost = record.observer.cost_ns_per_call;
-    let all = cost * calls as f64;
     let mut price = format!(
-        "observer {}: {} a call, {} in all",
+        "observer {}: overhead {} a call",
         page.name(&record.observer.name, 20),
-        duration(cost),
-        duration(all)
+        duration_range(record.observer.cost_range_ns())
     );
-    if record.wall_ns > 0 {
-        let share = match share(all as i128, record.wall_ns.into()).as_str() {
-            "0.0 %" if all > 0.0 => "under 0.1 %".to_string(),
-            share => share.to_string(),
-        };
-        price += &format!(" ({share})");
+    if let Some(share) = Overhead::of(record, calls) {
+        price += &format!(" ({} of its {})", share.text(), share.of);
     }
     price
+}
+
+/// What watching added in all, as a share of the time it is part of.
+pub(super) struct Overhead {
+    shares: [f64; 2],
+    /// Of which time.
+    pub(super) of: &'static str,
+}
+
+impl Overhead {
+    /// Nothing where there were no calls, or no time.
+    pub(super) fn of(record: &Trace, calls: u128) -> Option<Self> {
+        let sum = |ns: fn(&Process) -> u64| {
+            record.processes.iter().map(|p| u128::from(ns(p))).sum::<u128>()
+        };
+        let cpu: u128 = sum(|process| process.user_ns) + sum(|process| process.system_ns);
+        // Where every call stops for the observer, it is the observer that runs meanwhile.
+        let (whole, of) = match record.observer.times_inflated || cpu == 0 {
+            true => (u128::from(record.wall_ns), "wall"),
+            false => (cpu, "CPU"),
+        };
+        let share = |cost: f64| (cost * calls as f64 / whole as f64).min(1.0);
+        (whole > 0 && calls > 0)
+            .then(|| Self { shares: record.observer.cost_range_ns().map(share), of })
+    }
+
+    /// `1.9 … 2.7 %`
+    pub(super) fn text(&self) -> String {
+        let percent = |share: f64| fixed(share * 100.0, 1);
+        match self.shares.map(percent) {
+            [_, high] if high == "0" || high == "0.0" => "under 0.1 %".to_owned(),
+            [low, high] if low == high => format!("{high} %"),
+            [low, high] => format!("{low} … {high} %"),
+        }
+    }
 }
 
 /// What the numbers lack, or what goes on without being watched.

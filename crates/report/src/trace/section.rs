@@ -8,7 +8,8 @@ use super::images::{self, CallSum, Image};
 use super::{charts, headline, ledger};
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
-    bytes, counted, decimals_for, duration, figure, fixed, percent, share, thousands,
+    bytes, counted, decimals_for, duration, duration_range, figure, fixed, percent, share,
+    thousands,
 };
 use crate::page::Page;
 use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
@@ -67,7 +68,7 @@ fn observer(page: &Page<'_>, record: &Trace) -> String {
     format!(
         "{}, {} a call; ready after {}",
         page.name(&of.name, 40),
-        duration(of.cost_ns_per_call),
+        duration_range(of.cost_range_ns()),
         duration(of.startup_ns as f64)
     )
 }
@@ -102,15 +103,15 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
     if total.bytes > 0 {
         tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
     }
-    let all = record.observer.cost_ns_per_call * total.calls as f64;
-    if record.wall_ns > 0 {
+    if let Some(overhead) = headline::Overhead::of(record, total.calls) {
         tiles.push(Tile {
-            label: "watching cost",
-            value: match share(all as i128, record.wall_ns.into()).as_str() {
-                "0.0 %" => "< 0.1 %".to_owned(),
-                share => share.to_owned(),
-            },
-            note: format!("{} a call", duration(record.observer.cost_ns_per_call)),
+            label: "overhead",
+            value: overhead.text(),
+            note: format!(
+                "of its {}, {} a call",
+                overhead.of,
+                duration_range(record.observer.cost_range_ns())
+            ),
         });
     }
     tiles

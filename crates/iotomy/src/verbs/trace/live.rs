@@ -228,7 +228,7 @@ impl Audience for LiveView {
         let setting = self.screen.setting_mut();
         setting.pid = outset.pid;
         setting.observer = outset.observer.to_owned();
-        setting.cost_ns_per_call = outset.cost_ns_per_call;
+        setting.cost_range_ns = outset.cost_range_ns;
         setting.times_inflated = outset.times_inflated;
         self.take_screen();
     }

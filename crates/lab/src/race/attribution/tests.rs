@@ -111,6 +111,18 @@ fn a_thousand_more_calls_are_what_differs() {
 }
 
 #[test]
+fn the_middle_of_the_overhead_is_taken_off_and_a_term_is_held_against_its_upper_end() {
+    let of = |ns| trace(vec![call("getppid", 1_000, ns, 0)], 50_000);
+    let mut b = of(1_050_000);
+    // Of which 50 of 100 are inside the call still.
+    (b.observer.cost_ns_low, b.observer.cost_ns_high) = (60.0, 140.0);
+    let race = race(vec![contender("A", 0.0, Some(of(50_000))), contender("B", 1e6, Some(b))]);
+    let found = attributions(&race);
+    let getppid = term(&found[0], TermKind::Syscall, "getppid");
+    assert_eq!((getppid.delta_ns, getppid.price_ns), (1_000_000, 140_000));
+}
+
+#[test]
 fn the_way_into_the_kernel_is_the_calls() {
     let a = trace(vec![call("getppid", 0, 0, 0)], 50_000);
     let b = trace(vec![call("getppid", 1_000, 60_000, 0)], 190_000);

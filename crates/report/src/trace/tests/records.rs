@@ -103,6 +103,8 @@ pub(super) fn empty() -> Trace {
         observer: ObserverUse {
             name: "bpf".into(),
             cost_ns_per_call: 210.4,
+            cost_ns_low: 160.2,
+            cost_ns_high: 260.6,
             lost_events: 0,
             lost_files: 0,
             incomplete_calls: 0,
@@ -227,6 +229,8 @@ pub(super) fn by_ptrace() -> Trace {
     }
     record.observer.name = "ptrace".into();
     record.observer.cost_ns_per_call = 12_400.0;
+    record.observer.cost_ns_low = 9_600.0;
+    record.observer.cost_ns_high = 15_200.0;
     record.observer.times_inflated = true;
     record.wall_ns = 2_310_000_000;
     record

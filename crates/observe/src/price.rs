@@ -1,0 +1,99 @@
+//! What watching costs: prices measured at start, and what a run paid by them.
+//!
+//! A price is a range. Its lower end is that of calls in a tight loop, of which everything is in the nearest cache;
+//! its upper end that of calls between which the caches were used for something else. A program's calls lie between.
+
+/// From the least to the most, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Range {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Range {
+    /// From any two figures, of which measuring may have made one negative or the larger one the other.
+    pub(crate) fn between(low: f64, high: f64) -> Self {
+        let low = low.max(0.0);
+        Self { low, high: high.max(low) }
+    }
+
+    pub(crate) fn middle(self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+
+    pub(crate) fn ends(self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+}
+
+/// What is added to each call, and to each switch of a watched thread off its CPU and back.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Price {
+    pub(crate) call: Range,
+    pub(crate) switch: Range,
+    /// What the cheapest call takes unwatched, in ns.
+    pub(crate) bare_call_ns: f64,
+}
+
+/// What a run did, and how long it had for it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Work {
+    pub(crate) calls: u64,
+    pub(crate) switches: u64,
+    /// The time that all of it took, watching included; 0: not known.
+    pub(crate) passed_ns: u64,
+}
+
+impl Price {
+    /// What a call of the run cost, the run's switches shared out among its calls. In all, that is no more than the
+    /// time that passed, of which the calls themselves took some.
+    pub(crate) fn of_a_call(&self, work: Work) -> Range {
+        if work.calls == 0 {
+            return self.call;
+        }
+        let calls = work.calls as f64;
+        let switches = work.switches as f64 / calls;
+        let most = match work.passed_ns {
+            0 => f64::MAX,
+            passed => (passed as f64 / calls - self.bare_call_ns).max(0.0),
+        };
+        let low = (self.call.low + self.switch.low * switches).min(most);
+        Range::between(low, (self.call.high + self.switch.high * switches).min(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price {
+        call: Range { low: 200.0, high: 500.0 },
+        switch: Range { low: 300.0, high: 900.0 },
+        bare_call_ns: 50.0,
+    };
+
+    #[test]
+    fn calls_that_sleep_pay_for_their_switches() {
+        let of = |calls, switches| PRICE.of_a_call(Work { calls, switches, passed_ns: 0 }).ends();
+        assert_eq!(of(1_000, 0), [200.0, 500.0]);
+        assert_eq!(of(1_000, 100), [230.0, 590.0]);
+        assert_eq!(of(1_000, 1_000), [500.0, 1_400.0]);
+        assert_eq!(of(0, 10), [200.0, 500.0]);
+    }
+
+    #[test]
+    fn no_run_paid_more_than_the_time_that_passed() {
+        let of = |passed_ns| PRICE.of_a_call(Work { calls: 1_000, switches: 0, passed_ns });
+        assert_eq!(of(1_000_000).ends(), [200.0, 500.0]);
+        assert_eq!(of(450_000).ends(), [200.0, 400.0]);
+        assert_eq!(of(150_000).ends(), [100.0, 100.0]);
+        assert_eq!(of(10_000).ends(), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_range_is_never_upside_down() {
+        assert_eq!(Range::between(-3.0, -5.0).ends(), [0.0, 0.0]);
+        assert_eq!(Range::between(7.0, 5.0).ends(), [7.0, 7.0]);
+        assert_eq!(Range::between(5.0, 9.0).middle(), 7.0);
+    }
+}

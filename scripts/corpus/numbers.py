@@ -1,1 +1,0 @@
-print("[" + ",".join(str(i) for i in range(200000)) + "]")
