@@ -133,7 +133,7 @@ fn a_full_disk_leaves_the_old_whole_when_it_is_replaced_in_one_step() {
 fn a_full_disk_counts_all_sources() {
     let folder = Folder::new();
     folder.write("a", content(700 * 1024));
-    let script = "$IOTOMY copy a a mnt/x; $IOTOMY copy --append a mnt/x; echo status $?";
+    let script = "$IOTOMY copy --concat a a mnt/x; $IOTOMY copy --append a mnt/x; echo status $?";
     let Some(said) = on_a_small_disk(&folder, script) else { return };
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].contains("No space left on device after 1,048,576 bytes; "), "{said}");

@@ -155,7 +155,7 @@ fn a_record_says_what_happened() {
     assert!(record.fsync_ns.unwrap() > 0 && record.wall_ns > record.fsync_ns.unwrap());
     assert!(record.wall_ns >= record.copies[0].wall_ns);
 
-    let several = recorded(&folder, 0, &["a", "/proc/version", "b"]);
+    let several = recorded(&folder, 0, &["--concat", "a", "/proc/version", "b"]);
     assert_eq!(several.copies.len(), 2);
     assert_eq!((several.mover.as_deref(), several.verified), (None, None));
     assert_eq!(several.bytes, fs::metadata(folder.path("b")).unwrap().len());

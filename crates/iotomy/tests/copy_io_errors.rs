@@ -406,3 +406,60 @@ fn an_error_of_going_back_after_the_trial_is_told_before_the_target_is_emptied()
     assert!(said.contains("cannot seek in ") && said.contains("Input/output error"), "{said}");
     assert_eq!(folder.read("b"), OLD, "{said}");
 }
+
+#[test]
+fn a_page_that_cannot_be_mapped_is_read_plainly() {
+    if !support::has("strace") {
+        return;
+    }
+    let folder = Folder::new();
+    let all = content(SIZE);
+    folder.write("a", &all);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qqq", "-o", "log", "-e", "trace=write", "-P"]).arg(folder.path("b"));
+    command.args(["-e", "inject=write:error=EFAULT:when=1", support::IOTOMY, "copy"]);
+    command.args(["--mover", "mmap-write", "--json", "record", "a", "b"]);
+    command.current_dir(folder.path("")).env_remove("LD_LIBRARY_PATH");
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert!(folder.read("b") == all);
+    // The first page was copied twice, the others once.
+    let record = iotomy_record::store::parse_copy(&folder.read("record")).unwrap();
+    let size = SIZE as u64;
+    assert_eq!((record.copied_bytes, record.touched_bytes), (size + 4096, size));
+}
+
+#[test]
+fn an_error_of_looking_for_holes_is_told_and_a_file_system_that_cannot_look_is_none() {
+    let all = content(SIZE);
+    let folder = Folder::new();
+    for (errno, is_error) in [(Errno::IO, true), (Errno::OPNOTSUPP, false)] {
+        let faults = [Fault::on("a", Operation::Seek, errno)];
+        let Some(mounted) = mount(&[("a", &all)], &faults) else { return };
+        let (a, beside) = (mounted.path("a"), mounted.path("b"));
+        let (a, beside) = (a.to_str().unwrap(), beside.to_str().unwrap());
+        let mut met = Met::default();
+        for mover in movers() {
+            for b in ["b", beside] {
+                fs::write(folder.path(b), OLD).unwrap();
+                let output = copy(&folder, mover, &["--atomic", a, b]);
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                if cannot_serve(mover, &output) || is_refused_whole(mover, &said) {
+                    continue;
+                }
+                let label = format!("{mover:?} to {b}: {output:?}");
+                met.add(mover);
+                if is_error {
+                    let said = refused(2, &output);
+                    let error = format!("cannot read {a}: Input/output error after 0 bytes");
+                    assert!(said.contains(&error), "{label}");
+                    assert_eq!(folder.read(b), OLD, "{label}");
+                } else {
+                    assert!(output.status.success() && folder.read(b) == all, "{label}");
+                }
+            }
+        }
+        assert!(mounted.times(0) > 0);
+        met.check(&NO_FILES);
+    }
+}

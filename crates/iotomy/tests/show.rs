@@ -82,7 +82,7 @@ fn a_copy_is_shown_as_it_explained_itself() {
         &[hostile, "c"][..],
         &["--mover", "read-write", "--verify", "--fsync", "b", "c"],
         &[hostile, "b", "d"],
-        &["--reflink", "never", "--sparse", "always", "--by-value", hostile, "b", "c"],
+        &["--reflink", "never", "--sparse", "always", "--by-value", "--concat", hostile, "b", "c"],
         &["/proc/version", "/dev/null"],
     ] {
         let told = folder.run(&[&["--explain", "--json", "record"], words].concat());

@@ -67,6 +67,8 @@ enum Rule {
     Run(fn(&Run<'_>) -> Option<Found>),
     /// A race as a whole.
     Race(fn(&Race) -> Vec<Found>),
+    /// A race as a whole, and the machine's limits.
+    RaceByLimits(fn(&Race, &Yardstick<'_>) -> Vec<Found>),
     /// A run whose calls were dissected.
     Anatomy(fn(&Anatomy) -> Option<Found>),
     /// A copy.
@@ -222,9 +224,12 @@ pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
     }
     for declared in FINDINGS {
         for rule in declared.rules {
-            if let Rule::Race(rule) = rule {
-                findings.extend(rule(record).into_iter().map(|found| declared.finding(found)));
-            }
+            let found = match rule {
+                Rule::Race(rule) => rule(record),
+                Rule::RaceByLimits(rule) => rule(record, &yardstick),
+                _ => continue,
+            };
+            findings.extend(found.into_iter().map(|found| declared.finding(found)));
         }
     }
     Judgement { findings, missing: yardstick.missing.into_inner() }

@@ -1,5 +1,6 @@
 //! A shell that some contenders run under.
 
+use iotomy_record::numbers::duration;
 use iotomy_record::{Contender, Race, Verdict};
 use serde_json::json;
 
@@ -29,11 +30,14 @@ fn shells(race: &Race) -> Option<Found> {
     }
     let labels: Vec<&str> = under.iter().map(|one| one.label.as_str()).collect();
     let others = if under.len() < race.contenders.len() { ", and the others do not" } else { "" };
+    let shortest = under.iter().map(|one| one.wall.median_ns).fold(f64::INFINITY, f64::min);
     let text = format!(
-        "{} run{} under sh{others}: its start-up is up to {:.0} % of the time",
+        "{} run{} under sh{others}: a shell takes {} to start here, and {} {} (medians)",
         labels.join(", "),
         if labels.len() == 1 { "s" } else { "" },
-        share * 100.0
+        duration(startup as f64),
+        if labels.len() == 1 { "the run" } else { "the shortest of the runs" },
+        duration(shortest),
     );
     let evidence = [("startup_ns", json!(startup)), ("share", json!(share))];
     let advice = "a command without redirections, pipes and variables runs without a shell";

@@ -37,7 +37,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let is_unsynced = syncs == 0 && !run.has_ring();
     let why = if is_unsynced { ": no call that syncs was made" } else { "" };
     let text = format!(
-        "{} that were written to {name} were in memory only when the run ended, and not yet on the device{why}",
+        "{} that were written to {name} were dirty or being written back when the run ended: not yet on the device{why}",
         bytes(still.into())
     );
     let evidence =
@@ -70,7 +70,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
         ref many => format!("{} files", many.len()),
     };
     let text = format!(
-        "{} of {name} were in memory only when the copy ended, and not yet on the device",
+        "{} of {name} were dirty or being written back when the copy ended: not yet on the device",
         bytes(still.into())
     );
     let evidence = [("dirty_bytes", json!(still)), ("written_bytes", json!(record.bytes))];

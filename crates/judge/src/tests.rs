@@ -49,6 +49,7 @@ fn limits() -> Limits {
             limit("memory-read-all", "bytes/s", 20e9),
             limit("memory-copy-all", "bytes/s", 10e9),
             limit("syscall", "ns", 100.0),
+            limit("exec", "ns", 1e6),
         ],
     }
 }
@@ -334,6 +335,9 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     assert_eq!(found(vec![], vec![pipe.clone(), proc]), []);
     let own = FileUse { read_calls: 131_072, read_bytes: 64 * MIB, ..pipe };
     assert_eq!(found(vec![], vec![own]), []);
+    // A limit that was measured on a busy machine is no more than what the calls took.
+    let cheap = Call { on_cpu_ns: Some(131_072 * 5), ..moved("read", 131_072, 64 * MIB) };
+    assert_eq!(ids(&found(vec![cheap], reads(512))), ["page-cache"]);
     // Whoever seeks between reads does not read in sequence.
     assert_eq!(ids(&found(vec![call("lseek", 100_000)], reads(512))), ["page-cache"]);
     // On a busy machine they are worth as much: of 2 s the program had a CPU for 100 ms.

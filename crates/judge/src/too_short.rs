@@ -1,41 +1,42 @@
 //! Runs that are little more than the start of a program.
 
 use iotomy_record::numbers::duration;
-use iotomy_record::{Race, Run as RaceRun, Verdict};
+use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Found, Rule, Yardstick};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
     verdict: Verdict::Suspect,
-    summary: "a large part of a run is the start of its program",
-    description: "In half of a contender's timed runs or more, a fifth of the run or more had passed when its program was executed; \
-                  loading and starting it comes on top. Much of what is compared is how programs start.",
-    rules: &[Rule::Race(judge)],
+    summary: "a run takes hardly longer than the start of a program",
+    description: "To execute a program that does nothing takes a fifth of a contender's median run or more on this machine (the limit \
+                  `exec`, less the distance between its quartiles). Much of what is compared is how programs start.",
+    rules: &[Rule::RaceByLimits(judge)],
 };
 
 const SHARE: f64 = 0.2;
+/// Of a longer run, no start is a fifth.
+const LONG_NS: f64 = 100e6;
 
-fn judge(race: &Race) -> Vec<Found> {
-    let of_contender = race.contenders.iter().filter_map(|contender| {
-        // Of each run by itself: the median start and the median run may be of different ones.
-        let share_of = |run: &RaceRun| run.startup_ns as f64 / (run.wall_ns as f64).max(1.0);
-        let mut shares: Vec<f64> = contender.runs.iter().map(share_of).collect();
-        shares.sort_by(f64::total_cmp);
-        let half = *shares.get(shares.len().checked_sub(1)? / 2)?;
+fn judge(race: &Race, limits: &Yardstick<'_>) -> Vec<Found> {
+    let short = race.contenders.iter().filter(|one| one.wall.median_ns < LONG_NS);
+    let of_contender = short.filter_map(|contender| {
         let wall = contender.wall.median_ns;
-        (half >= SHARE).then(|| {
+        // Less what it was measured to vary by: a busy machine makes it longer.
+        let (start, spread) = limits.spread("exec")?;
+        let start = start - spread;
+        (start >= wall * SHARE).then(|| {
             let text = format!(
-                "{}: a run takes {} (median), and in half of the runs {:.0} % of it or more had passed when the program was executed: \
-                 much of what is timed is the start of a program",
+                "{}: a run takes {} (median), and to execute a program that does nothing takes {} or more on this machine: much \
+                 of what is timed is the start of a program",
                 contender.label,
                 duration(wall),
-                half.min(1.0) * 100.0
+                duration(start)
             );
             let evidence = [
                 ("contender", json!(contender.label)),
-                ("startup_share", json!(half)),
+                ("exec_ns", json!(start as u64)),
                 ("wall_ns", json!(wall as u64)),
             ];
             Found::new(text, evidence).advise("give it more to do in one run")

@@ -106,17 +106,10 @@ fn a_race_is_judged_as_a_whole() {
         }),
         [""; 0]
     );
-    let started = |first: [u64; 2], second: [u64; 2]| {
-        of_race(|race| {
-            let runs = race.contenders[0].runs.iter_mut();
-            for (run, [start, wall]) in runs.zip([first, second]) {
-                (run.startup_ns, run.wall_ns) = (start * MS, wall * MS);
-            }
-        })
-    };
-    assert_eq!(started([1, 4], [2, 9]), ["too-short"]);
-    // A slow start of a slow run is no part of another run.
-    assert_eq!(started([1, 100], [30, 200]), [""; 0]);
+    // A start takes 1 ms.
+    let takes = |ms: u64| of_race(|race| race.contenders[0].wall.median_ns = (ms * MS) as f64);
+    assert_eq!(takes(4), ["too-short"]);
+    assert_eq!(takes(6), [""; 0]);
     assert_eq!(
         of_race(|race| {
             race.harness.shell_startup_ns = Some(10 * MS);

@@ -1,0 +1,1 @@
+print("[" + ",".join(str(i) for i in range(200000)) + "]")
