@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 use iotomy_record::Exit;
-use support::{Tracing, bare, each_observer, has, iotomy, program, root, traced};
+use support::{IOTOMY, Tracing, bare, bpf, each_observer, has, iotomy, program, root, traced};
 
 #[test]
 fn the_commands_output_and_status_are_those_it_has_by_itself() {
@@ -293,4 +293,33 @@ fn a_command_that_becomes_another_user_keeps_its_privilege_under_bpf() {
     let execs: Vec<String> =
         traced.whole_record().processes.into_iter().map(|process| process.exec).collect();
     assert_eq!(execs, ["setpriv", "id"]);
+}
+
+#[test]
+fn a_stream_that_was_closed_is_closed_for_the_command() {
+    // A shell says what it finds by a descriptor of its own.
+    let look = "o=; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && o=\"$o $fd\"; done; echo $o >&9";
+    let run = |words: &str, closing: &str| {
+        let script = format!("exec 9>&1; exec \"$0\" {words} {closing}");
+        let output = bare("sh", &["-c", &script, IOTOMY]).env("LOOK", look).output().unwrap();
+        let open = String::from_utf8(output.stdout).unwrap();
+        open.split_whitespace().map(|fd| fd.parse().unwrap()).collect::<Vec<i32>>()
+    };
+    for (closing, open) in
+        [("", &[0, 1, 2][..]), ("<&-", &[1, 2]), (">&-", &[0, 2]), ("2>&-", &[0, 1])]
+    {
+        each_observer(|observer| {
+            let words = format!("trace -q --observer {observer} sh -c \"$LOOK\"");
+            assert_eq!(run(&words, closing), open, "{observer} {closing}");
+        });
+        if bpf() {
+            assert_eq!(run("anatomy -q sh -c \"$LOOK\"", closing), open, "anatomy {closing}");
+        }
+        // Standard input of a race is the null device.
+        let open = { open }.iter().copied().filter(|fd| *fd != 0).chain([0]).collect::<Vec<_>>();
+        let mut found = run("race -q --no-trace -r 1 -w 0 --output inherit \"$LOOK\"", closing);
+        found.sort_by_key(|fd| (*fd == 0, *fd));
+        found.dedup();
+        assert_eq!(found, open, "race {closing}");
+    }
 }

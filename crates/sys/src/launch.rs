@@ -19,7 +19,7 @@ use crate::seccomp::Filter;
 pub(crate) use child::become_program;
 use child::{STAGE_CREDENTIALS, STAGE_FILTER, STAGE_GROUP, STAGE_STREAMS};
 pub(crate) use image::Image;
-pub use program::find_program;
+pub use program::{SYSTEM_PATH, find_program, helper};
 
 /// The user a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +32,18 @@ pub struct Credentials {
     pub groups: Vec<u32>,
 }
 
+/// What a standard stream of a command is; `None` is one that is closed.
+pub type Stream = Option<Arc<OwnedFd>>;
+
 /// What a command's standard streams are.
 #[derive(Debug, Clone)]
 pub struct Streams {
     /// Standard input.
-    pub input: Arc<OwnedFd>,
+    pub input: Stream,
     /// Standard output.
-    pub output: Arc<OwnedFd>,
+    pub output: Stream,
     /// Standard error.
-    pub error: Arc<OwnedFd>,
+    pub error: Stream,
 }
 
 /// What a command's process is to be given that this process has otherwise.
@@ -63,6 +66,8 @@ pub struct Command {
     pub argv: Vec<OsString>,
     /// Variables to set on top of the inherited environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// Whether nothing of this process's environment is inherited.
+    pub clears_environment: bool,
     /// The user to become before executing, or `None` to stay.
     pub credentials: Option<Credentials>,
     /// What else its process is to have.

@@ -45,8 +45,10 @@ pub fn run(main: fn() -> ExitCode) -> ! {
             closed.store(true, Ordering::Relaxed);
             // What would be printed is refused, as by a closed descriptor.
             let access = if fd == libc::STDOUT_FILENO { libc::O_RDONLY } else { libc::O_RDWR };
+            // A command that is started sees the stream as it was given: closed.
+            let flags = access | libc::O_CLOEXEC;
             // SAFETY: the path is a C string; the lowest free number, which is this, is taken.
-            unsafe { libc::open(c"/dev/null".as_ptr(), access) };
+            unsafe { libc::open(c"/dev/null".as_ptr(), flags) };
         }
     }
     // SAFETY: sets a disposition that needs no handler.
@@ -66,7 +68,7 @@ pub fn run(main: fn() -> ExitCode) -> ! {
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 /// Whether a standard stream was closed when the process was started. The null device is there in its
-/// place: as standard input it gives nothing, as standard error it takes everything without a word, and
+/// place, for this process alone: as standard input it gives nothing, as standard error it takes everything without a word, and
 /// as standard output it is not open for writing.
 pub fn was_closed(stream: BorrowedFd<'_>) -> bool {
     let closed = usize::try_from(stream.as_raw_fd()).ok().and_then(|fd| CLOSED.get(fd));

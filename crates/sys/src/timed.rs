@@ -289,7 +289,11 @@ mod tests {
         let keeper = Keeper::new().unwrap();
         let filter = Filter::deny(&[(libc::SYS_mkdir as u32, 38), (libc::SYS_mkdirat as u32, 38)]);
         let setup = Setup {
-            streams: Some(Streams { input: null, output: out.clone(), error: out }),
+            streams: Some(Streams {
+                input: Some(null),
+                output: Some(out.clone()),
+                error: Some(out),
+            }),
             group: Some(keeper.group()),
             filter: filter.map(Arc::new),
         };

@@ -12,9 +12,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use iotomy_sys::file_systems;
+use iotomy_sys::launch::helper;
 use iotomy_sys::loop_device::LoopDevice;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, ftruncate, open, openat, statfs, syncfs};
 use rustix::mount::{
@@ -281,11 +282,11 @@ fn mount(kind: &str, devices: &[&str]) -> Result<Top, Skip> {
 
 /// Runs a program of the system to its end.
 fn succeed(program: &str, arguments: &[OsString]) -> Result<(), Skip> {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut command = Command::new(program);
-    command.args(arguments).env("PATH", path).stdin(Stdio::null());
-    // A group of its own: Ctrl-C is for iotomy, which ends in order.
-    let output = command.process_group(0).output();
+    let output = helper(program).and_then(|mut command| {
+        command.args(arguments).stdin(Stdio::null());
+        // A group of its own: Ctrl-C is for iotomy, which ends in order.
+        command.process_group(0).output()
+    });
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {

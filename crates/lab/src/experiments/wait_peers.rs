@@ -2,8 +2,10 @@
 //! `wait-peers-mio`, which `make bench-wait` builds. They are looked for in `PATH`; iotomy itself is linked
 //! with none of these libraries.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use iotomy_sys::launch::find_program;
 
 use crate::limits::Skip;
 
@@ -21,10 +23,20 @@ fn program(name: &str) -> &'static str {
     if name == MIO { "wait-peers-mio" } else { "wait-peers" }
 }
 
+/// The program, by its whole path. A folder that is named by no whole path is not looked into: which
+/// one that is depends on where iotomy is started.
+fn command(program: &str) -> io::Result<Command> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let path = std::env::join_paths(folders).unwrap_or_default();
+    Ok(Command::new(find_program(program.as_ref(), Some(&path))?))
+}
+
 /// Whether the program is there and has this library.
 pub(super) fn probe(name: &str) -> Result<(), Skip> {
     let program = program(name);
-    let listed = Command::new(program).arg("list").stdin(Stdio::null()).output();
+    let listed =
+        command(program).and_then(|mut command| command.arg("list").stdin(Stdio::null()).output());
     let listed = listed.map_err(|error| {
         let what = format!("cannot run {program}, which makes the rounds of {name}: {error}");
         Skip(format!("{what}; make bench-wait builds it in target/peers: put that into PATH"))
@@ -48,9 +60,11 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn start(name: &str, pairs: u64) -> Result<Self, Skip> {
         let program = program(name);
-        let mut command = Command::new(program);
-        command.args([name, &pairs.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| Skip(format!("cannot run {program}: {e}")))?;
+        let pairs = pairs.to_string();
+        let child = command(program).and_then(|mut command| {
+            command.args([name, &pairs]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+        });
+        let mut child = child.map_err(|e| Skip(format!("cannot run {program}: {e}")))?;
         let out = child.stdout.take().map(BufReader::new);
         let (into, out) = child.stdin.take().zip(out).expect("both were asked to be pipes");
         Ok(Self { program, child, into: Some(into), out })

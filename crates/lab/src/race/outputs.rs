@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iotomy_sys::launch::Streams;
+use iotomy_sys::startup::was_closed;
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// How much of the end of standard error is kept to be shown.
@@ -83,6 +84,8 @@ impl Outputs {
                 made.into()
             }
         };
+        let inherits = *output == Output::Inherit;
+        let given = |stream: OwnedFd, closed: bool| (!closed).then(|| Arc::new(stream));
         let drain = Drain {
             output: out_read,
             error: error_read,
@@ -92,9 +95,9 @@ impl Outputs {
         };
         let mut outputs = Self {
             streams: Streams {
-                input: Arc::new(null.into()),
-                output: Arc::new(stdout),
-                error: Arc::new(error),
+                input: Some(Arc::new(null.into())),
+                output: given(stdout, inherits && was_closed(io::stdout().as_fd())),
+                error: given(error, inherits && was_closed(io::stderr().as_fd())),
             },
             file,
             drain: Arc::new(Mutex::new(drain)),
@@ -201,10 +204,10 @@ mod tests {
     #[test]
     fn what_goes_into_the_pipe_is_read_and_counted() {
         let outputs = Outputs::open(&Output::Pipe).unwrap();
-        let mut pipe = File::from(outputs.streams().output.try_clone().unwrap());
+        let mut pipe = File::from(outputs.streams().output.unwrap().try_clone().unwrap());
         // More than a pipe holds: without a reader, this would never return.
         pipe.write_all(&vec![7; 1 << 20]).unwrap();
-        let mut error = File::from(outputs.streams().error.try_clone().unwrap());
+        let mut error = File::from(outputs.streams().error.unwrap().try_clone().unwrap());
         error.write_all(b"oh").unwrap();
         assert_eq!(outputs.take(), (Some(1 << 20), b"oh".to_vec()));
         outputs.clear().unwrap();
@@ -216,7 +219,9 @@ mod tests {
         let outputs = Outputs::open(&Output::File).unwrap();
         for _ in 0..2 {
             outputs.clear().unwrap();
-            File::from(outputs.streams().output.try_clone().unwrap()).write_all(b"abc").unwrap();
+            File::from(outputs.streams().output.unwrap().try_clone().unwrap())
+                .write_all(b"abc")
+                .unwrap();
             assert_eq!(outputs.take().0, Some(3));
         }
     }

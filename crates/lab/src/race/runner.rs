@@ -87,15 +87,17 @@ impl Runner {
             Words::Direct(words) => (words, false),
             Words::Shell => (["sh", "-c", text].map(str::to_owned).to_vec(), true),
         };
-        let program = program(&words[0]).map_err(|error| refused(error.to_string()))?;
+        let program = match shell {
+            true => PathBuf::from(SHELL),
+            false => program(&words[0]).map_err(|error| refused(error.to_string()))?,
+        };
         self.runnable(label, text, shell, program, words, filter)
     }
 
     /// Makes a line for the shell ready, whatever is in it.
     pub(super) fn script(&self, who: &str, text: &str) -> Result<Runnable, RaceError> {
         let words = ["sh", "-c", text].map(str::to_owned).to_vec();
-        let program = program("sh").map_err(system("find sh"))?;
-        self.runnable(who, text, true, program, words, None)
+        self.runnable(who, text, true, PathBuf::from(SHELL), words, None)
     }
 
     fn runnable(
@@ -284,6 +286,9 @@ fn guarded<T>(
         Ok((result, guard.join().unwrap_or(false)))
     })
 }
+
+/// The shell, as system(3) has it, whatever is in `PATH`.
+const SHELL: &str = "/bin/sh";
 
 fn program(name: &str) -> io::Result<PathBuf> {
     find_program(OsStr::new(name), std::env::var_os("PATH").as_deref()).map_err(|error| {

@@ -36,6 +36,11 @@ pub(crate) fn become_program(
     }
     if let Some(streams) = &command.setup.streams {
         for (fd, stream) in [&streams.input, &streams.output, &streams.error].iter().enumerate() {
+            let Some(stream) = stream else {
+                // SAFETY: nobody in this process, which is to become another program, uses it.
+                unsafe { libc::close(fd as RawFd) };
+                continue;
+            };
             // SAFETY: takes plain integers; the copy stays open in the program.
             if unsafe { libc::dup2(stream.as_raw_fd(), fd as RawFd) } < 0 {
                 return (STAGE_STREAMS, errno());

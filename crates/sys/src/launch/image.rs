@@ -38,6 +38,7 @@ impl Image {
         let mut shell_argv = vec![c"/bin/sh".to_owned(), program.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os()
+            .filter(|_| !command.clears_environment)
             .filter(|(name, _)| command.environment.iter().all(|(set, _)| set != name))
             .collect();
         environment.extend(command.environment.iter().cloned());

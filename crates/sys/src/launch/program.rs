@@ -1,6 +1,6 @@
 //! The file a command is: found as a shell finds it, and what it may be.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,33 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
     Err(refusal)
 }
 
+/// Where the programs of a system are, in folders of root's.
+pub const SYSTEM_PATH: &str =
+    "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/run/current-system/sw/bin";
+
+/// A program of the system, by its whole path: root runs nothing that `PATH` names, and leads what it
+/// runs to no other programs by it. Others have those of the folders that their `PATH` names by a whole
+/// path, and the system's behind them.
+///
+/// # Errors
+/// As [`find_program`].
+pub fn helper(name: &str) -> io::Result<std::process::Command> {
+    // SAFETY: takes nothing.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let path = helpers_path(is_root, std::env::var_os("PATH").as_deref());
+    let mut command = std::process::Command::new(find_program(OsStr::new(name), Some(&path))?);
+    command.env("PATH", path);
+    Ok(command)
+}
+
+fn helpers_path(is_root: bool, path: Option<&OsStr>) -> OsString {
+    let own = path.filter(|_| !is_root).unwrap_or_default();
+    let own = std::env::split_paths(own).filter(|folder| folder.is_absolute());
+    let folders: Vec<PathBuf> = own.chain(std::env::split_paths(SYSTEM_PATH)).collect();
+    // Folders that were taken apart can be put together.
+    std::env::join_paths(folders).unwrap_or_else(|_| SYSTEM_PATH.into())
+}
+
 fn executable(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
     let text = c_string(path.as_os_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -71,6 +98,15 @@ pub(super) fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn helpers_of_root_come_from_the_systems_folders_alone() {
+        let path = Some(OsStr::new(".:/home/u/bin::bin:/opt/bin"));
+        assert_eq!(helpers_path(true, path), SYSTEM_PATH);
+        assert_eq!(helpers_path(false, None), SYSTEM_PATH);
+        let others = helpers_path(false, path).into_string().unwrap();
+        assert_eq!(others, format!("/home/u/bin:/opt/bin:{SYSTEM_PATH}"));
+    }
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {

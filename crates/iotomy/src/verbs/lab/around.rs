@@ -38,6 +38,7 @@ impl Surroundings {
     pub(super) fn new(is_quiet: bool) -> Result<Self> {
         let null = OpenOptions::new().read(true).write(true).open("/dev/null");
         let null = Arc::new(OwnedFd::from(null.context("cannot open /dev/null")?));
+        let null = Some(null);
         let streams = Streams { input: null.clone(), output: null.clone(), error: null };
         let state = State::of_user();
         if state.is_none() {

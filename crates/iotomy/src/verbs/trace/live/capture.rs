@@ -7,7 +7,8 @@ use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use iotomy_sys::launch::Streams;
+use iotomy_sys::launch::{Stream, Streams};
+use iotomy_sys::startup::was_closed;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
@@ -44,11 +45,16 @@ pub(super) fn streams(size: (u16, u16)) -> io::Result<(Streams, Option<Capture>)
         _ => own.try_clone_to_owned(),
     };
     let streams = Streams {
-        input: Arc::new(input),
-        output: Arc::new(out(stdout.is_terminal(), stdout.as_fd())?),
-        error: Arc::new(out(stderr.is_terminal(), stderr.as_fd())?),
+        input: as_given(stdin.as_fd(), input),
+        output: as_given(stdout.as_fd(), out(stdout.is_terminal(), stdout.as_fd())?),
+        error: as_given(stderr.as_fd(), out(stderr.is_terminal(), stderr.as_fd())?),
     };
     Ok((streams, capture))
+}
+
+/// A stream of the command; closed, where iotomy's own was.
+fn as_given(own: BorrowedFd<'_>, stream: OwnedFd) -> Stream {
+    (!was_closed(own)).then(|| Arc::new(stream))
 }
 
 /// A terminal that hands bytes over as they are.
