@@ -12,7 +12,9 @@ use crate::aside::newest;
 #[non_exhaustive]
 pub enum HistoryError {
     /// There is no folder for it.
-    #[error("there is no place for a history: neither XDG_DATA_HOME nor HOME names a folder")]
+    #[error(
+        "there is no place for a history: neither XDG_DATA_HOME nor HOME names a folder; set one"
+    )]
     NoPlace,
     /// SQLite or the system refused.
     #[error("cannot {attempt} the history {path}: {said}{hint}")]

@@ -5,12 +5,13 @@
 //! one another, and two writers wait in line.
 
 use std::fs::{DirBuilder, OpenOptions};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iotomy_record::store::RecordRef;
+use iotomy_record::store::{RecordRef, check_close};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
@@ -331,6 +332,19 @@ impl Store {
         let runs = self.list(&crate::Filter::default());
         Ok(said.is_ok_and(|said| said == "ok")
             && runs.is_ok_and(|runs| runs.iter().all(|run| self.record(run.id).is_ok())))
+    }
+
+    /// Closes it. SQLite looks at no error of close(2), which some file systems have for what was written:
+    /// whatever of it is not written yet is asked about here.
+    ///
+    /// # Errors
+    /// When what was kept may not be there.
+    pub fn close(self) -> Result<(), HistoryError> {
+        let Self { connection, path } = self;
+        connection.close().map_err(|(_, error)| HistoryError::of("close", &path, &error))?;
+        let file = OpenOptions::new().write(true).open(&path);
+        file.and_then(|file| check_close(file.as_fd()))
+            .map_err(|error| HistoryError::io("close", &path, &error))
     }
 
     /// The file.

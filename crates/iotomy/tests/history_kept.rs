@@ -131,7 +131,7 @@ fn a_history_that_cannot_be_written_can_be_read() {
     let history = History::new();
     history.limits("small.json", 1, 80.0);
     let script = "\"$0\" history import small.json && mount -o remount,ro data && \
-                  \"$0\" history list && \"$0\" race --no-trace -q -r 2 --save true && \
+                  \"$0\" history list && ! \"$0\" race --no-trace -q -r 2 --save true && \
                   ! \"$0\" history rm 1";
     let Some(read) = mounted(&history, "", script) else { return };
     let (out, said) = (String::from_utf8(read.stdout.clone()).unwrap(), stderr(&read));
@@ -166,4 +166,31 @@ fn a_limit_of_file_sizes_is_told_and_ends_nothing() {
     let run = shell.output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     assert!(stderr(&run).contains("the run is not kept: cannot "), "{run:?}");
+}
+
+#[test]
+fn a_home_that_is_not_there_is_not_made() {
+    let history = History::new();
+    let home = history.path("home");
+    let at_home = |words: &[&str]| {
+        let mut command = history.command(words);
+        for variable in ["DATA", "CONFIG", "CACHE", "STATE"] {
+            command.env_remove(format!("XDG_{variable}_HOME"));
+        }
+        command.env("HOME", &home).output().unwrap()
+    };
+    let run = at_home(&["trace", "-q", "--save", "true"]);
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a folder"), "{run:?}");
+    let run = at_home(&["limits", "-q", "--only", "syscall"]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_CACHE_HOME nor HOME names a folder"), "{run:?}");
+    let run = at_home(&["lab", "run", "-q", "--quick", "--max-time", "0.1", "null-sink"]);
+    assert!(stderr(&run).contains("neither XDG_STATE_HOME nor HOME names a folder"), "{run:?}");
+    assert!(!home.exists());
+    // Below a home that is there, folders are made.
+    fs::create_dir(&home).unwrap();
+    let run = at_home(&["trace", "-q", "--save", "true"]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(home.join(".local/share/iotomy/history.db").exists());
 }

@@ -129,3 +129,29 @@ fn one_output_that_fails_costs_no_other() {
     assert!(text(&output).contains("cannot write to /dev/full: No space"), "{output:?}");
     assert_eq!(names(folder.path()), ["r.csv", "r.md"]);
 }
+
+#[test]
+fn in_a_folder_that_was_removed_a_command_runs_and_a_relative_output_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let removed = |words: &[&str]| {
+        let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+        let mut command = support::bare("sh", &["-c", script, support::IOTOMY]);
+        command.args(words).current_dir(folder.path()).output().unwrap()
+    };
+    let record = folder.path().join("record.json");
+    let record = record.to_str().unwrap();
+    for words in [
+        &["trace", "-q", "--json", record, "echo", "ran"][..],
+        &["race", "-q", "--no-trace", "-r", "2", "--output", "inherit", "echo ran"],
+        &["copy", "--json", record, "/dev/null", "/dev/null"],
+    ] {
+        let output = removed(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!(words[0] == "copy" || output.stdout.starts_with(b"ran\n"), "{words:?}: {output:?}");
+    }
+    let output = removed(&["trace", "--json", "record", "echo", "ran"]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
+    let error = text(&output);
+    assert!(error.starts_with("iotomy: cannot write record: No such file"), "{error}");
+    assert!(error.contains("the current folder has been removed"), "{error}");
+}

@@ -194,19 +194,41 @@ fn what_is_no_record_is_refused_and_the_old_page_stays() {
 
 #[test]
 fn the_page_is_opened_by_the_desktops_opener() {
-    let folder = folder();
-    let bin = tempfile::tempdir().unwrap();
-    program(bin.path(), "xdg-open", b"#!/bin/sh\nprintf %s \"$1\" > opened\n");
-    let open = |path: &str| {
-        let mut command = iotomy(&["report", "--open", "-o", "x.html", "limits.json"]);
-        command.current_dir(folder.path()).env("PATH", path).output().unwrap()
+    let records = folder();
+    let folder = support::for_everyone();
+    fs::copy(records.path().join("limits.json"), folder.path().join("limits.json")).unwrap();
+    program(folder.path(), "xdg-open", b"#!/bin/sh\nprintf %s \"$1\" > opened\n");
+    let words = ["report", "--open", "-o", "x.html", "limits.json"];
+    let open = |mut command: std::process::Command, path: &str| {
+        command.args(words).current_dir(folder.path()).env("PATH", path).output().unwrap()
     };
-    let path = format!("{}:/usr/bin:/bin", bin.path().display());
-    assert!(open(&path).status.success());
-    let opened = fs::read_to_string(folder.path().join("opened")).unwrap();
-    assert_eq!(Path::new(&opened), fs::canonicalize(folder.path().join("x.html")).unwrap());
-    let output = open("/nonexistent");
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("the page is written, open it by hand"), "{error}");
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let is_root = support::root();
+    let is_user = !is_root || support::has("setpriv");
+    let user = || if is_root { support::as_nobody(folder.path()) } else { iotomy(&[]) };
+    let opened = folder.path().join("opened");
+    if is_user {
+        let output = open(user(), &path);
+        assert!(output.status.success(), "{output:?}");
+        let page = fs::read_to_string(&opened).unwrap();
+        assert_eq!(Path::new(&page), fs::canonicalize(folder.path().join("x.html")).unwrap());
+        fs::remove_file(&opened).unwrap();
+    }
+    if support::has("xdg-open") {
+        support::skip(support::Need::Machine, "the opener of this machine would be run");
+        return;
+    }
+    // Root runs none that `PATH` names, and a relative folder is none.
+    let refused = |output: Output| {
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains("the page is written, open it by hand"), "{error}");
+        assert!(!opened.exists());
+    };
+    if is_root {
+        refused(open(iotomy(&[]), &path));
+    }
+    if is_user {
+        refused(open(user(), ".:/usr/bin"));
+    }
 }

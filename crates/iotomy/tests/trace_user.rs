@@ -85,3 +85,46 @@ fn without_privilege_the_whole_machine_is_refused_with_the_reason() {
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.lines().last().unwrap().contains("root"), "{error}");
 }
+
+/// The lines that the command of `--user nobody` with these options prints.
+fn environment(options: &[&str]) -> Vec<String> {
+    let mut command = iotomy(&["trace", "-q", "--user", "nobody"]);
+    command.args(options).args(["--", "/usr/bin/env"]);
+    command.env("SECRET", "x").env("TERM", "vt100").env("LC_ALL", "C").env("HOME", "/root");
+    let output = command.env("PATH", "/root/bin:/usr/bin:/bin").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn another_user_gets_the_environment_of_a_login() {
+    let Some(user) = nix::unistd::User::from_name("nobody").unwrap().filter(|_| root()) else {
+        return;
+    };
+    let lines = environment(&[]);
+    let value = |name: &str| {
+        let lead = format!("{name}=");
+        lines.iter().find_map(|line| line.strip_prefix(&lead))
+    };
+    assert_eq!(value("HOME"), user.dir.to_str());
+    assert_eq!(value("SHELL"), user.shell.to_str());
+    assert_eq!((value("USER"), value("LOGNAME")), (Some("nobody"), Some("nobody")));
+    assert_eq!((value("TERM"), value("LC_ALL")), (Some("vt100"), Some("C")));
+    assert!(value("PATH").is_some_and(|path| path.contains("/bin") && !path.contains("/root")));
+    assert_eq!(value("SECRET"), None);
+    let lines = environment(&["--preserve-environment"]);
+    for line in ["SECRET=x", "HOME=/root", "PATH=/root/bin:/usr/bin:/bin"] {
+        assert!(lines.iter().any(|one| one == line), "{line} in {lines:?}");
+    }
+    assert!(!lines.iter().any(|line| line == "USER=nobody"), "{lines:?}");
+}
+
+#[test]
+fn an_environment_is_preserved_of_a_user_alone() {
+    for words in
+        [&["trace", "--preserve-environment", "true"][..], &["trace", "-a", "--user", "nobody"]]
+    {
+        let output = iotomy(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}

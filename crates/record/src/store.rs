@@ -17,6 +17,8 @@ mod place;
 mod race;
 mod sweep;
 mod unique;
+mod user_folder;
+mod walk;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,12 +30,13 @@ pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
 pub use fresh::Fresh;
 pub use limits::{limits_bytes, parse_limits};
-pub use output::{OutputFile, same_output};
+pub use output::{OutputFile, check_close, same_output};
 pub use parse::{parse_trace, write_trace};
-pub use place::Place;
+pub use place::{Passage, Place, Slot};
 pub use race::{parse_race, write_race};
 pub use sweep::{parse_sweep, write_sweep};
 pub(crate) use unique::unique_keys;
+pub use user_folder::user_folder;
 
 use crate::{Limits, Race, Sweep, Trace, printable};
 
@@ -138,9 +141,7 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// When the limits hold what no record may, or the output cannot be written whole.
 pub fn save_limits(limits: &Limits, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    let bytes = limits_bytes(limits)
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write(path, base_dir, &bytes)
+    RecordRef::Limits(limits).save(OutputFile::open(path, base_dir)?)
 }
 
 /// Writes a trace as a JSON record to `path`, as [`OutputFile::write`] writes.
@@ -148,9 +149,7 @@ pub fn save_limits(limits: &Limits, path: &Path, base_dir: &Path) -> Result<(), 
 /// # Errors
 /// When the trace holds what no record may, or the output cannot be written whole.
 pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    parse::Stored::check(trace)
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write_trace(trace, to))
+    RecordRef::Trace(trace).save(OutputFile::open(path, base_dir)?)
 }
 
 /// Writes a race as a JSON record to `path`, as [`OutputFile::write`] writes.
@@ -158,9 +157,7 @@ pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), Sto
 /// # Errors
 /// As [`save_trace`].
 pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    parse::Stored::check(race)
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write_race(race, to))
+    RecordRef::Race(race).save(OutputFile::open(path, base_dir)?)
 }
 
 /// Writes an experiment's sweep as a JSON record to `path`, as [`OutputFile::write`] writes.
@@ -168,9 +165,7 @@ pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreE
 /// # Errors
 /// As [`save_trace`].
 pub fn save_sweep(sweep: &Sweep, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    parse::Stored::check(sweep)
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write_sweep(sweep, to))
+    RecordRef::Sweep(sweep).save(OutputFile::open(path, base_dir)?)
 }
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.

@@ -11,16 +11,19 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_observe::anatomy::{self, Asked, Dissection};
 use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
-use iotomy_record::store::RecordRef;
-use iotomy_record::{Anatomy, Exit, Trace, View, store};
+use iotomy_record::store::{OutputFile, RecordRef};
+use iotomy_record::{Anatomy, Trace, View, store};
 use iotomy_report::Style;
 use iotomy_sys::launch::Command;
 
 use super::keeping::SaveArgs;
-use super::trace::{Refusal, command, launch_status, process, say_how_to_end, seconds, watching};
+use super::outputs::Outputs;
+use super::trace::{
+    Refusal, UserArgs, command, ended, launch_status, process, say_how_to_end, seconds, watching,
+};
 use super::{judging, outputs};
+use crate::complain;
 use crate::screen::Looks;
-use crate::{COULD_NOT_RUN, complain};
 
 /// Show in which layers of the kernel a command's calls spend their time
 ///
@@ -58,9 +61,8 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, conflicts_with = "pid")]
     wait: bool,
 
-    /// Run the command as this user
-    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
-    user: Option<String>,
+    #[command(flatten)]
+    user: UserArgs,
 
     /// Samples a second on each CPU; where that fits the kernel's tick, as 1000 does, they come with it:
     /// cheaper, but wrong about what timers wake
@@ -122,8 +124,7 @@ const MOST: i64 = 10_000;
 
 /// Watches, dissects, reports, and leaves with the command's own status.
 pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
-    outputs::check(&files(args), &here)?;
+    let outputs = outputs::open(&files(args), &outputs::here())?;
     if let (Some(record), None) = (&args.against, &args.svg) {
         bail!(
             "cannot show what differs from {}: --against is for the flame graph; say where to write \
@@ -163,19 +164,9 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         record.trace.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::anatomy(&record, limits));
     }
-    let status = record.trace.exit.map_or(0, Exit::status);
-    let own = u8::try_from(status).unwrap_or(u8::MAX);
-    let written = write_out(args, &record, against.as_ref(), &here);
-    if is_kept {
-        args.save.keep(RecordRef::Anatomy(&record), args.quiet);
-    }
-    Ok(match written {
-        Ok(()) => ExitCode::from(own),
-        Err(error) => {
-            complain(&error);
-            ExitCode::from(if own == 0 { COULD_NOT_RUN } else { own })
-        }
-    })
+    let written = write_out(args, &record, against.as_ref(), outputs);
+    let kept = !is_kept || args.save.keep(RecordRef::Anatomy(&record), args.quiet);
+    Ok(ended(record.trace.exit, written, kept))
 }
 
 /// The outputs there may be, with the options that name them.
@@ -196,7 +187,7 @@ fn reports(args: &AnatomyArgs) -> bool {
 fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
     let target = match args.pid {
         Some(pid) => Target::Process(pid),
-        None => Target::Command(command(&args.command, args.user.as_deref())?),
+        None => Target::Command(command(&args.command, &args.user)?),
     };
     Ok(Request {
         target,
@@ -254,28 +245,26 @@ fn write_out(
     args: &AnatomyArgs,
     record: &Anatomy,
     against: Option<&Anatomy>,
-    here: &Path,
+    mut outputs: Outputs,
 ) -> Result<()> {
     let text = |style: &Style| iotomy_report::anatomy(record, style);
     let reported = match reports(args) {
-        true => outputs::report(args.output.as_deref(), here, args.looks, text),
+        true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),
     };
-    let saved = args.json.as_ref().map(|path| Ok(store::save_anatomy(record, path, here)?));
-    let folded = args.folded.as_ref().map(|path| {
-        let text = iotomy_report::folded(record);
-        Ok(store::OutputFile::write(path, here, text.as_bytes())?)
-    });
-    let drawn = args.svg.as_ref().map(|path| draw(path, record, against, here));
+    let saved = outputs.take("--json").map(|to| Ok(RecordRef::Anatomy(record).save(to)?));
+    let folded =
+        outputs.take("--folded").map(|to| Ok(to.put(iotomy_report::folded(record).as_bytes())?));
+    let drawn = outputs.take("--svg").map(|to| draw(to, record, against));
     let rest = [saved, folded, drawn].into_iter().flatten();
     outputs::all([reported.map_err(Into::into)].into_iter().chain(rest))
 }
 
-fn draw(path: &Path, record: &Anatomy, against: Option<&Anatomy>, here: &Path) -> Result<()> {
+fn draw(to: OutputFile, record: &Anatomy, against: Option<&Anatomy>) -> Result<()> {
     let picture = match against {
         None => iotomy_report::flame(record),
         Some(before) => iotomy_report::difference(before, record),
     };
-    let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
-    Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
+    let picture = picture.with_context(|| format!("cannot draw {}", to.name()))?;
+    Ok(to.put(picture.as_bytes())?)
 }

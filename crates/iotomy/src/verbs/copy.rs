@@ -29,13 +29,13 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::Moved;
 use iotomy_observe::{machine, rfc3339};
-use iotomy_record::store::{RecordRef, same_output, save_copy};
+use iotomy_record::store::{OutputFile, Place, RecordRef, same_output};
 use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
 use self::account::nanoseconds;
-use self::fault::Stop;
+use self::fault::{Stop, unwritable};
 pub(crate) use self::options::CopyArgs;
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
@@ -77,10 +77,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (sources, target) = args.ends()?;
-    let here = match &args.json {
-        Some(json) => spares(json, sources, target)?,
-        None => PathBuf::new(),
-    };
+    let json = args.json.as_ref().map(|json| spares(json, sources, target)).transpose()?;
     iotomy_sys::signals::ignore_file_size();
     let started = makes_record(args).then(SystemTime::now);
     let mut session = Session::new(args);
@@ -92,6 +89,11 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
             "cannot write the sources into {}: it is a directory; name a file in it, or leave --concat out",
             target.display()
         ),
+        // What is replaced there is replaced nowhere else, whoever owns the links on the way.
+        Ok(_) if args.atomic => match Place::folder(target) {
+            Ok(folder) => session.fill_folder(sources, target, &folder),
+            Err(error) => session.say(&unwritable(&target.to_string_lossy(), &error)),
+        },
         Ok(folder) => session.fill_folder(sources, target, &folder),
         Err(errno) => {
             is_no_folder(args, sources, target, errno)?;
@@ -108,14 +110,10 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         if args.explain {
             explain::end(&record);
         }
-        let saved = match &args.json {
-            Some(json) => save_copy(&record, json, &here),
-            None => Ok(()),
-        };
-        if args.save.is_wanted() {
-            args.save.keep(RecordRef::Copy(&record), false);
-        }
+        let saved = json.map_or(Ok(()), |json| RecordRef::Copy(&record).save(json));
+        let is_kept = args.save.keep_if_wanted(RecordRef::Copy(&record), false);
         saved?;
+        session.status = session.status.max(if is_kept { 0 } else { COULD_NOT_RUN });
     }
     Ok(ExitCode::from(session.status))
 }
@@ -161,10 +159,9 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
     bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", target.display())
 }
 
-/// Refuses a record that would take the place of what is copied, or cannot be written; returns the
-/// current folder.
-fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
-    let here = std::env::current_dir().unwrap_or_default();
+/// Refuses a record that would take the place of what is copied, or cannot be written; else its place.
+fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<OutputFile> {
+    let here = outputs::here();
     let is_taken = |path: &Path| same_output(json, path, &here);
     let mut named = vec![target.to_path_buf()];
     for source in sources.iter().filter(|source| !is_standard(source, INPUT)) {
@@ -177,10 +174,7 @@ fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<PathBuf> {
             let (json, path) = (json.display(), path.display());
             bail!("--json {json} would be written over {path}; give the record another file")
         }
-        None => {
-            outputs::check(&[("--json", Some(json))], &here)?;
-            Ok(here)
-        }
+        None => outputs::open_one("--json", json, &here),
     }
 }
 
@@ -239,7 +233,7 @@ impl<'a> Session<'a> {
             self.part(std::slice::from_ref(source), place);
         }
         if self.args.fsync {
-            let synced = self.sync_folder(path);
+            let synced = self.sync_folder(folder.as_fd(), path);
             self.settle(synced.map_err(Stop::Failed));
         }
     }

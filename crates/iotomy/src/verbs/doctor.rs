@@ -60,8 +60,8 @@ impl Findings {
 /// # Errors
 /// The folder is none, or the list could not be written.
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().unwrap_or_default();
-    outputs::check(&[("--json", args.json.as_deref())], &here)?;
+    let json = args.json.as_deref().map(|path| outputs::open_one("--json", path, &outputs::here()));
+    let json = json.transpose()?;
     let context = match &args.path {
         Some(folder) => Context { folder: checked(folder)? },
         None => Context::default(),
@@ -71,16 +71,17 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         machine: machine(),
         abilities: try_all(&context),
     };
-    let stdout = Path::new("-");
-    if args.json.as_deref() != Some(stdout) {
+    let (mut written, mut saved) = (Ok(()), Ok(()));
+    if !json.as_ref().is_some_and(OutputFile::is_standard) {
         let text = render::text(&found, &args.looks.on(&std::io::stdout()));
-        OutputFile::write(stdout, &here, text.as_bytes())?;
+        written = OutputFile::write(Path::new("-"), Path::new(""), text.as_bytes());
     }
-    if let Some(file) = &args.json {
+    if let Some(to) = json {
         let mut json = serde_json::to_vec_pretty(&Record::of(&found))?;
         json.push(b'\n');
-        OutputFile::write(file, &here, &json)?;
+        saved = to.put(&json);
     }
+    outputs::all([written, saved].map(|one| one.map_err(Into::into)))?;
     Ok(ExitCode::SUCCESS)
 }
 

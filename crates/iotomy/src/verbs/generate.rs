@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{CommandFactory, ValueEnum};
-use clap_complete::Shell;
+use clap::{Command, CommandFactory, ValueEnum};
+use clap_complete::{Generator, Shell};
+use iotomy_record::store::OutputFile;
 
+use super::outputs;
 use crate::cli::Cli;
 
 /// Write man pages or shell completions
@@ -38,18 +40,32 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     })?;
     match args.what {
         What::Man => {
-            clap_mangen::generate_to(Cli::command(), folder).with_context(|| into(folder))?;
+            let mut command = Cli::command().disable_help_subcommand(true);
+            command.build();
+            pages(&command, folder)?;
         }
         What::Completions => {
             for shell in Shell::value_variants() {
-                clap_complete::generate_to(*shell, &mut Cli::command(), "iotomy", folder)
-                    .with_context(|| into(folder))?;
+                let mut text = Vec::new();
+                clap_complete::generate(*shell, &mut Cli::command(), "iotomy", &mut text);
+                put(folder, &shell.file_name("iotomy"), &text)?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn into(folder: &Path) -> String {
-    format!("cannot write into {}; name a folder that you may write to", folder.display())
+/// A page for a command and each of those below it.
+fn pages(command: &Command, folder: &Path) -> Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        pages(below, folder)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text).context("cannot make a man page")?;
+    put(folder, &page.get_filename(), &text)
+}
+
+fn put(folder: &Path, name: &str, text: &[u8]) -> Result<()> {
+    Ok(OutputFile::write(&folder.join(name), &outputs::here(), text)?)
 }

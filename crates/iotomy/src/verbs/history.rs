@@ -82,7 +82,7 @@ pub(super) fn opened() -> Result<Store> {
 }
 
 fn print(text: &str) -> Result<ExitCode> {
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = crate::verbs::outputs::here();
     OutputFile::write(Path::new("-"), &here, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,8 @@
 //! Records that are kept in the history: asked for by `--save`, or by the configuration of every run.
 //!
-//! The one rule: a run is over by then. Whatever goes wrong here is said, and changes neither what the
-//! run did nor how it ends.
+//! The one rule: a run is over by then. Whatever goes wrong here is said, and changes nothing that the
+//! run did. Who asked for it by `--save` also learns it by the status, as of any other output; who keeps
+//! all runs does not have one of them fail for it.
 
 use std::io::Write;
 use std::path::Path;
@@ -48,8 +49,9 @@ impl SaveArgs {
             })
     }
 
-    /// Keeps the record of a run that [`SaveArgs::is_wanted`].
-    pub(super) fn keep(&self, record: RecordRef<'_>, quiet: bool) {
+    /// Keeps the record of a run that [`SaveArgs::is_wanted`]; `false` when it was asked for and could
+    /// not be done, which is said.
+    pub(super) fn keep(&self, record: RecordRef<'_>, quiet: bool) -> bool {
         // A limit of file sizes is an error to be told, and not the end of iotomy.
         iotomy_sys::signals::ignore_file_size();
         match self.kept(record) {
@@ -64,8 +66,17 @@ impl SaveArgs {
                 let _ = writeln!(std::io::stderr(), "iotomy: kept as run {id} of the history{set}");
             }
             Ok(_) => {}
-            Err(error) => complain(&anyhow::Error::new(error).context("the run is not kept")),
+            Err(error) => {
+                complain(&anyhow::Error::new(error).context("the run is not kept"));
+                return !self.is_given();
+            }
         }
+        true
+    }
+
+    /// As [`SaveArgs::keep`], if the run is to be kept.
+    pub(super) fn keep_if_wanted(&self, record: RecordRef<'_>, quiet: bool) -> bool {
+        !self.is_wanted() || self.keep(record, quiet)
     }
 
     /// Its number, and how many runs of its kind have its name.
@@ -81,6 +92,7 @@ impl SaveArgs {
             }
             None => 0,
         };
+        store.close()?;
         Ok((id, namesakes))
     }
 }

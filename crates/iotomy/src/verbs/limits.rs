@@ -18,8 +18,8 @@ use iotomy_record::{Limits, store};
 
 use super::keeping::SaveArgs;
 use super::outputs;
-use crate::complain;
 use crate::screen::{Looks, is_dumb, shown_lines};
+use crate::{COULD_NOT_RUN, complain};
 
 /// Measure what the smallest things cost on this machine, and how many bytes move at most
 ///
@@ -72,7 +72,7 @@ pub(crate) struct LimitsArgs {
 /// # Errors
 /// A name or folder that is none, or an output that cannot be written.
 pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = outputs::here();
     let stdout = Path::new("-");
     if args.list {
         let to = args.output.as_deref().unwrap_or(stdout);
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
-    outputs::check(&files, &here)?;
+    let mut outputs = outputs::open(&files, &here)?;
     let plan = Plan { only: named(&args.only)?, folders: folders(&args.path)? };
     if let Some(of_files) = plan.only.iter().find(|one| one.scope == Scope::FileSystem)
         && plan.folders.is_empty()
@@ -88,24 +88,23 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
         bail!("{} is a limit of a file system; name one with --path DIR", of_files.name);
     }
     let record = measure(&plan, args);
-    let mut failed = None;
+    let mut written = Ok(());
     if !args.quiet && (args.output.is_some() || args.json.as_deref() != Some(stdout)) {
-        let (to, style) = match &args.output {
-            Some(file) if file != stdout => (file.as_path(), args.looks.in_a_file()),
-            _ => (stdout, args.looks.on(&std::io::stdout())),
+        let to = match outputs.take("--output") {
+            Some(to) => to,
+            None => store::OutputFile::open(stdout, &here)?,
         };
-        let text = iotomy_report::limits(&record, &style);
-        failed = store::OutputFile::write(to, &here, text.as_bytes()).err();
+        let style = match to.is_standard() {
+            true => args.looks.on(&std::io::stdout()),
+            false => args.looks.in_a_file(),
+        };
+        written = to.put(iotomy_report::limits(&record, &style).as_bytes());
     }
-    let saved = match &args.json {
-        Some(file) => store::save_limits(&record, file, &here),
-        None => Ok(()),
-    };
-    if args.save.is_wanted() {
-        args.save.keep(store::RecordRef::Limits(&record), args.quiet);
-    }
-    saved?;
-    failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+    let record = store::RecordRef::Limits(&record);
+    let saved = outputs.take("--json").map_or(Ok(()), |to| record.save(to));
+    let is_kept = args.save.keep_if_wanted(record, args.quiet);
+    outputs::all([written, saved].map(|one| one.map_err(Into::into)))?;
+    Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::from(COULD_NOT_RUN) })
 }
 
 fn measure(plan: &Plan, args: &LimitsArgs) -> Limits {

@@ -14,13 +14,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
 use iotomy_observe::{Probe, machine, rfc3339};
-use iotomy_record::store::RecordRef;
-use iotomy_record::{Anatomy, Race, store};
+use iotomy_record::store::{OutputFile, RecordRef};
+use iotomy_record::{Anatomy, Race};
 use iotomy_sys::front;
 
 use self::around::Around;
 use self::flames::Flames;
 use super::keeping::SaveArgs;
+use super::outputs::Outputs;
 use super::{history, judging, outputs};
 use crate::screen::{Looks, StatusLine, shown};
 use crate::{COULD_NOT_RUN, complain};
@@ -197,8 +198,7 @@ fn output(text: &str) -> Result<Output, String> {
 
 /// Races, and prints the result to standard output.
 pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
-    outputs::check(&files(args), &here)?;
+    let mut outputs = outputs::open(&files(args), &outputs::here())?;
     let options = options(args);
     if args.flame.is_some() {
         check_pair(&options)?;
@@ -228,24 +228,28 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             if let Some(baseline) = &baseline {
                 record.against = baseline::held(baseline, record);
             }
-            let written = write_out(args, record, &here);
-            if args.save.is_wanted() {
-                args.save.keep(RecordRef::Race(record), args.quiet);
-            }
-            let drawn = args.flame.as_ref().map_or(Ok(()), |path| draw(path, record, &here));
+            let flame = outputs.take("--flame");
+            let written = write_out(args, record, outputs);
+            let is_kept = args.save.keep_if_wanted(RecordRef::Race(record), args.quiet);
+            let drawn = flame.map_or(Ok(()), |to| draw(to, record));
+            let written = outputs::all([written, drawn]);
             let interrupted = record.interrupted.map(|signal| interrupted(signal.cast_signed()));
             // A signal goes before what else went wrong, as it does where nothing was made.
-            if let (Some(code), Err(error)) = (interrupted, written.as_ref().and(drawn.as_ref())) {
+            if let (Some(code), Err(error)) = (interrupted, &written) {
                 complain(&anyhow!("{error:#}"));
                 return Ok(code);
             }
-            written.and(drawn)?;
+            written?;
+            let done = if is_kept { ExitCode::SUCCESS } else { ExitCode::from(COULD_NOT_RUN) };
             raced.cleaned.map_or_else(
                 |error| Ok(failed(error)),
                 |()| match (interrupted, &record.against) {
                     (Some(code), _) => Ok(code),
-                    (None, Some(found)) if args.check => history::checked(found),
-                    _ => Ok(ExitCode::SUCCESS),
+                    (None, Some(found)) if args.check => match history::checked(found) {
+                        Ok(ExitCode::SUCCESS) => Ok(done),
+                        checked => checked,
+                    },
+                    _ => Ok(done),
                 },
             )
         }
@@ -343,18 +347,18 @@ fn options(args: &RaceArgs) -> Options {
 }
 
 /// What the second contender does more and less than the first.
-fn draw(path: &Path, race: &Race, here: &Path) -> Result<()> {
+fn draw(to: OutputFile, race: &Race) -> Result<()> {
     let drawn: Option<Vec<Anatomy>> = race.contenders.iter().map(flames::anatomy).collect();
     let Some([first, second]) = drawn.as_deref() else {
-        bail!("cannot draw {}: not every contender could be sampled", path.display());
+        bail!("cannot draw {}: not every contender could be sampled", to.name());
     };
     let picture = iotomy_report::difference(first, second);
-    let picture = picture.with_context(|| format!("cannot draw {}", path.display()))?;
-    Ok(store::OutputFile::write(path, here, picture.as_bytes())?)
+    let picture = picture.with_context(|| format!("cannot draw {}", to.name()))?;
+    Ok(to.put(picture.as_bytes())?)
 }
 
 /// The report first, then the others: what cannot be written must not cost what can.
-fn write_out(args: &RaceArgs, record: &Race, here: &Path) -> Result<()> {
+fn write_out(args: &RaceArgs, record: &Race, mut outputs: Outputs) -> Result<()> {
     let dash = Path::new("-");
     let takes_stdout = files(args).iter().any(|(_, path)| *path == Some(dash));
     let mut reported = Ok(());
@@ -365,14 +369,13 @@ fn write_out(args: &RaceArgs, record: &Race, here: &Path) -> Result<()> {
             let _ = std::io::stderr().write_all(text.as_bytes());
         } else {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stdout()));
-            reported = store::OutputFile::write(dash, here, text.as_bytes());
+            reported = OutputFile::write(dash, Path::new(""), text.as_bytes());
         }
     }
-    let write =
-        |path: &PathBuf, text: String| store::OutputFile::write(path, here, text.as_bytes());
-    let saved = args.json.as_ref().map(|path| store::save_race(record, path, here));
-    let lines = args.export_csv.as_ref().map(|path| write(path, export::csv(record)));
-    let table = args.export_markdown.as_ref().map(|path| write(path, export::markdown(record)));
+    let saved = outputs.take("--json").map(|to| RecordRef::Race(record).save(to));
+    let lines = outputs.take("--export-csv").map(|to| to.put(export::csv(record).as_bytes()));
+    let table =
+        outputs.take("--export-markdown").map(|to| to.put(export::markdown(record).as_bytes()));
     let each = [Some(reported), saved, lines, table].into_iter().flatten();
     outputs::all(each.map(|one| one.map_err(Into::into)))
 }

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use iotomy_record::printable;
 use iotomy_record::store::{self, OutputFile, Record};
 use iotomy_report::{PartKind, Source};
+use iotomy_sys::launch::helper;
 
 use crate::screen::shown;
 
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         .collect::<Result<_>>()?;
     let sources: Vec<Source<'_>> =
         loaded.iter().map(|(name, record, bytes)| Source { name, record, bytes }).collect();
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = crate::verbs::outputs::here();
     if !(args.svg || args.csv || args.markdown || args.list) {
         return page(args, &sources, &here);
     }
@@ -150,8 +151,9 @@ fn list(sources: &[Source<'_>]) -> String {
 fn open(path: &Path) -> Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let shown = printable(&path.to_string_lossy(), true);
-    let status =
-        Command::new("xdg-open").arg(&path).stdin(Stdio::null()).status().with_context(|| {
+    let status = helper("xdg-open")
+        .and_then(|mut opener| opener.arg(&path).stdin(Stdio::null()).status())
+        .with_context(|| {
             format!("cannot open {shown} by xdg-open; the page is written, open it by hand")
         })?;
     if !status.success() {

@@ -31,7 +31,7 @@ pub(crate) struct ShowArgs {
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let style = args.looks.on(&std::io::stdout());
     let text = text(store::load(&args.record)?, &args.view, &style);
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = crate::verbs::outputs::here();
     store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,21 +11,23 @@ pub(super) mod watching;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
 use iotomy_record::store::RecordRef;
-use iotomy_record::{Exit, Trace, View, store};
+use iotomy_record::{Exit, Trace, View};
 use iotomy_report::Style;
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
 use self::live::LiveView;
+pub(super) use self::user::UserArgs;
 use super::keeping::SaveArgs;
+use super::outputs::Outputs;
 use super::view::ViewArgs;
 use super::{judging, outputs};
 use crate::screen::Looks;
@@ -61,7 +63,7 @@ pub(crate) struct TraceArgs {
     pid: Option<u32>,
 
     /// Watch every process of the machine, until Ctrl-C
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "user")]
     all: bool,
 
     /// Watch no longer than this; a command goes on and is waited for
@@ -80,9 +82,8 @@ pub(crate) struct TraceArgs {
     #[arg(long, conflicts_with_all = ["pid", "all"])]
     wait: bool,
 
-    /// Run the command as this user
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "all"])]
-    user: Option<String>,
+    #[command(flatten)]
+    user: UserArgs,
 
     /// How to watch; auto takes the best that works
     #[arg(long, value_name = "NAME", default_value = AUTO, value_parser = observers())]
@@ -151,9 +152,8 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Watches, reports, and leaves with the command's own status.
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
-    outputs::check(&files, &here)?;
+    let outputs = outputs::open(&files, &outputs::here())?;
     let request = match request(&args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
@@ -185,19 +185,16 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
-    let written = write_out(&args, &record, &here);
-    if is_kept {
-        args.save.keep(RecordRef::Trace(&record), args.quiet);
-    }
-    let status = record.exit.map_or(0, Exit::status);
-    Ok(match written {
-        Ok(()) => ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)),
-        Err(error) => {
-            complain(&error);
-            let own = u8::try_from(status).unwrap_or(u8::MAX);
-            ExitCode::from(if own == 0 { COULD_NOT_RUN } else { own })
-        }
-    })
+    let written = write_out(&args, &record, outputs);
+    let kept = !is_kept || args.save.keep(RecordRef::Trace(&record), args.quiet);
+    Ok(ended(record.exit, written, kept))
+}
+
+/// How iotomy ends: as the command did, unless that did well and what was to come of it did not.
+pub(super) fn ended(exit: Option<Exit>, written: Result<()>, is_kept: bool) -> ExitCode {
+    let own = u8::try_from(exit.map_or(0, Exit::status)).unwrap_or(u8::MAX);
+    let failed = written.map_err(|error| complain(&error)).is_err() || !is_kept;
+    ExitCode::from(if own == 0 && failed { COULD_NOT_RUN } else { own })
 }
 
 /// The live view, and the command's streams as it leaves them.
@@ -251,7 +248,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
     let target = match (args.pid, args.all) {
         (Some(pid), _) => Target::Process(pid),
         (None, true) => Target::Machine,
-        (None, false) => Target::Command(command(&args.command, args.user.as_deref())?),
+        (None, false) => Target::Command(command(&args.command, &args.user)?),
     };
     Ok(Request {
         target,
@@ -265,19 +262,19 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
 }
 
 /// The command that `argv` means, run by `user` or whoever runs this.
-pub(super) fn command(argv: &[OsString], user: Option<&str>) -> Result<Command, Refusal> {
+pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Refusal> {
     let name = argv.first().map(OsString::as_os_str).unwrap_or_default();
-    let (credentials, environment) = match user {
-        None => (None, Vec::new()),
-        Some(name) => user::user(name).map(|(who, environment)| (Some(who), environment))?,
-    };
-    let path = std::env::var_os("PATH");
-    let program = find_program(name, path.as_deref()).map_err(|error| {
+    let mut command = Command { argv: argv.to_vec(), ..Command::default() };
+    user.apply_to(&mut command)?;
+    // As the user would find it.
+    let own = command.environment.iter().find(|(name, _)| name == "PATH");
+    let path = own.map(|(_, path)| path.clone()).or_else(|| std::env::var_os("PATH"));
+    command.program = find_program(name, path.as_deref()).map_err(|error| {
         let status = exec_status(&error);
         let said = anyhow::anyhow!("cannot run {name:?}: {error}{}", program_hint(name, &error));
         Refusal::Program(said, status)
     })?;
-    Ok(Command { program, argv: argv.to_vec(), environment, credentials, ..Command::default() })
+    Ok(command)
 }
 
 /// What to try when there is no program to run.
@@ -326,14 +323,12 @@ fn reports(args: &TraceArgs) -> bool {
 }
 
 /// The report first: a record that cannot be written must not cost it.
-fn write_out(args: &TraceArgs, record: &Trace, here: &Path) -> Result<()> {
+fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<()> {
     let text = |style: &Style| iotomy_report::trace(record, style);
     let reported = match reports(args) {
-        true => outputs::report(args.output.as_deref(), here, args.looks, text),
+        true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),
     };
-    if let Some(path) = &args.json {
-        store::save_trace(record, path, here)?;
-    }
-    Ok(reported?)
+    let saved = outputs.take("--json").map(|to| RecordRef::Trace(record).save(to));
+    outputs::all([Some(reported), saved].into_iter().flatten().map(|one| one.map_err(Into::into)))
 }

@@ -1,12 +1,11 @@
 //! What an interrupted run had measured, kept so that it can go on: the record as far as it had come.
 
-use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use iotomy_record::Sweep;
-use iotomy_record::store::{self, StoreError};
+use iotomy_record::store::{self, OutputFile, RecordRef, StoreError};
 
 /// Where interrupted runs are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,11 +16,7 @@ pub struct State {
 impl State {
     /// The user's: `iotomy` in `XDG_STATE_HOME` or in `~/.local/state`. `None` when neither is known.
     pub fn of_user() -> Option<Self> {
-        // By the XDG base directory specification a path that is not absolute is to be ignored.
-        let absolute =
-            |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let states =
-            absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+        let states = store::user_folder("XDG_STATE_HOME", ".local/state")?;
         Some(Self::in_folder(states.join("iotomy")))
     }
 
@@ -61,7 +56,9 @@ impl State {
     pub fn save(&self, sweep: &Sweep) -> Result<(), StoreError> {
         // What cannot be made is told by the write.
         let _ = fs::create_dir_all(&self.folder);
-        store::save_sweep(sweep, &self.file(&sweep.experiment), Path::new("/"))
+        let to = OutputFile::open(&self.file(&sweep.experiment), Path::new("/"))?;
+        // Made after every visit: a disk that is synced is not the disk that is measured.
+        RecordRef::Sweep(sweep).save(to.unsynced())
     }
 
     /// Forgets what was kept: the run has come to its end.

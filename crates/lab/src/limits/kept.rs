@@ -4,7 +4,6 @@
 //! invariant: what is kept may be lost, broken, of another machine or measured in another way than
 //! today, and is nothing then; it is never an error and never a wrong figure.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,11 +43,7 @@ pub fn kept(machine: &Machine) -> Option<Limits> {
 impl Cache {
     /// The user's: `iotomy` in `XDG_CACHE_HOME` or in `~/.cache`. `None` when neither is known.
     pub fn of_user() -> Option<Self> {
-        // By the XDG base directory specification a path that is not absolute is to be ignored.
-        let absolute =
-            |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches =
-            absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        let caches = store::user_folder("XDG_CACHE_HOME", ".cache")?;
         Some(Self::in_folder(caches.join("iotomy")))
     }
 

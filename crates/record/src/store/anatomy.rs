@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::parse::{Stored, check_schema, check_time, parse, write, wrong};
-use super::{OutputFile, RecordError, StoreError, shown};
+use super::{OutputFile, RecordError, RecordRef, StoreError};
 use crate::{Anatomy, Sampling};
 
 /// Reads an anatomy from the bytes of a JSON record.
@@ -37,9 +37,7 @@ pub fn load_anatomy(path: impl AsRef<Path>) -> Result<Anatomy, StoreError> {
 /// # Errors
 /// As [`super::save_trace`].
 pub fn save_anatomy(anatomy: &Anatomy, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    Stored::check(anatomy)
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write_anatomy(anatomy, to))
+    RecordRef::Anatomy(anatomy).save(OutputFile::open(path, base_dir)?)
 }
 
 impl Stored for Anatomy {

@@ -2,7 +2,8 @@
 //!
 //! The one list of kinds: what tells records apart goes by it.
 
-use super::{RecordError, parse};
+use super::parse::{self, Stored};
+use super::{OutputFile, RecordError, StoreError};
 use crate::{Anatomy, CopyRun, Limits, Machine, Race, Sweep, Trace};
 
 /// The kinds of records, as their schemas name them.
@@ -107,6 +108,26 @@ impl<'a> RecordRef<'a> {
             Self::Anatomy(anatomy) => parse::json(anatomy),
         }
     }
+
+    /// Writes its JSON to an output.
+    ///
+    /// # Errors
+    /// When it holds what no record may, or the output cannot be written whole.
+    pub fn save(self, to: OutputFile) -> Result<(), StoreError> {
+        match self {
+            Self::Trace(trace) => save(trace, to),
+            Self::Race(race) => save(race, to),
+            Self::Copy(copy) => save(copy, to),
+            Self::Limits(limits) => save(limits, to),
+            Self::Sweep(sweep) => save(sweep, to),
+            Self::Anatomy(anatomy) => save(anatomy, to),
+        }
+    }
+}
+
+fn save<R: Stored>(record: &R, to: OutputFile) -> Result<(), StoreError> {
+    record.check().map_err(|source| StoreError::Record { path: to.name().to_owned(), source })?;
+    to.put_with(|to| parse::write(record, to))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::parse::{Stored, check_schema, check_time, parse, write, wrong};
-use super::{OutputFile, RecordError, StoreError, shown};
+use super::parse::{Stored, check_schema, check_time, parse, wrong};
+use super::{OutputFile, RecordError, RecordRef, StoreError};
 use crate::CopyRun;
 
 impl Stored for CopyRun {
@@ -42,9 +42,7 @@ pub fn parse_copy(bytes: &[u8]) -> Result<CopyRun, RecordError> {
 /// # Errors
 /// When the record contradicts itself, or the output cannot be written whole.
 pub fn save_copy(copy: &CopyRun, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    copy.check()
-        .map_err(|source| StoreError::Record { path: shown(path, "standard output"), source })?;
-    OutputFile::write_with(path, base_dir, |to| write(copy, to))
+    RecordRef::Copy(copy).save(OutputFile::open(path, base_dir)?)
 }
 
 #[cfg(test)]
@@ -53,6 +51,7 @@ mod tests {
 
     use super::*;
     use crate::arbitrary;
+    use crate::store::parse::write;
     use crate::store::{Record, parse_record};
     use crate::{CopyPart, CopyPlan, Machine, MoverRefusal, TriedMover};
 

@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
+use super::walk::ForeignLink;
+
 /// Why a record could not be loaded or an output not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -154,6 +156,9 @@ pub(super) fn read_hint(error: &io::Error) -> &'static str {
 
 /// What to try when an output could not be written.
 pub(super) fn write_hint(error: &io::Error) -> &'static str {
+    if error.get_ref().is_some_and(|inner| inner.is::<ForeignLink>()) {
+        return "; name the place itself, if it is what you mean";
+    }
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; make room, or write to another place"

@@ -1,42 +1,60 @@
 //! A file that takes its name when it is whole.
 //!
 //! It has no name at all until then, where the file system can do that, so that not even a kill
-//! leaves it behind; else it has one of its own from the start, and is removed on every way out.
+//! leaves it behind; else it has one of its own from the start, and is removed on every way out. All is
+//! done in the folder that was opened when its place was looked up, whatever that is called meanwhile.
+//!
+//! The tricky part is the owner: a file takes over that of the file it replaces, and of no other. What
+//! has the name may be another one by then, so both change names in one step (`RENAME_EXCHANGE`), and
+//! what came out is looked at.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
-use tempfile::TempPath;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
 
-use super::place::folder_of;
+use super::place::{Slot, proc_name};
+
+/// Names that are tried before it is called impossible to find a free one.
+const TRIES: usize = 100;
 
 /// A new file, open for reading and writing, that is nowhere yet.
 #[derive(Debug)]
 pub struct Fresh {
     file: File,
-    folder: PathBuf,
+    slot: Slot,
     /// The name it has meanwhile, where it must have one.
-    named: Option<TempPath>,
+    named: Option<OsString>,
 }
 
 impl Fresh {
-    /// Makes a file in the folder of `path`, with `mode` less the umask.
+    /// Makes a file in the folder of `slot`, with `mode` less the umask.
     ///
     /// # Errors
     /// When no file can be made there.
-    pub fn beside(path: &Path, mode: u32) -> io::Result<Self> {
-        let folder = folder_of(path).to_path_buf();
-        if let Some(file) = unnamed_in(&folder, mode) {
-            return Ok(Self { file, folder, named: None });
+    pub fn beside(slot: Slot, mode: u32) -> io::Result<Self> {
+        let (file, named) = made(&slot, mode)?;
+        Ok(Self { file, slot, named })
+    }
+
+    /// Whether a file can be made there; nothing is left of it.
+    ///
+    /// # Errors
+    /// As [`Fresh::beside`].
+    pub(super) fn try_beside(slot: &Slot) -> io::Result<()> {
+        let (_, named) = made(slot, 0o600)?;
+        if let Some(name) = named {
+            unlinkat(slot.folder(), &name, AtFlags::empty())?;
         }
-        let mut name = names();
-        name.permissions(Permissions::from_mode(mode));
-        let (file, named) = name.tempfile_in(&folder).map_err(plain)?.into_parts();
-        Ok(Self { file, folder, named: Some(named) })
+        Ok(())
     }
 
     /// The file.
@@ -44,11 +62,84 @@ impl Fresh {
         &self.file
     }
 
-    /// Makes it like the file it will replace: its mode and, where that is allowed, its owner.
+    /// The folder it will be in.
+    pub fn folder(&self) -> BorrowedFd<'_> {
+        self.slot.folder()
+    }
+
+    /// What it will replace, as it was looked up.
+    pub fn old(&self) -> Option<&Metadata> {
+        self.slot.old()
+    }
+
+    /// Gives it its name; what had that name is gone then. With `takes_over`, it gets the mode and,
+    /// where that is allowed, the owner of the file that was looked up, if that is the one it replaces;
+    /// of another that came there meanwhile it takes over nothing, and lets nobody read or write it who
+    /// could not have that one.
     ///
     /// # Errors
-    /// When the mode cannot be set.
-    pub fn take_owner_and_mode(&self, old: &Metadata) -> io::Result<()> {
+    /// When it cannot have the name, or the mode. What had the name before still has.
+    pub fn put(mut self, takes_over: bool) -> io::Result<()> {
+        let Some(old) = self.slot.old().filter(|_| takes_over) else { return self.put_as_it_is() };
+        let (old, own) = (old.clone(), self.file.metadata()?);
+        if self.slot.is_as_it_was() {
+            self.take_over(&old)?;
+            if self.exchange()? {
+                return Ok(());
+            }
+            self.keep_own(&own)?;
+        }
+        self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+        self.put_as_it_is()
+    }
+
+    /// Gives it its name, whatever has it; `AlreadyExists` is no error.
+    fn put_as_it_is(&mut self) -> io::Result<()> {
+        if self.named.is_none() && self.slot.old().is_none() {
+            match self.link(self.slot.name()) {
+                Err(Errno::EXIST) => {}
+                done => return Ok(done?),
+            }
+        }
+        let name = self.name()?;
+        renameat(self.slot.folder(), &name, self.slot.folder(), self.slot.name())?;
+        self.named = None;
+        Ok(())
+    }
+
+    /// Changes names with what is there, and removes that; `false` when it was not the file that was
+    /// looked up, or is gone.
+    fn exchange(&mut self) -> io::Result<bool> {
+        let (name, folder) = (self.name()?, self.slot.folder());
+        let swap = || renameat_with(folder, &name, folder, self.slot.name(), RenameFlags::EXCHANGE);
+        match swap() {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(false),
+            // Not every file system can do that.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                if !self.slot.is_as_it_was() {
+                    return Ok(false);
+                }
+                renameat(folder, &name, folder, self.slot.name())?;
+                self.named = None;
+                return Ok(true);
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        if !self.slot.is_old(&name) {
+            // What came meanwhile gets its name back, until this file is one that may replace it.
+            swap()?;
+            return Ok(false);
+        }
+        self.named = None;
+        match unlinkat(folder, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Makes it like the file it will replace: its mode and, where that is allowed, its owner.
+    fn take_over(&self, old: &Metadata) -> io::Result<()> {
         let now = self.file.metadata()?;
         if (now.uid(), now.gid()) != (old.uid(), old.gid()) {
             // Only root may give a file away; for others the content matters more than the owner.
@@ -57,53 +148,77 @@ impl Fresh {
         self.file.set_permissions(old.permissions())
     }
 
-    /// Gives it the name `path`, which is in its folder; what had that name is gone then.
-    ///
-    /// # Errors
-    /// When it cannot have the name. What had it before still has.
-    pub fn put_at(self, path: &Path) -> io::Result<()> {
-        let named = match self.named {
-            Some(named) => named,
-            None => {
-                match give_name(&self.file, path) {
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                    done => return done,
-                }
-                let file = &self.file;
-                let named = names().make_in(&self.folder, |name| give_name(file, name));
-                named.map_err(plain)?.into_temp_path()
-            }
+    /// Undoes [`Fresh::take_over`], as to the owner.
+    fn keep_own(&self, own: &Metadata) -> io::Result<()> {
+        let now = self.file.metadata()?;
+        match (now.uid(), now.gid()) == (own.uid(), own.gid()) {
+            true => Ok(()),
+            false => fchown(&self.file, Some(own.uid()), Some(own.gid())),
+        }
+    }
+
+    /// The name it has meanwhile; one that had none gets one.
+    fn name(&mut self) -> io::Result<OsString> {
+        if let Some(name) = &self.named {
+            return Ok(name.clone());
+        }
+        let ((), name) = by_a_free_name(|name| self.link(name))?;
+        self.named = Some(name.clone());
+        Ok(name)
+    }
+
+    fn link(&self, name: &OsStr) -> Result<(), Errno> {
+        let from = proc_name(self.file.as_fd());
+        linkat(CWD, from, self.slot.folder(), name, AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        let Some(name) = &self.named else { return };
+        // Only what is still it: names of a folder that others write to are theirs.
+        let now = statat(self.slot.folder(), name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_it = |of: &Metadata| {
+            now.is_ok_and(|now| {
+                FileType::from_raw_mode(now.st_mode) == FileType::RegularFile
+                    && (now.st_dev, now.st_ino) == (of.dev(), of.ino())
+            })
         };
-        named.persist(path).map_err(|e| e.error)
+        if self.file.metadata().is_ok_and(|of| is_it(&of)) {
+            let _ = unlinkat(self.slot.folder(), name, AtFlags::empty());
+        }
     }
 }
 
-fn names() -> tempfile::Builder<'static, 'static> {
-    let mut names = tempfile::Builder::new();
-    names.prefix(".iotomy-");
-    names
+/// A new file, and the name it has, where it must have one.
+fn made(slot: &Slot, mode: u32) -> io::Result<(File, Option<OsString>)> {
+    let mode = Mode::from_raw_mode(mode);
+    if let Some(file) = unnamed_in(slot, mode) {
+        return Ok((file, None));
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let (file, name) = by_a_free_name(|name| openat(slot.folder(), name, flags, mode))?;
+    Ok((file.into(), Some(name)))
 }
 
-/// A file without a name in `folder`, where its file system has such and /proc can name it later.
-fn unnamed_in(folder: &Path, mode: u32) -> Option<File> {
+/// Does it by names that are hard to guess, until one is free.
+fn by_a_free_name<T>(
+    mut make: impl FnMut(&OsStr) -> Result<T, Errno>,
+) -> io::Result<(T, OsString)> {
+    for _ in 0..TRIES {
+        let name =
+            OsString::from(format!(".iotomy-{:016x}", RandomState::new().build_hasher().finish()));
+        match make(&name) {
+            Err(Errno::EXIST) => {}
+            made => return Ok((made?, name)),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// A file without a name, where its file system has such and /proc can name it later.
+fn unnamed_in(slot: &Slot, mode: Mode) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = File::from(open(folder, flags, Mode::from_raw_mode(mode)).ok()?);
-    fs::symlink_metadata(proc_name(&file)).is_ok().then_some(file)
-}
-
-fn give_name(file: &File, name: &Path) -> io::Result<()> {
-    Ok(linkat(CWD, proc_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
-}
-
-fn proc_name(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
-/// What the kernel said, without the name of the file beside, which means nothing to the user.
-fn plain(error: io::Error) -> io::Error {
-    let text = error.to_string();
-    match text.split_once(" at path ") {
-        Some((said, _)) => io::Error::new(error.kind(), said),
-        None => error,
-    }
+    let file = File::from(openat(slot.folder(), c".", flags, mode).ok()?);
+    fs::symlink_metadata(proc_name(file.as_fd())).is_ok().then_some(file)
 }

@@ -5,38 +5,122 @@
 //! What is not a regular file (a device, a FIFO, a socket) cannot be half-written in that sense
 //! and must not be replaced, so it is opened and written through. Symbolic links are followed
 //! first and the rule applies to what they lead to, so that a link stays a link.
+//!
+//! A place is looked up once, and may be so long before it is written to: a command that runs between
+//! the two leads nothing elsewhere.
 
-use std::fs::{self, Metadata, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, accessat, fdatasync};
 use rustix::io::Errno;
 
 use super::error::write_hint;
-use super::place::folder_of;
+use super::place::{Passage, Slot};
 use super::{Fresh, Place, StoreError, shown};
 
-/// An output of a run: a record or a text.
+/// An output of a run, a record or a text, whose place has been looked up and is held.
 #[derive(Debug)]
-pub struct OutputFile;
+pub struct OutputFile {
+    /// What messages call it.
+    name: String,
+    /// Whether it was named from a current folder that is no more.
+    is_nowhere: bool,
+    /// Whether what replaces something is on the disk first.
+    syncs: bool,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    Standard,
+    Place(Place),
+}
 
 impl OutputFile {
-    /// Writes `bytes` as the whole content of `path`, which is relative to `base_dir`; `-` is
-    /// standard output. A new file has mode 0666 less the umask, an old one keeps its mode and,
-    /// where that is allowed, its owner. Opening a FIFO waits for its reader.
+    /// Looks up `path`, which is relative to `base_dir`; `-` is standard output. It leaves nothing and
+    /// changes nothing; a FIFO is not opened. With an empty `base_dir` a relative path is that from the
+    /// current folder, whatever its name.
+    ///
+    /// # Errors
+    /// Those with which a write would begin now. That the disk is full shows only in a write.
+    pub fn open(path: &Path, base_dir: &Path) -> Result<Self, StoreError> {
+        if path == Path::new("-") {
+            let name = shown(path, "standard output");
+            return Ok(Self { name, is_nowhere: false, syncs: false, to: To::Standard });
+        }
+        let whole = base_dir.join(path);
+        let name = shown(&whole, "");
+        let is_nowhere = path.is_relative() && std::env::current_dir().is_err();
+        // By its descriptor: the names on the way to it may lead elsewhere by now.
+        let is_from_here = is_current(base_dir) && !path.as_os_str().is_empty();
+        let found = Place::of(if is_from_here { path } else { &whole });
+        let place = found.map_err(|e| Failed("write", e)).and_then(|place| match place {
+            Place::Replace(slot) => {
+                Ok(Place::Replace(tried(slot).map_err(|e| Failed("write", e))?))
+            }
+            Place::Through(passage) => {
+                can_be_opened(&passage).map_err(|e| Failed("open", e))?;
+                Ok(Place::Through(passage))
+            }
+        });
+        match place {
+            Ok(place) => Ok(Self { name, is_nowhere, syncs: true, to: To::Place(place) }),
+            Err(Failed(operation, error)) => Err(failed(operation, &name, is_nowhere, error)),
+        }
+    }
+
+    /// Writes `bytes` as the whole content. A new file has mode 0666 less the umask, an old one keeps
+    /// its mode and, where that is allowed, its owner. Opening a FIFO waits for its reader.
     ///
     /// # Errors
     /// When the output cannot be written whole. What was there before is then unchanged, unless
     /// it is a device, FIFO or the like. A reader that went away from standard output or a FIFO
     /// is not an error.
-    pub fn write(path: &Path, base_dir: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        Self::write_with(path, base_dir, |to| to.write_all(bytes))
+    pub fn put(self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_with(|to| to.write_all(bytes))
     }
 
-    /// As [`OutputFile::write`], of what `content` writes. An error of `content` is an error of
+    /// As [`OutputFile::put`], of what `content` writes. An error of `content` is an error of
     /// the output.
+    ///
+    /// # Errors
+    /// As [`OutputFile::put`].
+    pub fn put_with(
+        self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let Self { name, is_nowhere, syncs, to } = self;
+        let done = match to {
+            To::Standard => through(io::stdout().as_fd(), content),
+            To::Place(Place::Replace(slot)) => replace(slot, syncs, content),
+            To::Place(Place::Through(passage)) => match passage.open() {
+                Ok(file) => through(file.as_fd(), content),
+                Err(error) => Err(Failed("open", error)),
+            },
+        };
+        done.map_err(|Failed(operation, error)| failed(operation, &name, is_nowhere, error))
+    }
+
+    /// Does not wait for the disk, where it replaces something: for what is written again and again, and
+    /// can be made anew. A power failure may leave neither the old content nor the new.
+    #[must_use]
+    pub fn unsynced(self) -> Self {
+        Self { syncs: false, ..self }
+    }
+
+    /// Looks `path` up and writes `bytes` there.
+    ///
+    /// # Errors
+    /// As [`OutputFile::open`] and [`OutputFile::put`].
+    pub fn write(path: &Path, base_dir: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        Self::open(path, base_dir)?.put(bytes)
+    }
+
+    /// As [`OutputFile::write`], of what `content` writes.
     ///
     /// # Errors
     /// As [`OutputFile::write`].
@@ -45,43 +129,17 @@ impl OutputFile {
         base_dir: &Path,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), StoreError> {
-        if path == Path::new("-") {
-            return through(StandardOutput, content)
-                .map_err(|e| failed("write to", path, base_dir, e));
-        }
-        let failed = |operation| move |e| failed(operation, path, base_dir, e);
-        match Place::of(&base_dir.join(path)).map_err(failed("write"))? {
-            Place::Replace { path: real, old } => {
-                replace(&real, old.as_ref(), content).map_err(failed("write"))
-            }
-            Place::Through { path: real, append } => {
-                let file = OpenOptions::new()
-                    .write(true)
-                    .append(append)
-                    .open(&real)
-                    .map_err(failed("open"))?;
-                through(file, content).map_err(failed("write to"))
-            }
-        }
+        Self::open(path, base_dir)?.put_with(content)
     }
 
-    /// Whether [`OutputFile::write`] can begin, as far as can be told without writing: to be asked
-    /// before a run that would be made in vain. It leaves nothing and changes nothing; a FIFO is not
-    /// opened.
-    ///
-    /// # Errors
-    /// Those with which a write would begin now. That the disk is full shows only in a write.
-    pub fn check(path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-        if path == Path::new("-") {
-            return Ok(());
-        }
-        let failed = |operation| move |e| failed(operation, path, base_dir, e);
-        match Place::of(&base_dir.join(path)).map_err(failed("write"))? {
-            Place::Replace { path: real, old } => {
-                fresh(&real, old.as_ref()).map(drop).map_err(failed("write"))
-            }
-            Place::Through { path: real, .. } => can_be_opened(&real).map_err(failed("open")),
-        }
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is standard output, by the name `-`.
+    pub fn is_standard(&self) -> bool {
+        matches!(self.to, To::Standard)
     }
 }
 
@@ -101,63 +159,77 @@ pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
         (Ok(a), Ok(b)) => {
             !a.file_type().is_char_device() && (a.dev(), a.ino()) == (b.dev(), b.ino())
         }
-        (Err(_), Err(_)) => match (future_name(&a), future_name(&b)) {
-            (Some(a), Some(b)) => a == b,
+        (Err(_), Err(_)) => match (Place::of(&a), Place::of(&b)) {
+            (Ok(Place::Replace(a)), Ok(Place::Replace(b))) => {
+                let folder = |slot: &Slot| rustix::fs::fstat(slot.folder()).ok();
+                let same = folder(&a).zip(folder(&b));
+                a.name() == b.name()
+                    && same.is_some_and(|(a, b)| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+            }
             _ => false,
         },
         _ => false,
     }
 }
 
-/// The name an absent file would have once made, its folder resolved as far as it exists.
-fn future_name(path: &Path) -> Option<PathBuf> {
-    let Ok(Place::Replace { path, .. }) = Place::of(path) else { return None };
-    let parent = folder_of(&path);
-    Some(fs::canonicalize(parent).unwrap_or_else(|_| parent.to_path_buf()).join(path.file_name()?))
-}
+/// What failed, and how.
+struct Failed(&'static str, io::Error);
 
-/// Writes a new file in the same folder and renames it over `path`.
+/// Writes a new file in the same folder and renames it over what is there.
 fn replace(
-    path: &Path,
-    old: Option<&Metadata>,
+    slot: Slot,
+    syncs: bool,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let fresh = fresh(path, old)?;
+) -> Result<(), Failed> {
+    let write = |error| Failed("write", error);
+    let fresh = fresh(slot).map_err(write)?;
     let mut to = BufWriter::new(fresh.file());
-    content(&mut to)?;
-    to.flush()?;
-    drop(to);
-    if let Some(old) = old {
-        fresh.take_owner_and_mode(old)?;
+    let written = content(&mut to).and_then(|()| to.flush());
+    // What is left in the buffer has been refused once: dropping must not try it again.
+    drop(to.into_parts());
+    written.map_err(write)?;
+    if syncs && fresh.old().is_some() {
+        // Else a power failure could leave neither the old content nor the new.
+        synced(fresh.file().as_fd()).map_err(|error| Failed("fsync", error))?;
     }
-    fresh.put_at(path)
+    check_close(fresh.file().as_fd()).map_err(|error| Failed("close", error))?;
+    fresh.put(true).map_err(write)
 }
 
-/// The file that is to take the place of `path`.
-fn fresh(path: &Path, old: Option<&Metadata>) -> io::Result<Fresh> {
-    if old.is_some() {
-        // A rename needs no right to the file it replaces, so ask for it: a file made read-only
-        // was made so for a reason.
-        OpenOptions::new().write(true).open(path)?;
-    }
-    Fresh::beside(path, if old.is_some() { 0o600 } else { 0o666 })
+/// The file that is to take the place of another.
+fn fresh(slot: Slot) -> io::Result<Fresh> {
+    let mode = if slot.old().is_some() { 0o600 } else { 0o666 };
+    Fresh::beside(slot, mode)
+}
+
+/// Whether an output can begin there.
+fn tried(slot: Slot) -> io::Result<Slot> {
+    // A rename needs no right to the file it replaces, so ask for it: a file made read-only was made so
+    // for a reason.
+    slot.try_old()?;
+    Fresh::try_beside(&slot)?;
+    Ok(slot)
 }
 
 /// Whether a device, a FIFO or the like may be written to; to open one may wait, or do something.
-fn can_be_opened(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.file_type().is_socket() {
+fn can_be_opened(passage: &Passage) -> io::Result<()> {
+    if passage.metadata().file_type().is_socket() {
         return Err(Errno::NXIO.into());
     }
-    Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
+    match accessat(CWD, passage.proc_name(), Access::WRITE_OK, AtFlags::EACCESS) {
+        // Without /proc it is seen when it is opened.
+        Err(Errno::NOENT) => Ok(()),
+        answer => Ok(answer?),
+    }
 }
 
-/// Standard output without the standard library, which takes a descriptor that cannot be written to for
-/// one that took all.
-struct StandardOutput;
+/// A descriptor without the standard library, which takes a standard output that cannot be written to
+/// for one that took all.
+struct Descriptor<'a>(BorrowedFd<'a>);
 
-impl Write for StandardOutput {
+impl Write for Descriptor<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(io::stdout(), bytes)?)
+        Ok(rustix::io::write(self.0, bytes)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -166,25 +238,55 @@ impl Write for StandardOutput {
 }
 
 fn through(
-    to: impl Write,
+    to: BorrowedFd<'_>,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut to = BufWriter::new(to);
-    let written = content(&mut to).and_then(|()| to.flush());
+) -> Result<(), Failed> {
+    let mut writer = BufWriter::new(Descriptor(to));
+    let written = content(&mut writer).and_then(|()| writer.flush());
     // What is left in the buffer has been refused once: dropping must not try it again.
-    drop(to.into_parts());
+    drop(writer.into_parts());
     match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(e) => Err(Failed("write to", e)),
+        Ok(()) => check_close(to).map_err(|e| Failed("close", e)),
     }
 }
 
-fn failed(operation: &'static str, path: &Path, base_dir: &Path, source: io::Error) -> StoreError {
-    let hint = write_hint(&source);
-    let path = if path == Path::new("-") { path.to_path_buf() } else { base_dir.join(path) };
-    StoreError::Write { operation, path: shown(&path, "standard output"), hint, source }
+/// Asks for what close(2) says of a file, which stays open: NFS, FUSE and quotas may tell only then that
+/// what was written had no room. To close a copy of the descriptor flushes the file just so.
+///
+/// # Errors
+/// What close(2) says.
+pub fn check_close(file: BorrowedFd<'_>) -> io::Result<()> {
+    let copy = file.try_clone_to_owned()?;
+    Ok(nix::unistd::close(copy)?)
+}
+
+fn synced(file: BorrowedFd<'_>) -> io::Result<()> {
+    match fdatasync(file) {
+        // A file system that has nothing to sync to.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Whether a folder is the current one, by its name.
+fn is_current(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || std::env::current_dir().is_ok_and(|here| here == folder)
+}
+
+fn failed(operation: &'static str, name: &str, is_nowhere: bool, source: io::Error) -> StoreError {
+    let hint = match is_nowhere && source.kind() == ErrorKind::NotFound {
+        true => "; the current folder has been removed: give a path that begins with /",
+        false => write_hint(&source),
+    };
+    StoreError::Write { operation, path: name.to_owned(), hint, source }
 }
 
 #[cfg(test)]
 #[path = "output_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "attack_tests.rs"]
+mod attack_tests;

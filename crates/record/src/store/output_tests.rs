@@ -2,7 +2,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::*;
-use std::fs::Permissions;
+use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 fn folder() -> tempfile::TempDir {
@@ -197,7 +197,7 @@ fn what_could_be_written_is_known_before_and_nothing_comes_of_asking() {
     fs::create_dir(dir.path().join("sub")).unwrap();
     symlink("absent", dir.path().join("dangling")).unwrap();
     let before = names(dir.path());
-    let check = |path: &str| OutputFile::check(Path::new(path), dir.path());
+    let check = |path: &str| OutputFile::open(Path::new(path), dir.path()).map(drop);
     for path in ["new", "old", "dangling", "-", "/dev/null", "/dev/full"] {
         check(path).unwrap();
     }
@@ -222,10 +222,10 @@ fn to_ask_about_a_fifo_waits_for_nobody_and_a_socket_is_refused() {
     let dir = folder();
     let fifo = dir.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    OutputFile::check(&fifo, dir.path()).unwrap();
+    OutputFile::open(&fifo, dir.path()).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
     let socket = Path::new("socket");
-    let refused = OutputFile::check(socket, dir.path()).unwrap_err().to_string();
+    let refused = OutputFile::open(socket, dir.path()).unwrap_err().to_string();
     let written = OutputFile::write(socket, dir.path(), b"x").unwrap_err().to_string();
     assert_eq!(refused, written);
 }

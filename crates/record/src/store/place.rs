@@ -1,85 +1,176 @@
 //! Where an output goes once its name is looked up: to a file that can be replaced, or through what
 //! cannot.
+//!
+//! The invariant: a name is looked up once. What was found is held open, so that nobody who renames
+//! folders or puts links in their place leads what follows elsewhere.
 
-use std::fs::{self, Metadata};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-/// Links followed before they are called a circle; the kernel's own bound.
-const MAX_LINKS: usize = 40;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::walk;
 
 /// Where an output goes once every link is followed.
 #[derive(Debug)]
 pub enum Place {
     /// A regular file, or a name that is free: what is written beside it may be renamed over it.
-    Replace {
-        /// The name, of which no part is a link but those of its folder.
-        path: PathBuf,
-        /// What is there now.
-        old: Option<Metadata>,
-    },
+    Replace(Slot),
     /// Anything else: a device, a FIFO, a socket, or what a name in `/proc` leads to.
-    Through {
-        /// The name to open.
-        path: PathBuf,
-        /// Whether truncating or overwriting would hurt what others wrote.
-        append: bool,
-    },
+    Through(Passage),
+}
+
+/// A name in a folder that is held open.
+#[derive(Debug)]
+pub struct Slot {
+    folder: OwnedFd,
+    name: OsString,
+    old: Option<(File, Metadata)>,
+}
+
+/// What is to be opened and written through.
+#[derive(Debug)]
+pub struct Passage {
+    /// Open as a place only (`O_PATH`).
+    node: File,
+    metadata: Metadata,
+    /// Its name, where there is no /proc to open it by.
+    folder: OwnedFd,
+    name: OsString,
+    /// Whether truncating or overwriting would hurt what others wrote.
+    append: bool,
 }
 
 impl Place {
-    /// Looks a name up.
+    /// Looks a name up, from the current folder if it is relative.
     ///
     /// # Errors
-    /// When it is a folder, or its links or folders cannot be followed.
+    /// When it is a folder, its links or folders cannot be followed, or a link of another user leads to
+    /// what is not that user's.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let mut path = path.to_path_buf();
-        for _ in 0..MAX_LINKS {
-            let metadata = match fs::symlink_metadata(&path) {
-                Ok(metadata) => metadata,
-                Err(e) if e.kind() == ErrorKind::NotFound && names_a_file(&path) => {
-                    return Ok(Self::Replace { path, old: None });
-                }
-                Err(e) => return Err(e),
-            };
-            let kind = metadata.file_type();
-            if kind.is_symlink() {
-                // Following by hand goes round the kernel's own refusals, such as a stranger's link
-                // in /tmp (protected_symlinks); a stat that follows does not.
-                match fs::metadata(&path) {
-                    Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
-                    _ => {}
-                }
-                // /dev/stdout and /proc/PID/fd/N: what such a link says is no path, and what it
-                // leads to is open elsewhere, at a position of its own.
-                if fs::canonicalize(folder_of(&path))?.starts_with("/proc") {
-                    let append = fs::metadata(&path).is_ok_and(|m| m.is_file());
-                    return Ok(Self::Through { path, append });
-                }
-                path = folder_of(&path).join(fs::read_link(&path)?);
-            } else if kind.is_dir() {
-                return Err(ErrorKind::IsADirectory.into());
-            } else if kind.is_file() {
-                return Ok(Self::Replace { path, old: Some(metadata) });
-            } else {
-                return Ok(Self::Through { path, append: false });
+        Self::from(CWD, path)
+    }
+
+    /// As [`Place::of`]; a relative name is looked up from a folder that is open.
+    ///
+    /// # Errors
+    /// As [`Place::of`].
+    pub fn from(folder: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
+        let found = walk::find(folder, path)?;
+        let (folder, name) = (found.folder, found.name);
+        match found.there {
+            Some((_, metadata)) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
+            Some((node, metadata)) if found.is_open_elsewhere || !metadata.is_file() => {
+                // What such a name of /proc leads to is open elsewhere, at a position of its own.
+                let append = metadata.is_file();
+                Ok(Self::Through(Passage { node, metadata, folder, name, append }))
             }
+            old => Ok(Self::Replace(Slot { folder, name, old })),
         }
-        Err(io::Error::other("too many levels of symbolic links"))
+    }
+
+    /// Opens a folder as a place only (`O_PATH`), by the same rules.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be reached.
+    pub fn folder(path: &Path) -> io::Result<OwnedFd> {
+        walk::folder(path)
     }
 }
 
-/// `x/` and `x/..` name folders, also where there is none.
-fn names_a_file(path: &Path) -> bool {
-    !path.as_os_str().as_bytes().ends_with(b"/") && path.file_name().is_some()
+impl Slot {
+    /// The folder.
+    pub fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// The name in it.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// What had the name when it was looked up.
+    pub fn old(&self) -> Option<&Metadata> {
+        self.old.as_ref().map(|(_, metadata)| metadata)
+    }
+
+    /// Opens what had the name for writing, which changes nothing.
+    ///
+    /// # Errors
+    /// When it may not be written to.
+    pub(super) fn try_old(&self) -> io::Result<()> {
+        let Some((node, _)) = &self.old else { return Ok(()) };
+        reopened(node, OFlags::WRONLY, (self.folder(), &self.name)).map(drop)
+    }
+
+    /// Whether what has the name now is what had it when it was looked up, which is held, so that no
+    /// other file can have its number.
+    pub(super) fn is_as_it_was(&self) -> bool {
+        self.is_old(&self.name)
+    }
+
+    /// Whether this name of the folder leads to what had the slot's name.
+    pub(super) fn is_old(&self, name: &OsStr) -> bool {
+        let now = rustix::fs::statat(&self.folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        match (self.old(), now) {
+            (Some(old), Ok(now)) => (old.dev(), old.ino()) == (now.st_dev, now.st_ino),
+            (None, Err(Errno::NOENT)) => true,
+            _ => false,
+        }
+    }
 }
 
-/// The folder a name is in.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => path,
+impl Passage {
+    /// What it is.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
+
+    /// Opens it for writing. A FIFO waits for its reader.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let append = if self.append { OFlags::APPEND } else { OFlags::empty() };
+        let flags = OFlags::WRONLY | OFlags::NOCTTY | append;
+        reopened(&self.node, flags, (self.folder.as_fd(), &self.name))
+    }
+
+    /// A name of /proc by which it can be asked about.
+    pub(super) fn proc_name(&self) -> String {
+        proc_name(self.node.as_fd())
+    }
+}
+
+/// Opens what is open as a place only. Without /proc by its name, if that still leads there.
+fn reopened(
+    node: &File,
+    flags: OFlags,
+    (folder, name): (BorrowedFd<'_>, &OsStr),
+) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC;
+    let by_proc = || openat(CWD, proc_name(node.as_fd()), flags, Mode::empty());
+    match rustix::io::retry_on_intr(by_proc) {
+        Err(Errno::NOENT) if rustix::fs::stat("/proc/self/fd").is_err() => {}
+        opened => return Ok(opened?.into()),
+    }
+    let opened = rustix::io::retry_on_intr(|| {
+        openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty())
+    })?;
+    let file = File::from(opened);
+    let (is, was) = (file.metadata()?, node.metadata()?);
+    match (is.dev(), is.ino()) == (was.dev(), was.ino()) {
+        true => Ok(file),
+        false => Err(Errno::STALE.into()),
+    }
+}
+
+/// The name that /proc has for a descriptor of this process.
+pub(super) fn proc_name(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

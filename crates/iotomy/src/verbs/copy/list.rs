@@ -13,7 +13,7 @@ use iotomy_record::store::OutputFile;
 /// Standard output cannot be written to.
 pub(super) fn print() -> Result<()> {
     let text: String = MOVERS.iter().map(|mover| entry(*mover)).collect();
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = crate::verbs::outputs::here();
     Ok(OutputFile::write(Path::new("-"), &here, text.as_bytes())?)
 }
 

@@ -15,8 +15,8 @@ impl Target<'_> {
     /// Whether a file with this stat is, or will be replaced by, the target.
     fn is(&self, stat: &Stat) -> bool {
         match (&self.hold, self.end().kind()) {
-            (Hold::Fresh(pending), _) => {
-                let old = pending.old.as_ref().map(|old| (old.dev(), old.ino()));
+            (Hold::Fresh(fresh), _) => {
+                let old = fresh.old().map(|old| (old.dev(), old.ino()));
                 old == Some((stat.st_dev, stat.st_ino))
             }
             (_, Kind::Block) => {

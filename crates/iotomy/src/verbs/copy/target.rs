@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -65,14 +64,7 @@ pub(super) enum Hold {
         fd: OwnedFd,
         made: bool,
     },
-    Fresh(Box<Pending>),
-}
-
-/// A file that will take the name `path`, and with it the place of `old`.
-pub(super) struct Pending {
-    file: Fresh,
-    path: PathBuf,
-    pub(super) old: Option<Metadata>,
+    Fresh(Box<Fresh>),
 }
 
 impl<'a> Target<'a> {
@@ -102,7 +94,7 @@ impl<'a> Target<'a> {
                 open_at_start(rustix::stdio::stdout()).map_err(|e| unwritable(&name, &e))?;
                 Hold::Standard(rustix::stdio::stdout())
             }
-            (false, true) => fresh(place.path, &name, mode)?,
+            (false, true) => fresh(place, &name, mode)?,
             (false, false) => {
                 named(place, args.append, mode).map_err(|e| match leads_nowhere(place) {
                     Some(link) if e == Errno::NOENT => dangling(&name, &link),
@@ -178,12 +170,17 @@ impl<'a> Target<'a> {
         self.hold.as_fd()
     }
 
-    /// Its path, where it has one that is all its own: not of standard output.
-    pub(super) fn path(&self) -> Option<&Path> {
+    /// The folder that its name is in, open: not of standard output.
+    pub(super) fn folder(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = |folder, name: &Path| openat(folder, name, flags, Mode::empty());
         match &self.hold {
-            Hold::Standard(_) => None,
-            Hold::Named { .. } => Some(self.place.path),
-            Hold::Fresh(pending) => Some(&pending.path),
+            Hold::Standard(_) => Ok(None),
+            Hold::Named { .. } => {
+                let name = self.place.name.parent().filter(|name| !name.as_os_str().is_empty());
+                Ok(Some(open(self.place.folder(), name.unwrap_or(Path::new(".")))?))
+            }
+            Hold::Fresh(fresh) => Ok(Some(open(fresh.folder(), Path::new("."))?)),
         }
     }
 
@@ -225,9 +222,8 @@ impl<'a> Target<'a> {
 
     /// Whether something would be gone, at once or in the end, if nothing were moved.
     pub(super) fn replaces_something(&self) -> bool {
-        let is_new = |pending: &Pending| pending.old.as_ref().is_none_or(|old| old.len() == 0);
         match &self.hold {
-            Hold::Fresh(pending) => !is_new(pending),
+            Hold::Fresh(fresh) => fresh.old().is_some_and(|old| old.len() > 0),
             _ => self.has_what_goes(),
         }
     }
@@ -239,8 +235,12 @@ impl<'a> Target<'a> {
     pub(super) fn stand_in(&self) -> Result<Fresh, String> {
         let cannot = |e: &io::Error| format!("no file can be made beside it: {}", said(e));
         // Where a link leads, its file is, and with it the file system to try on.
-        let path = std::fs::canonicalize(self.place.path).map_err(|e| cannot(&e))?;
-        let file = Fresh::beside(&path, 0o600).map_err(|e| cannot(&e))?;
+        let slot = match Place::from(self.place.folder(), self.place.name) {
+            Ok(Place::Replace(slot)) => slot,
+            Ok(Place::Through(_)) => return Err(cannot(&Errno::STALE.into())),
+            Err(error) => return Err(cannot(&error)),
+        };
+        let file = Fresh::beside(slot, 0o600).map_err(|e| cannot(&e))?;
         let device = fstat(file.file()).map_err(|e| cannot(&e.into()))?.st_dev;
         // A file can be mounted on. File systems of several layers have more numbers than one.
         let system = |fd: BorrowedFd<'_>| fstatvfs(fd).map(|vfs| vfs.f_fsid).ok();
@@ -270,7 +270,7 @@ impl<'a> Target<'a> {
     pub(super) fn state(&self, written: u64) -> Option<String> {
         let name = &self.name;
         match &self.hold {
-            Hold::Fresh(pending) if pending.old.is_some() => Some(format!("{name} is as it was")),
+            Hold::Fresh(fresh) if fresh.old().is_some() => Some(format!("{name} is as it was")),
             Hold::Fresh(_) => Some(format!("{name} was not made")),
             Hold::Named { made: true, .. } if written == 0 => None,
             // What it holds is the kernel's, whatever was written.
@@ -292,24 +292,19 @@ impl<'a> Target<'a> {
         let failed = |e: &io::Error, state: &str| {
             unclosed(&name, e, written, &format!("{name} {state}{}", more_room(e, may_be_atomic)))
         };
-        let pending = match hold {
+        let fresh = match hold {
             Hold::Standard(_) if has_nothing_to_write => return Ok(()),
             // It is not ours, and may still be written to.
             Hold::Standard(fd) => {
                 return close_duplicate(fd).map_err(|e| failed(&e, INCOMPLETE));
             }
             Hold::Named { fd, .. } => return close(fd).map_err(|e| failed(&e, INCOMPLETE)),
-            Hold::Fresh(pending) => *pending,
+            Hold::Fresh(fresh) => *fresh,
         };
-        let Pending { file, path, old } = pending;
-        let misplaced = |e| anyhow!("cannot put {name} in place: {}", said(&e));
-        if let Some(old) = old.as_ref().filter(|_| keeps_mode) {
-            file.take_owner_and_mode(old).map_err(misplaced)?;
-        }
         // A file without a name would be gone with its descriptor.
-        let state = if old.is_some() { "is as it was" } else { "was not made" };
-        close_duplicate(file.file().as_fd()).map_err(|e| failed(&e, state))?;
-        file.put_at(&path).map_err(misplaced)
+        let state = if fresh.old().is_some() { "is as it was" } else { "was not made" };
+        close_duplicate(fresh.file().as_fd()).map_err(|e| failed(&e, state))?;
+        fresh.put(keeps_mode).map_err(|e| anyhow!("cannot put {name} in place: {}", said(&e)))
     }
 
     /// Leaves no file behind that was made and never written to.
@@ -368,26 +363,27 @@ fn dangling(name: &str, link: &Path) -> anyhow::Error {
 }
 
 /// Makes a file that will replace what has the name, links followed.
-fn fresh(given: &Path, name: &str, mode: Mode) -> Result<Hold> {
+fn fresh(place: Where<'_>, name: &str, mode: Mode) -> Result<Hold> {
     let cannot = |e: io::Error| unwritable(name, &e);
-    let (path, old) = match Place::of(given).map_err(cannot)? {
-        Place::Replace { path, old } => (path, old),
-        Place::Through { .. } => {
+    let slot = match Place::from(place.folder(), place.name).map_err(cannot)? {
+        Place::Replace(slot) => slot,
+        Place::Through(_) => {
             bail!("cannot replace {name}: it is no regular file; leave --atomic out to write to it")
         }
     };
-    if old.is_none()
-        && let Ok(link) = std::fs::read_link(given)
+    if slot.old().is_none()
+        && let Some(link) = leads_nowhere(place)
     {
         return Err(dangling(name, &link));
     }
-    if old.is_some() {
+    if slot.old().is_some() {
         // A rename needs no right to the file it replaces, so ask for it: a file made read-only was
         // made so for a reason.
-        accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|e| cannot(e.into()))?;
+        accessat(slot.folder(), slot.name(), Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|e| cannot(e.into()))?;
     }
-    let file = Fresh::beside(&path, mode.as_raw_mode()).map_err(cannot)?;
-    Ok(Hold::Fresh(Box::new(Pending { file, path, old })))
+    let file = Fresh::beside(slot, mode.as_raw_mode()).map_err(cannot)?;
+    Ok(Hold::Fresh(Box::new(file)))
 }
 
 impl AsFd for Hold {
@@ -395,7 +391,7 @@ impl AsFd for Hold {
         match self {
             Self::Standard(fd) => *fd,
             Self::Named { fd, .. } => fd.as_fd(),
-            Self::Fresh(pending) => pending.file.file().as_fd(),
+            Self::Fresh(fresh) => fresh.file().as_fd(),
         }
     }
 }

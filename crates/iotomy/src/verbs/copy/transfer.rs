@@ -4,14 +4,15 @@
 //! opened (or, when there are several, looked at) before the target, the target before it is emptied,
 //! and it is emptied when a mover has been found that serves.
 
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_movers::chooser::{self, Failed, Plan, Report};
 use iotomy_movers::{End, Job, Kind, MOVERS, Moved};
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, open,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fdatasync, fstat, fsync, openat,
     stat,
 };
 use rustix::io::Errno;
@@ -54,11 +55,17 @@ pub(super) fn transfer(
             return Err(stop);
         }
     };
-    let folder = target.changes_its_folder().then(|| target.path().map(PathBuf::from)).flatten();
+    let syncs = args.fsync && place.folder.is_none() && target.changes_its_folder();
+    let folder = match syncs {
+        true => {
+            target.folder().with_context(|| format!("cannot sync the folder of {}", target.name))?
+        }
+        false => None,
+    };
     target.settle(!args.preserve, written)?;
-    if let Some(path) = folder.filter(|_| args.fsync && place.folder.is_none()) {
-        let name = path.parent().filter(|p| !p.as_os_str().is_empty());
-        session.sync_folder(name.unwrap_or_else(|| ".".as_ref()))?;
+    if let Some(folder) = folder {
+        let name = place.path.parent().filter(|p| !p.as_os_str().is_empty());
+        session.sync_folder(folder.as_fd(), name.unwrap_or_else(|| ".".as_ref()))?;
     }
     Ok(())
 }
@@ -225,14 +232,14 @@ fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
 }
 
 impl Session<'_> {
-    /// Syncs a folder in which a name was made or replaced.
-    pub(super) fn sync_folder(&mut self, folder: &std::path::Path) -> Result<()> {
+    /// Syncs a folder in which a name was made or replaced; errors call it `name`.
+    pub(super) fn sync_folder(&mut self, folder: BorrowedFd<'_>, name: &Path) -> Result<()> {
         let begun = Instant::now();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let done = open(folder, flags, Mode::empty()).and_then(fsync);
+        let done = openat(folder, c".", flags, Mode::empty()).and_then(fsync);
         self.synced(begun.elapsed());
         done.map_err(std::io::Error::from)
-            .with_context(|| format!("cannot sync the folder {}", folder.display()))
+            .with_context(|| format!("cannot sync the folder {}", name.display()))
     }
 }
 

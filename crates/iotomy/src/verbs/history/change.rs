@@ -71,6 +71,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
         let file = printable(&file.to_string_lossy(), true);
         print(&format!("{file}: run {id}\n"))?;
     }
+    store.close()?;
     Ok(ExitCode::SUCCESS)
 }
 

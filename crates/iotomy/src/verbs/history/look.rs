@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use iotomy_history::{Filter, HistoryError, Pick, Store};
 use iotomy_record::store::{KINDS, OutputFile};
@@ -133,7 +133,7 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) fn export(args: &ExportArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = crate::verbs::outputs::here();
     let store = opened()?;
     let kept = store.find(&args.run)?;
     OutputFile::write(&args.output, &here, &store.json(kept.id)?)?;

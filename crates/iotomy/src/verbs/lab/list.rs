@@ -28,7 +28,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode> {
         let each: Vec<String> = named.iter().map(|one| long(one.declaration())).collect();
         each.join("\n")
     };
-    let here = std::env::current_dir().unwrap_or_default();
+    let here = crate::verbs::outputs::here();
     store::OutputFile::write("-".as_ref(), &here, shown_lines(&text).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

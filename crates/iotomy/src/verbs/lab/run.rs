@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use iotomy_lab::experiments::{
     Around, LeftBehind, RunError, State, remove_left_behind, run as run_experiment,
 };
 use iotomy_lab::race::Axis;
-use iotomy_record::{Sweep, store};
+use iotomy_record::Sweep;
+use iotomy_record::store::{OutputFile, RecordRef};
 
 use super::around::Surroundings;
 use super::given::given;
 use super::turns::{Ask, Turn, chosen, locks, turns};
 use crate::screen::Looks;
 use crate::verbs::keeping::SaveArgs;
+use crate::verbs::outputs;
 use crate::verbs::trace::seconds;
 use crate::{COULD_NOT_RUN, complain};
 
@@ -80,7 +82,7 @@ pub(super) struct RunArgs {
 
 /// Runs them.
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = outputs::here();
     let mut around = Surroundings::new(args.quiet)?;
     let chosen = chosen(args, around.state())?;
     let given = given(&args.axes, &chosen)?;
@@ -89,17 +91,17 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let turns = turns(&ask, &chosen, &mut around)?;
     around.state().into_iter().flat_map(remove_left_behind).for_each(|left| tell_of(&left));
     let (mut code, mut done) = (ExitCode::SUCCESS, Vec::new());
-    for turn in turns {
-        let (name, to) = (turn.experiment.declaration().name, turn.json.clone());
+    for mut turn in turns {
+        let (name, to) = (turn.experiment.declaration().name, turn.json.take());
         let error = match run_one(&ask, turn, &mut around) {
             Ok(mut record) => {
                 // What cannot be written now, or is interrupted by the next one, is not measured again
                 // by --resume.
                 around.keep(&record);
                 record.run.json = None;
-                let written = write_out(args, &record, (to.as_deref(), &here), &mut around);
-                if args.save.is_wanted() {
-                    args.save.keep(store::RecordRef::Sweep(&record), args.quiet);
+                let written = write_out(args, &record, to, &mut around);
+                if !args.save.keep_if_wanted(RecordRef::Sweep(&record), args.quiet) {
+                    code = ExitCode::from(COULD_NOT_RUN);
                 }
                 written?;
                 if let Some(error) = nothing_measured(&record) {
@@ -197,22 +199,19 @@ fn run_one(ask: &Ask<'_>, turn: Turn, around: &mut Surroundings) -> Result<Sweep
 fn write_out(
     args: &RunArgs,
     record: &Sweep,
-    (json, here): (Option<&Path>, &Path),
+    json: Option<OutputFile>,
     around: &mut Surroundings,
 ) -> Result<()> {
     around.clear();
-    let dash = Path::new("-");
     let mut failed = Ok(());
-    if !args.quiet && json == Some(dash) {
+    if !args.quiet && json.as_ref().is_some_and(OutputFile::is_standard) {
         let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stderr()));
         // With standard error gone there is nobody left to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
     } else if !args.quiet {
         let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stdout()));
-        failed = store::OutputFile::write(dash, here, (text + "\n").as_bytes());
+        failed = OutputFile::write(Path::new("-"), Path::new(""), (text + "\n").as_bytes());
     }
-    if let Some(path) = json {
-        store::save_sweep(record, path, here)?;
-    }
-    Ok(failed?)
+    let saved = json.map_or(Ok(()), |to| RecordRef::Sweep(record).save(to));
+    outputs::all([failed, saved].map(|one| one.map_err(Into::into)))
 }

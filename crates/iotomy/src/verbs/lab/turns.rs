@@ -14,6 +14,7 @@ use iotomy_lab::experiments::{
 use iotomy_lab::limits::storage::Folder;
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::Sweep;
+use iotomy_record::store::OutputFile;
 
 use super::around::Surroundings;
 use super::given::{Given, values};
@@ -74,7 +75,7 @@ pub(super) struct Turn {
     /// What is planned, or an earlier run had measured.
     pub(super) before: Result<Sweep>,
     /// Where its record goes.
-    pub(super) json: Option<PathBuf>,
+    pub(super) json: Option<OutputFile>,
 }
 
 /// What the command line asks for.
@@ -172,14 +173,14 @@ pub(super) fn turns(
         let before = state.as_ref().and_then(|state| state.load(name).transpose()).transpose();
         let kept = before.as_ref().ok().and_then(|before| before.as_ref()?.run.json.as_ref());
         let json = ask.file_of(name).or_else(|| kept.map(PathBuf::from));
-        outputs::check(&[("--json", json.as_deref())], ask.here)?;
-        found.push((experiment, before, json));
+        let kept_as = ask.kept_as(json.as_deref());
+        let json = json.map(|path| outputs::open_one("--json", &path, ask.here)).transpose()?;
+        found.push((experiment, before, json, kept_as));
     }
     // What had not begun at all is run as what had.
-    let like = found.iter().find_map(|(_, before, _)| before.as_ref().ok()?.clone());
+    let like = found.iter().find_map(|(_, before, ..)| before.as_ref().ok()?.clone());
     let mut turns = Vec::new();
-    for (experiment, before, json) in found {
-        let kept_as = ask.kept_as(json.as_deref());
+    for (experiment, before, json, kept_as) in found {
         let before = match before {
             Ok(Some(mut before)) => {
                 before.run.json = kept_as;

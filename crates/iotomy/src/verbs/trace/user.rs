@@ -1,13 +1,39 @@
-//! `--user`: whom the command runs as. Users are looked up by `getent` and `id`, which ask what the
-//! machine has for that; the C library would load it into this process, which is linked statically.
+//! `--user`: whom the command runs as, and with which environment. Users are looked up by `getent` and
+//! `id`, which ask what the machine has for that; the C library would load it into this process, which is
+//! linked statically.
+//!
+//! The environment is that of a login, as `su -` makes it: what root has in its own, from secrets to
+//! folders of programs, is not another user's.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use iotomy_sys::launch::Credentials;
+use iotomy_sys::launch::{Command, Credentials, helper};
 use nix::unistd::Uid;
+
+/// Whom the command runs as.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct UserArgs {
+    /// Run the command as this user, with the environment of a login: HOME, SHELL, USER, LOGNAME and PATH
+    /// are the user's, the terminal's and the language's variables stay, and no other does
+    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    user: Option<String>,
+
+    /// Let the command of --user have all of this environment, and nothing else
+    #[arg(long, requires = "user")]
+    preserve_environment: bool,
+}
+
+/// Variables that describe the terminal and the language, of whoever sits there.
+const KEPT: [&str; 6] = ["TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "TZ"];
+
+/// And those that begin so.
+const KEPT_BEGINNING: &str = "LC_";
+
+/// What login(1) and su(1) read.
+const LOGIN_DEFS: &str = "/etc/login.defs";
 
 /// A line of passwd(5).
 struct User {
@@ -17,11 +43,26 @@ struct User {
     shell: OsString,
 }
 
-/// The ids of user `name` and the variables a login would set.
-///
-/// # Errors
-/// There is no such user, or this process may not become another.
-pub(super) fn user(name: &str) -> Result<(Credentials, Vec<(OsString, OsString)>)> {
+impl UserArgs {
+    /// Gives the command the user's ids and environment; without a user it stays as it is.
+    ///
+    /// # Errors
+    /// There is no such user, or this process may not become another.
+    pub(super) fn apply_to(&self, command: &mut Command) -> Result<()> {
+        let Some(name) = &self.user else { return Ok(()) };
+        let (credentials, user) = looked_up(name)?;
+        if !self.preserve_environment {
+            let defs = fs::read_to_string(LOGIN_DEFS).unwrap_or_default();
+            command.clears_environment = true;
+            command.environment = environment(name, &user, &defs, std::env::vars_os());
+        }
+        command.credentials = Some(credentials);
+        Ok(())
+    }
+}
+
+/// The ids of user `name`, and the line of passwd(5).
+fn looked_up(name: &str) -> Result<(Credentials, User)> {
     let line = output("getent", &["passwd", "--", name])?.unwrap_or_default();
     let Some(user) = User::parse(&line, name) else {
         bail!("there is no user {name:?}; see `getent passwd`");
@@ -32,19 +73,54 @@ pub(super) fn user(name: &str) -> Result<(Credentials, Vec<(OsString, OsString)>
     let groups = output("id", &["-G", "--", name])?
         .and_then(|line| numbers(&line))
         .with_context(|| format!("cannot look up the groups of {name}: `id -G {name}` fails"))?;
-    let credentials = Credentials { uid: user.uid, gid: user.gid, groups };
-    let environment = vec![
-        ("HOME".into(), user.home),
+    Ok((Credentials { uid: user.uid, gid: user.gid, groups }, user))
+}
+
+/// What a login of the user has, and of `own` what describes where that user sits.
+fn environment(
+    name: &str,
+    user: &User,
+    login_defs: &str,
+    own: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let is_kept = |(name, _): &(OsString, OsString)| {
+        let name = name.to_str();
+        name.is_some_and(|name| KEPT.contains(&name) || name.starts_with(KEPT_BEGINNING))
+    };
+    let shell = if user.shell.is_empty() { OsString::from("/bin/sh") } else { user.shell.clone() };
+    let mut variables = vec![
+        ("HOME".into(), user.home.clone()),
+        ("SHELL".into(), shell),
         ("USER".into(), name.into()),
         ("LOGNAME".into(), name.into()),
-        ("SHELL".into(), user.shell),
+        ("PATH".into(), path(login_defs, user.uid == 0).into()),
     ];
-    Ok((credentials, environment))
+    variables.extend(own.filter(is_kept));
+    variables
+}
+
+/// `ENV_PATH` or `ENV_SUPATH` of login.defs(5), or what su(1) has without.
+fn path(login_defs: &str, is_root: bool) -> String {
+    let (wanted, usual) = match is_root {
+        true => (
+            ["ENV_SUPATH", "ENV_ROOTPATH"].as_slice(),
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        ),
+        false => (["ENV_PATH"].as_slice(), "/usr/local/bin:/usr/bin:/bin"),
+    };
+    let value = |line: &str| {
+        let (key, value) = line.trim().split_once(char::is_whitespace)?;
+        let value = value.trim().trim_matches('"');
+        // Both forms are taken: `ENV_PATH PATH=/bin` and `ENV_PATH /bin`.
+        let value = value.strip_prefix("PATH=").unwrap_or(value);
+        (wanted.contains(&key) && !value.is_empty()).then(|| value.to_owned())
+    };
+    login_defs.lines().find_map(value).unwrap_or_else(|| usual.to_owned())
 }
 
 /// What a command prints, unless it says by its status that there is nothing.
 fn output(program: &str, words: &[&str]) -> Result<Option<Vec<u8>>> {
-    let run = Command::new(program).args(words).output();
+    let run = helper(program).and_then(|mut command| command.args(words).output());
     let run = run.with_context(|| format!("cannot look up the user: cannot run {program}"))?;
     ensure!(run.status.code().is_some(), "cannot look up the user: {program}: {}", run.status);
     Ok(run.status.success().then_some(run.stdout))
@@ -81,6 +157,32 @@ mod tests {
         for damaged in ["", "games:x:5:60", "games:x:five:60:games:/:/bin/sh"] {
             assert!(User::parse(damaged.as_bytes(), "games").is_none(), "{damaged}");
         }
+    }
+
+    #[test]
+    fn a_path_is_that_of_login_defs_or_the_usual_one() {
+        let defs = "# ENV_PATH PATH=/no\nENV_SUPATH\tPATH=/sbin:/bin\nENV_PATH \"/bin:/games\"\n";
+        assert_eq!(path(defs, true), "/sbin:/bin");
+        assert_eq!(path(defs, false), "/bin:/games");
+        assert_eq!(path("ENV_PATH PATH=\n", false), "/usr/local/bin:/usr/bin:/bin");
+        assert!(path("", true).contains("/usr/sbin"));
+    }
+
+    #[test]
+    fn of_an_environment_the_terminal_and_the_language_stay() {
+        let user = User { uid: 5, gid: 60, home: "/g".into(), shell: "".into() };
+        let own =
+            ["TERM=vt100", "LC_ALL=C", "LD_PRELOAD=x", "HOME=/root", "AWS_SECRET=y", "PATH=."];
+        let own = own.iter().map(|line| line.split_once('=').unwrap());
+        let own = own.map(|(name, value)| (name.into(), value.into()));
+        let all = environment("games", &user, "ENV_PATH /b", own);
+        let lines: Vec<String> = all
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect();
+        let login = ["HOME=/g", "SHELL=/bin/sh", "USER=games", "LOGNAME=games", "PATH=/b"];
+        assert_eq!(lines[..5], login);
+        assert_eq!(lines[5..], ["TERM=vt100", "LC_ALL=C"]);
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! Root writes into folders of another user, who changes them meanwhile: nothing elsewhere may change, and
+//! no program of that user's be run.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use support::{has, iotomy, program, root};
+
+/// nobody.
+const OTHER: u32 = 65534;
+
+/// Swaps of an attack at least.
+const SWAPS: u64 = 10_000;
+
+/// Runs of iotomy meanwhile at least.
+const RUNS: u64 = 60;
+
+/// A folder `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with another; a link
+/// `theirs/l` of the other user leads from here to there.
+struct Scene {
+    top: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scene = Self { top: tempfile::tempdir_in("/tmp").unwrap() };
+        fs::set_permissions(scene.top.path(), Permissions::from_mode(0o755)).unwrap();
+        for folder in ["theirs", "theirs/d", "ours"] {
+            fs::create_dir(scene.path(folder)).unwrap();
+        }
+        fs::write(scene.path("theirs/d/f"), "old").unwrap();
+        fs::write(scene.path("ours/f"), "precious").unwrap();
+        fs::set_permissions(scene.path("ours/f"), Permissions::from_mode(0o600)).unwrap();
+        fs::write(scene.path("source"), "new").unwrap();
+        symlink("../ours", scene.path("theirs/l")).unwrap();
+        for theirs in ["theirs", "theirs/d", "theirs/d/f", "theirs/l"] {
+            lchown(scene.path(theirs), Some(OTHER), Some(OTHER)).unwrap();
+        }
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.path().join(name)
+    }
+
+    /// What root has: names, content, owner, mode and the file itself.
+    fn ours(&self) -> (Vec<String>, Vec<u8>, (u32, u32, u32), u64) {
+        let names = fs::read_dir(self.path("ours")).unwrap();
+        let names = names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
+        let file = fs::metadata(self.path("ours/f")).unwrap();
+        let content = fs::read(self.path("ours/f")).unwrap();
+        (names, content, (file.uid(), file.gid(), file.mode()), file.ino())
+    }
+
+    /// Swaps the folder for the link and back while iotomy runs again and again.
+    fn attack(&self, words: &[&str]) {
+        let (one, other) = (self.path("theirs/d"), self.path("theirs/l"));
+        let (swaps, ends) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let attacker = scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let mut runs = 0;
+            while !attacker.is_finished() && (runs < RUNS || swaps.load(Ordering::Relaxed) < SWAPS)
+            {
+                // It is written where it was meant to be, or refused.
+                let output = iotomy(words).current_dir(self.top.path()).output().unwrap();
+                assert!(matches!(output.status.code(), Some(0 | 2)), "{words:?}: {output:?}");
+                runs += 1;
+            }
+            ends.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_leads_no_copy_elsewhere() {
+    if !root() {
+        return;
+    }
+    let scene = Scene::new();
+    let ours = scene.ours();
+    scene.attack(&["copy", "--atomic", "source", "theirs/d/f"]);
+    assert_eq!(scene.ours(), ours);
+    // The same by the name of the folder: here the source has that of root's file.
+    fs::rename(scene.path("source"), scene.path("f")).unwrap();
+    scene.attack(&["copy", "--atomic", "f", "theirs/d"]);
+    assert_eq!(scene.ours(), ours);
+}
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
+    if !root() {
+        return;
+    }
+    let scene = Scene::new();
+    let ours = scene.ours();
+    scene.attack(&["copy", "--json", "theirs/d/f", "source", "copied"]);
+    scene.attack(&["lab", "list"]);
+    assert_eq!(scene.ours(), ours);
+}
+
+#[test]
+fn a_command_leads_the_record_of_its_run_nowhere() {
+    if !root() || !has("perl") {
+        return;
+    }
+    let scene = Scene::new();
+    let ours = scene.ours();
+    // Twice 10,000 renames there and back, and at the end the link has the name.
+    let script = "sub r { rename($_[0], $_[1]) or die \"$_[0] $_[1] $!\" } \
+                  sub there { r('d', 'x'); r('l', 'd') } sub back { r('d', 'l'); r('x', 'd') } \
+                  for (1..5000) { there(); back() } there();";
+    let outputs = ["--json", "theirs/d/f", "-o", "theirs/d/report"];
+    let mut command = iotomy(&["trace", "--user", "nobody"]);
+    command.args(outputs).args(["--", "perl", "-e", &format!("chdir 'theirs'; {script}")]);
+    let output = command.current_dir(scene.top.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(scene.ours(), ours);
+    // The record is where it was to be, in the folder that has another name now.
+    let record = scene.path("theirs/x/f");
+    let record = iotomy_record::store::load_trace(record).unwrap();
+    let renames = record.calls.iter().filter(|call| call.syscall.starts_with("rename"));
+    assert!(renames.map(|call| call.calls).sum::<u64>() >= 2 * SWAPS);
+    assert!(scene.path("theirs/x/report").exists());
+}
+
+#[test]
+fn root_looks_a_user_up_by_no_program_of_path() {
+    if !root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let spoil = format!("#!/bin/sh\necho $0 >> {}\n", folder.path().join("ran").display());
+    for name in ["getent", "id", "sh", "true"] {
+        program(folder.path(), name, spoil.as_bytes());
+    }
+    let ran = |path: &Path| fs::read_to_string(path.join("ran")).unwrap_or_default();
+    for path in [format!("{}:/usr/bin:/bin", folder.path().display()), ".:/usr/bin:/bin".to_owned()]
+    {
+        let mut command = iotomy(&["trace", "-q", "--user", "nobody", "true"]);
+        let output = command.env("PATH", &path).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let mut command =
+            iotomy(&["race", "-q", "--no-trace", "-r", "2", "--prepare", ":", "exit 0; :"]);
+        let output = command.env("PATH", &path).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(ran(folder.path()), "", "{path}");
+    }
+}

@@ -1,0 +1,271 @@
+//! From a path to the folder that holds its last name, by descriptors: each part is looked up once, and
+//! what was found stays found, whatever becomes of the names.
+//!
+//! The invariant: nobody but root and the user of this process can lead it out of what is their own. A
+//! symbolic link of somebody else is followed only where it leads into a folder of its owner; the
+//! kernel follows it anywhere, with this process's rights. `..` goes back to where the walk came from,
+//! and not to where a folder has been moved meanwhile.
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, fstatfs, openat, readlinkat};
+use rustix::io::Errno;
+
+/// Links followed before they are called a circle; the kernel's own bound.
+const MAX_LINKS: usize = 40;
+
+/// `PROC_SUPER_MAGIC`: what links there say is no path.
+const PROC: u64 = 0x9fa0;
+
+/// `ST_NOSYMFOLLOW`: links of this file system are not to be followed.
+const NOSYMFOLLOW: u64 = 0x2000;
+
+/// World-writable and sticky, as /tmp is.
+const SHARED: u32 = 0o1002;
+
+/// What has a name, and a link itself.
+const ITSELF: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A link that leads where its owner may not lead others.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ForeignLink {
+    #[error("a symbolic link of user {owner} leads to a folder of user {other}")]
+    Leads { owner: u32, other: u32 },
+    #[error("it is a symbolic link of user {owner} in a folder where everybody may write")]
+    Shared { owner: u32 },
+}
+
+impl From<ForeignLink> for io::Error {
+    fn from(link: ForeignLink) -> Self {
+        Self::new(ErrorKind::PermissionDenied, link)
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The folder that holds the last name.
+    pub(super) folder: OwnedFd,
+    /// That name, which is no link but one of /proc.
+    pub(super) name: OsString,
+    /// What has the name, open as a place only (`O_PATH`), if anything has it.
+    pub(super) there: Option<(File, Metadata)>,
+    /// Whether it was reached through a link of /proc, so that it has no name here.
+    pub(super) is_open_elsewhere: bool,
+}
+
+/// Looks `path` up; one that is relative starts from `from`.
+pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<Found> {
+    if path.as_os_str().is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    let mut walk = Walk::begin(from, path)?;
+    while let Some(step) = walk.todo.pop() {
+        match step {
+            Step::Up => walk.up()?,
+            Step::LedBy(owner) => walk.is_of(owner)?,
+            Step::Into(name) => walk.enter(&name)?,
+            Step::Last(name) => {
+                if let Some((there, is_open_elsewhere)) = walk.look_at(&name)? {
+                    return Ok(Found { folder: walk.end()?, name, there, is_open_elsewhere });
+                }
+            }
+        }
+    }
+    Err(ErrorKind::IsADirectory.into())
+}
+
+/// Opens the folder that `path` leads to.
+pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
+    let mut walk = Walk::begin(CWD, path)?;
+    while let Some(step) = walk.todo.pop() {
+        match step {
+            Step::Up => walk.up()?,
+            Step::LedBy(owner) => walk.is_of(owner)?,
+            Step::Into(name) | Step::Last(name) => walk.enter(&name)?,
+        }
+    }
+    walk.end()
+}
+
+enum Step {
+    /// Through this folder.
+    Into(OsString),
+    Up,
+    /// The last one, if nothing says that it is to be a folder.
+    Last(OsString),
+    /// A link of this user ends here.
+    LedBy(u32),
+}
+
+/// The parts of a path, the last first: `x/` and `x/.` name folders.
+fn steps(path: &OsStr) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut parts = path.as_bytes().split(|byte| *byte == b'/').peekable();
+    while let Some(part) = parts.next() {
+        match part {
+            b"" | b"." => {}
+            b".." => steps.push(Step::Up),
+            name => {
+                let name = OsStr::from_bytes(name).to_owned();
+                let is_last = parts.peek().is_none();
+                steps.push(if is_last { Step::Last(name) } else { Step::Into(name) });
+            }
+        }
+    }
+    steps.reverse();
+    steps
+}
+
+struct Walk {
+    /// The folders that were gone through, from the first.
+    trail: Vec<OwnedFd>,
+    /// Whether the first of them is the root, above which is nothing.
+    is_from_root: bool,
+    /// What is left of the path, the next part last.
+    todo: Vec<Step>,
+    links: usize,
+}
+
+type There = Option<(File, Metadata)>;
+
+impl Walk {
+    fn begin(from: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
+        let is_from_root = path.is_absolute();
+        let first = if is_from_root { opened(CWD, c"/")? } else { opened(from, c".")? };
+        Ok(Self { trail: vec![first], is_from_root, todo: steps(path.as_os_str()), links: 0 })
+    }
+
+    fn folder(&self) -> BorrowedFd<'_> {
+        self.trail.last().map_or(CWD, AsFd::as_fd)
+    }
+
+    fn up(&mut self) -> io::Result<()> {
+        if self.trail.len() > 1 {
+            self.trail.pop();
+        } else if !self.is_from_root {
+            self.trail = vec![opened(self.folder(), c"..")?];
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, name: &OsStr) -> io::Result<()> {
+        // `O_DIRECTORY` also has what is mounted there on demand mounted.
+        match openat(self.folder(), name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(folder) => self.trail.push(folder),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                let (link, of) =
+                    with_metadata(openat(self.folder(), name, ITSELF, Mode::empty())?)?;
+                if !of.is_symlink() {
+                    return Err(Errno::NOTDIR.into());
+                }
+                if !is_in_proc(&link)? {
+                    return self.follow(&link, &of, false);
+                }
+                self.trail.push(openat(self.folder(), name, FOLDER, Mode::empty())?);
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+
+    /// What has the last name, if anything has, and whether that is a link of /proc; `None` for another
+    /// link, whose parts are then to be gone.
+    fn look_at(&mut self, name: &OsStr) -> io::Result<Option<(There, bool)>> {
+        let (link, of) = match openat(self.folder(), name, ITSELF, Mode::empty()) {
+            Ok(fd) => with_metadata(fd)?,
+            Err(Errno::NOENT) => return Ok(Some((None, false))),
+            Err(errno) => return Err(errno.into()),
+        };
+        if !of.is_symlink() {
+            return Ok(Some((Some((link, of)), false)));
+        }
+        if !is_in_proc(&link)? {
+            return self.follow(&link, &of, true).map(|()| None);
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let there = with_metadata(openat(self.folder(), name, flags, Mode::empty())?)?;
+        Ok(Some((Some(there), true)))
+    }
+
+    /// Puts the parts of a link in front of those left.
+    fn follow(&mut self, link: &File, of: &Metadata, is_last: bool) -> io::Result<()> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(io::Error::other("too many levels of symbolic links"));
+        }
+        let own = rustix::process::geteuid().as_raw();
+        if is_last {
+            self.is_safe_here(of, own)?;
+        }
+        let target = OsString::from_vec(readlinkat(link, c"", Vec::new())?.into_bytes());
+        if Path::new(&target).is_absolute() {
+            self.trail = vec![opened(CWD, c"/")?];
+            self.is_from_root = true;
+        }
+        if ![0, own].contains(&of.uid()) {
+            self.todo.push(Step::LedBy(of.uid()));
+        }
+        let as_a_folder = |step| match step {
+            Step::Last(name) if !is_last => Step::Into(name),
+            other => other,
+        };
+        self.todo.extend(steps(&target).into_iter().map(as_a_folder));
+        Ok(())
+    }
+
+    /// The kernel's rule of `fs.protected_symlinks`, whether or not it is on: to read a link is to go
+    /// round it.
+    fn is_safe_here(&self, of: &Metadata, own: u32) -> io::Result<()> {
+        let folder = rustix::fs::fstat(self.folder())?;
+        let is_shared = folder.st_mode & SHARED == SHARED;
+        if is_shared && ![own, folder.st_uid].contains(&of.uid()) {
+            return Err(ForeignLink::Shared { owner: of.uid() }.into());
+        }
+        Ok(())
+    }
+
+    fn is_of(&self, owner: u32) -> io::Result<()> {
+        match rustix::fs::fstat(self.folder())?.st_uid {
+            other if other != owner => Err(ForeignLink::Leads { owner, other }.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The folder of the last name; those who led there must own it.
+    fn end(mut self) -> io::Result<OwnedFd> {
+        for step in &self.todo {
+            if let Step::LedBy(owner) = step {
+                self.is_of(*owner)?;
+            }
+        }
+        self.trail.pop().map_or_else(|| opened(CWD, c"."), Ok)
+    }
+}
+
+fn opened(from: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    Ok(openat(from, name, FOLDER, Mode::empty())?)
+}
+
+fn with_metadata(fd: OwnedFd) -> io::Result<(File, Metadata)> {
+    let file = File::from(fd);
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
+}
+
+/// Whether a link is one of /proc, which leads where no path does; and whether it may be followed at all.
+fn is_in_proc(link: &File) -> io::Result<bool> {
+    let system = fstatfs(link)?;
+    if system.f_flags as u64 & NOSYMFOLLOW != 0 {
+        return Err(Errno::LOOP.into());
+    }
+    Ok(system.f_type as u64 == PROC)
+}
