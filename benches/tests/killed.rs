@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Asks again until it is so. A state of `/proc` cannot be waited for in another way.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     // Not a bound on speed: without an end, a defect would hang the suite and name no test.
-    for _ in 0..60_000 {
+    for _ in 0..300_000 {
         if is_so() {
             return;
         }

@@ -10,8 +10,8 @@ use std::process::Command;
 
 use iotomy_lab::experiments::{EXPERIMENTS, Takes};
 use iotomy_record::{AxisValue, store};
-use support::iotomy;
-use support::labs::{SMALL, User};
+use support::labs::{ENOUGH, SMALL, User};
+use support::{Need, iotomy, skip};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_owned()).unwrap()
@@ -131,7 +131,7 @@ fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
         "descriptors=20,600",
         "-L",
         "active=1",
-        "--max-time=4",
+        ENOUGH,
     ]);
     let of = |waiter: &str, descriptors: u64| {
         let is = |case: &&iotomy_record::Case| {
@@ -203,7 +203,7 @@ fn a_burst_of_signals_overflows_and_none_is_lost() {
         "rate=1000",
         "-L",
         "descriptors=100",
-        "--max-time=2",
+        ENOUGH,
     ]);
     for case in &sweep.cases {
         let is_sigio = case.params["model"] == AxisValue::Name("sigio".into());
@@ -216,8 +216,7 @@ fn a_burst_of_signals_overflows_and_none_is_lost() {
 #[test]
 fn the_null_device_touches_nothing_that_is_mapped() {
     let user = User::new();
-    // Time for every case, also on a slow machine; it ends when they have their samples.
-    let sweep = user.record(&["null-sink", "-L", "size=1M,32M", "--max-time=300"]);
+    let sweep = user.record(&["null-sink", "-L", "size=1M,32M", ENOUGH]);
     let claims: Vec<&str> = sweep.claims.iter().map(|claim| claim.id.as_str()).collect();
     let all = ["null-sink", "null-sink-pipe", "null-sink-atime", "null-sink-residency"];
     assert_eq!(claims, all);
@@ -236,11 +235,10 @@ fn the_null_device_touches_nothing_that_is_mapped() {
         let faults = of("mmap", size)["faults"];
         assert!(faults < 8.0, "{faults} for {size} bytes");
     }
-    // Where files can leave memory: what was found cold is afterwards as cold, or has been read.
-    let resident = |way| of(way, 1 << 20).get("resident").copied();
-    if let Some(mapped) = resident("mmap") {
-        assert_eq!(mapped, 0.0, "nothing of it was read");
-        assert_eq!(resident("mmap+pipe"), Some(1.0), "the pipe makes it be read");
+    // Where files can leave memory: what was found cold is afterwards as cold.
+    match of("mmap", 1 << 20).get("resident") {
+        Some(mapped) => assert_eq!(*mapped, 0.0, "nothing of it was read"),
+        None => skip(Need::Machine, "files cannot leave memory here"),
     }
 }
 

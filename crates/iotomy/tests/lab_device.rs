@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use iotomy_record::{Case, Sweep, store};
 use nix::sys::signal::Signal;
-use support::labs::until_measured;
+use support::labs::{ENOUGH, until_measured};
 use support::{Need, iotomy, root, send, skip};
 
 fn record(work: &tempfile::TempDir, arguments: &[&str]) -> Sweep {
@@ -38,11 +38,12 @@ fn value(case: &Case, axis: &str) -> String {
 fn reads_past_the_cache_leave_nothing_in_it_and_faults_read_around() {
     let work = work();
     let words = ["-L", "device=here", "-L", "op=read", "-L", "pattern=random", "-L", "depth=1"];
-    let sweep = record(&work, &[&words[..], &["--max-time=2"]].concat());
+    let sweep = record(&work, &[&words[..], &[ENOUGH]].concat());
     assert_eq!(sweep.cases.len(), 4, "a way each");
     for case in &sweep.cases {
         let way = value(case, "way");
         if let Some(reason) = &case.skipped {
+            assert!(!case.had_no_time(), "{way}");
             skip(Need::Machine, &format!("{way}: {reason}"));
             continue;
         }
@@ -69,7 +70,7 @@ fn the_window_is_that_of_a_device_or_a_file_system_of_ones_own() {
 fn faults_read_around(fs: &str) {
     let (work, fs) = (work(), format!("fs={fs}"));
     let words = ["-L", "device=ram", "-L", &fs, "-L", "op=read", "-L", "way=mmap", "-L"];
-    let more = ["pattern=random", "-L", "window=0,128", "-L", "depth=1", "--max-time=3"];
+    let more = ["pattern=random", "-L", "window=0,128", "-L", "depth=1", ENOUGH];
     let sweep = record(&work, &[&words[..], &more[..]].concat());
     let cached = |window: &str| {
         let case = sweep.cases.iter().find(|case| value(case, "window") == window).unwrap();
@@ -92,7 +93,7 @@ fn stripes_are_held_against_one_device() {
     }
     let work = work();
     let words = ["-L", "way=direct", "-L", "block=1M", "-L", "pattern=sequential", "-L", "depth=1"];
-    let more = ["-L", "device=single,striped", "-L", "fs=btrfs", "--max-time=6"];
+    let more = ["-L", "device=single,striped", "-L", "fs=btrfs", ENOUGH];
     let sweep = record(&work, &[&words[..], &more[..]].concat());
     assert_eq!(sweep.cases.len(), 4, "{:?}", sweep.cases);
     for case in &sweep.cases {

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use iotomy_lab::experiments::{Needs, Room};
 use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
+use support::labs::ENOUGH;
 use support::{Need, iotomy, send, skip, until, until_ended};
 
 fn running(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
@@ -34,7 +35,7 @@ fn case<'a>(sweep: &'a Sweep, of: &str, n: u64) -> &'a Case {
 
 #[test]
 fn one_connection_wakes_all_or_one_as_they_wait() {
-    let sweep = record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", "--max-time=8"]);
+    let sweep = record(&["herd", "-L", "processes=1,32", "-L", "duplicates=0,9", ENOUGH]);
     // Duplicates with select, poll and epoll only.
     assert_eq!(sweep.cases.len(), 7 * 2 + 3 * 2);
     for one in sweep.cases.iter().filter(|one| one.skipped.is_some()) {
@@ -69,7 +70,7 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
         return;
     }
     let axes = ["-L", "waiter=epoll,reuseport", "-L", "processes=32", "-L", "duplicates=0"];
-    let sweep = record(&[&["herd"], &axes[..], &["--max-time=60"]].concat());
+    let sweep = record(&[&["herd"], &axes[..], &[ENOUGH]].concat());
     let (all, one) = (case(&sweep, "epoll", 32), case(&sweep, "reuseport", 32));
     for case in [all, one] {
         let [wakeups, in_vain] = ["wakeups", "in_vain"].map(|name| case.extra[name]);
@@ -85,7 +86,7 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
 
 #[test]
 fn workers_accept_every_connection_whatever_the_strategy() {
-    let few = ["-L", "workers=1,4", "-L", "connections=20", "--max-time=10"];
+    let few = ["-L", "workers=1,4", "-L", "connections=20", ENOUGH];
     let sweep = record(&[&["accept"], &few[..]].concat());
     assert_eq!(sweep.cases.len(), 9 * 2);
     for one in &sweep.cases {

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use support::{IOTOMY, bare, has, iotomy, root, skip};
+use support::{IOTOMY, Need, bare, has, iotomy, root, skip};
 
 /// A command line of each verb; those of a record find `trace.json` and `race.json`.
 const VERBS: [&str; 18] = [
@@ -90,7 +90,7 @@ fn each_verb(limits: &[&str], way: &[&str]) {
         }
     }
     if begun == 0 {
-        skip("under these limits no program begins here");
+        skip(Need::Machine, "under these limits no program begins here");
     }
 }
 
@@ -147,7 +147,7 @@ fn a_thread_or_process_that_is_refused_is_an_error() {
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let probe = Command::new(nobody[0]).args(&nobody[1..]).args([IOTOMY, "--version"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        skip("another user cannot run the command where it was built");
+        skip(Need::Machine, "another user cannot run the command where it was built");
         return;
     }
     // The shell may call it another way.

@@ -39,13 +39,15 @@ pub enum Need {
     IoUring,
     /// Programs of others, such as strace, perl or a C compiler.
     Programs,
+    /// The command as `make build` links it.
+    Build,
     /// What this kernel, processor or file system is. It cannot be required: there is nothing to install or allow.
     Machine,
 }
 
 impl Need {
     /// Everything that can be required.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Bpf,
         Self::Ptrace,
         Self::Root,
@@ -55,6 +57,7 @@ impl Need {
         Self::Devices,
         Self::IoUring,
         Self::Programs,
+        Self::Build,
     ];
 
     /// As it is written in `IOTOMY_REQUIRE`.
@@ -70,6 +73,7 @@ impl Need {
             Self::Devices => "devices",
             Self::IoUring => "io_uring",
             Self::Programs => "programs",
+            Self::Build => "build",
             Self::Machine => "machine",
         }
     }

@@ -80,7 +80,7 @@ fn calls_and_ledger_agree(record: &Trace) {
             .processes
             .iter()
             .filter(|process| process.pid == pid)
-            .map(|process| u64::from(process.threads) * 50_000)
+            .map(|process| u64::from(process.threads) * 500_000)
             .sum();
         let apart = ledger.abs_diff(calls);
         if record.view.machine && ledger > calls {

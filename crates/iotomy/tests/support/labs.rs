@@ -46,6 +46,9 @@ impl User {
 /// Small enough for a test.
 pub(crate) const SMALL: [&str; 6] = ["copy", "-L", "size=1M", "-L", "block=8K,8M", "--max-time=1"];
 
+/// Time for every case, also on a slow machine: a run ends when they have their samples.
+pub(crate) const ENOUGH: &str = "--max-time=600";
+
 /// Waits until a run has measured something, and kept it.
 pub(crate) fn until_measured(kept: &Path) {
     let has_samples = |sweep: &Sweep| sweep.cases.iter().any(|case| !case.samples.is_empty());

@@ -82,7 +82,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
 /// Asks again until the answer is there. A state of `/proc` cannot be waited for in another way.
 pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     // Not a bound on speed: without an end, a defect would hang the suite and name no test.
-    for _ in 0..60_000 {
+    for _ in 0..300_000 {
         if let Some(answer) = answer() {
             return answer;
         }

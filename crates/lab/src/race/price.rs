@@ -58,8 +58,11 @@ mod tests {
 
     #[test]
     fn a_fault_costs_something() {
-        if let Some(ns) = super::of_a_fault() {
-            assert!(ns > 1.0, "{ns}");
+        match super::of_a_fault() {
+            Some(ns) => assert!(ns > 1.0, "{ns}"),
+            None => {
+                iotomy_needs::skip(iotomy_needs::Need::Machine, "there are fewer faults than pages")
+            }
         }
     }
 }
