@@ -84,7 +84,8 @@ impl Stored for Trace {
         }
         let [low, high] = [self.observer.cost_ns_low, self.observer.cost_ns_high];
         let is_absent = low == 0.0 && high == 0.0;
-        if !is_absent && !(0.0 <= low && low <= cost && cost <= high && high.is_finite()) {
+        let is_range = 0.0 <= low && low <= cost && cost <= high && high.is_finite();
+        if !(is_absent || is_range) {
             let what = format!("{low} … {high} is no range of costs around {cost}");
             return Err(wrong("observer.cost_ns_low", what));
         }
