@@ -1,5 +1,7 @@
 //! Asking after files more than doing anything with them.
 
+use std::collections::BTreeMap;
+
 use iotomy_record::Verdict;
 use iotomy_record::numbers::{share, thousands};
 use serde_json::json;
@@ -12,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Note,
     summary: "most calls only ask after files",
     description: "1,000 or more calls of stat, access and readlink and their kin, and half of all calls or more. How \
-                  many of them found no file is said; whether they can be spared is not in the record. Not said where directories were read that may have had a fourth as many entries: a walk over \
+                  many of them found no file is said; whether they can be spared is not in the record. Those of a program that read directories which may have had a fourth as many entries do not count: a walk over \
                   files (find, du, ls -l, tar) asks for each.",
     rules: &[Rule::Run(judge)],
 };
@@ -37,36 +39,45 @@ const A_SHORT_ENTRY: u64 = 24;
 const PER_ENTRY: u64 = 4;
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let asked = run.total(&CALLS);
+    let (asked, vain) = storms(run);
     let all: u64 = run.trace.calls.iter().map(|call| call.calls).fold(0, u64::saturating_add);
-    if asked.calls < MANY || asked.calls < all / 2 {
+    if asked < MANY || asked < all / 2 {
         return None;
     }
-    let listed = run.total(&["getdents64", "getdents"]).bytes / A_SHORT_ENTRY;
-    if listed.saturating_mul(PER_ENTRY) >= asked.calls {
-        return None;
-    }
-    let vain = not_there(run);
     let those = match vain {
         0 => String::new(),
         vain => format!(", and {} of them found no file", thousands(vain.into())),
     };
     let text = format!(
         "{} of {} calls ({}) only ask after files{those}",
-        thousands(asked.calls.into()),
+        thousands(asked.into()),
         thousands(all.into()),
-        share(asked.calls.into(), all.into())
+        share(asked.into(), all.into())
     );
-    let evidence =
-        [("asked", json!(asked.calls)), ("not_there", json!(vain)), ("calls", json!(all))];
+    let evidence = [("asked", json!(asked)), ("not_there", json!(vain)), ("calls", json!(all))];
     let advice = "strace -f -e trace=%file prints the paths";
     Some(Found::new(text, evidence).advise(advice))
 }
 
-/// How many of the calls were told that there is no such file.
-fn not_there(run: &Run<'_>) -> u64 {
-    let asking = run.trace.calls.iter().filter(|call| CALLS.contains(&call.syscall.as_str()));
-    let kinds = asking.flat_map(|call| &call.error_kinds);
-    let of_those = kinds.filter(|(kind, _)| ["ENOENT", "ENOTDIR"].contains(&kind.as_str()));
-    of_those.map(|(_, count)| *count).fold(0, u64::saturating_add)
+/// How often the images ask that walk over no directories, and how many of these calls were told that there is no such
+/// file.
+fn storms(run: &Run<'_>) -> (u64, u64) {
+    let mut by_image: BTreeMap<(u32, &str, u32), [u64; 3]> = BTreeMap::new();
+    for call in &run.trace.calls {
+        let [asked, vain, listed] = by_image.entry((call.pid, &call.exec, call.image)).or_default();
+        if CALLS.contains(&call.syscall.as_str()) {
+            *asked = asked.saturating_add(call.calls);
+            let not_there =
+                ["ENOENT", "ENOTDIR"].iter().filter_map(|kind| call.error_kinds.get(*kind));
+            *vain = not_there.fold(*vain, |sum, count| sum.saturating_add(*count));
+        } else if ["getdents64", "getdents"].contains(&call.syscall.as_str()) {
+            *listed = listed.saturating_add(call.bytes / A_SHORT_ENTRY);
+        }
+    }
+    let storms = by_image
+        .into_values()
+        .filter(|[asked, _, listed]| listed.saturating_mul(PER_ENTRY) < *asked);
+    storms.fold((0, 0), |(all, in_vain): (u64, u64), [asked, vain, _]| {
+        (all.saturating_add(asked), in_vain.saturating_add(vain))
+    })
 }
