@@ -463,3 +463,33 @@ fn an_error_of_looking_for_holes_is_told_and_a_file_system_that_cannot_look_is_n
         met.check(&NO_FILES);
     }
 }
+
+#[test]
+fn a_file_that_would_block_for_ever_is_an_error() {
+    if !support::has("timeout") {
+        return;
+    }
+    let all = content(SIZE);
+    let faults = [
+        Fault::on("a", Operation::Read(AT), Errno::AGAIN),
+        Fault::on("b", Operation::Write(AT), Errno::AGAIN),
+    ];
+    let Some(mounted) = mount(&[("a", &all), ("good", &all), ("b", OLD)], &faults) else { return };
+    let mut met = Met::default();
+    for mover in movers() {
+        for words in [["a", "new"], ["good", "b"], ["a", "-"]] {
+            let mut command = support::bare("timeout", &["300", support::IOTOMY, "copy"]);
+            command.args(mover.into_iter().flat_map(|name| ["--mover", name])).args(words);
+            let output = command.current_dir(mounted.folder()).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if cannot_serve(mover, &output) || is_refused_whole(mover, &said) {
+                continue;
+            }
+            let said = refused(2, &output);
+            let label = format!("{mover:?} {words:?}");
+            assert!(said.contains(&format!("{} after ", text(Errno::AGAIN))), "{label}: {said}");
+            met.add(mover);
+        }
+    }
+    met.check(&[]);
+}

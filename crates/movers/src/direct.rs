@@ -27,6 +27,7 @@ use iotomy_sys::buffer::Aligned;
 use iotomy_sys::close::close;
 
 use crate::memory::buffer;
+use crate::patience::IN_VAIN;
 use crate::position::{Positions, apart, remaining};
 use crate::read_write::pump;
 use crate::refusal::{only, plain, refused_or_failed};
@@ -268,9 +269,11 @@ fn alignment(end: &End<'_>) -> Result<u64, (&'static str, Errno)> {
 }
 
 fn again_if_interrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let mut in_vain = 0;
     loop {
         match call() {
-            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if in_vain < IN_VAIN => in_vain += 1,
             answer => return answer,
         }
     }

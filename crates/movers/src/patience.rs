@@ -4,7 +4,12 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
+
+/// How often in a row a call may say that it would block although there is nothing to wait for. A file that goes
+/// on saying so has failed: poll(2) finds files ready at any time.
+pub(crate) const IN_VAIN: u32 = 1000;
 
 /// Makes `call` until it does something else than being interrupted; waits for `events` on `fd`
 /// whenever it would block.
@@ -13,13 +18,26 @@ pub(crate) fn patiently<T>(
     events: PollFlags,
     mut call: impl FnMut() -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    let mut in_vain = 0;
     loop {
         match call() {
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => wait_for(fd, events)?,
+            Err(Errno::AGAIN) if in_vain == IN_VAIN && never_blocks(fd) => {
+                return Err(Errno::AGAIN);
+            }
+            Err(Errno::AGAIN) => {
+                in_vain = IN_VAIN.min(in_vain + 1);
+                wait_for(fd, events)?;
+            }
             answer => return answer,
         }
     }
+}
+
+/// Whether it is a file, of which poll(2) says that it is ready at any time.
+fn never_blocks(fd: BorrowedFd<'_>) -> bool {
+    let kind = fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::RegularFile | FileType::BlockDevice))
 }
 
 /// Makes `call`, which never would block, until it does something else than being interrupted.
@@ -39,10 +57,16 @@ pub(crate) fn patiently_both<T>(
     target: BorrowedFd<'_>,
     mut call: impl FnMut() -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    let mut in_vain = 0;
     loop {
         match call() {
             Err(Errno::INTR) => {}
+            // For room in the target it would have waited.
+            Err(Errno::AGAIN) if in_vain == IN_VAIN && never_blocks(source) => {
+                return Err(Errno::AGAIN);
+            }
             Err(Errno::AGAIN) => {
+                in_vain = IN_VAIN.min(in_vain + 1);
                 wait_for(source, PollFlags::IN)?;
                 wait_for(target, PollFlags::OUT)?;
             }

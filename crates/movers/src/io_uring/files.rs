@@ -4,6 +4,7 @@ use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
 use rustix::io::Errno;
 
 use super::{Failure, errno};
+use crate::patience::IN_VAIN;
 use crate::position::Positions;
 use crate::refusal::is_refusal;
 use crate::{Job, Side};
@@ -37,6 +38,8 @@ struct Files<'a, 'b> {
     told: u64,
     /// Nothing behind it has.
     reached: u64,
+    /// How often in a row a request said that it would block, of which files have no cause.
+    in_vain: u32,
 }
 
 /// What was moved when the source ended.
@@ -66,6 +69,7 @@ pub(super) fn carry(
         failure: None,
         told: 0,
         reached: 0,
+        in_vain: 0,
     };
     for slot in 0..files.blocks.len() {
         files.begin(slot);
@@ -124,6 +128,11 @@ impl Files<'_, '_> {
 
     fn completed(&mut self, completion: &Completion, going_on: bool) {
         let Completion { slot, half, ref result } = *completion;
+        match result {
+            Err(e) if errno_of(e) == Errno::AGAIN => self.in_vain += 1,
+            Ok(_) => self.in_vain = 0,
+            Err(_) => {}
+        }
         let block = &mut self.blocks[slot];
         match (half, result) {
             (Half::Read, Ok(0)) => {
@@ -143,7 +152,8 @@ impl Files<'_, '_> {
             (half, Err(e)) => match (half, errno_of(e)) {
                 // Interrupted, taken back, or the write behind a read that was not whole: asked for
                 // again.
-                (_, Errno::INTR | Errno::AGAIN | Errno::CANCELED) => {}
+                (_, Errno::INTR | Errno::CANCELED) => {}
+                (_, Errno::AGAIN) if self.in_vain < IN_VAIN => {}
                 (Half::Read, e) => self.failed(slot, "read", Side::Source, e),
                 (Half::Write, e) => self.failed(slot, "write", Side::Target, e),
             },

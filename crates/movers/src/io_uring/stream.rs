@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use iotomy_sys::copy_ring::{Completion, CopyRing, Half};
 
 use super::{Failure, errno};
-use crate::patience::wait_for;
+use crate::patience::{IN_VAIN, wait_for};
 use crate::position::{missed, start};
 use crate::{End, Job, Side};
 
@@ -33,6 +33,8 @@ struct Stream<'a, 'b, 'fd> {
     /// A slot that was read into and waits to be written, with how much it holds.
     ready: Option<(usize, usize)>,
     ended: bool,
+    /// How often in a row a read said that it would block.
+    in_vain: u32,
 }
 
 /// Moves bytes in order until the source ends or the job's count is reached.
@@ -56,6 +58,7 @@ pub(super) fn carry(
         writing: None,
         ready: None,
         ended: false,
+        in_vain: 0,
     };
     let outcome = stream.run();
     if outcome.is_err() {
@@ -159,12 +162,18 @@ impl Stream<'_, '_, '_> {
         match result {
             Ok(0) => self.ended = true,
             Ok(got) => {
+                self.in_vain = 0;
                 self.taken += got as u64;
                 self.ready = Some((slot, got));
             }
             // Interrupted, to be waited for, or taken back because nothing came for a while.
             Err(e @ (Errno::INTR | Errno::AGAIN | Errno::CANCELED)) => {
                 if e == Errno::AGAIN {
+                    // Only an end without a position has a cause to say so for ever.
+                    self.in_vain += 1;
+                    if self.in_vain > IN_VAIN && self.source_start.is_some() {
+                        return Err(("read", Side::Source, e));
+                    }
                     wait_for(self.source.fd(), PollFlags::IN)
                         .map_err(|e| ("ppoll", Side::Source, e))?;
                 }
