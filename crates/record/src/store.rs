@@ -7,6 +7,7 @@
 
 mod anatomy;
 mod any;
+mod bounded;
 mod copy;
 mod error;
 mod fresh;
@@ -43,6 +44,9 @@ use crate::{Limits, Race, Sweep, Trace, printable};
 /// The largest record that is read, in bytes: above any that a run can make, and below what would
 /// exhaust a small machine.
 pub const MAX_RECORD_BYTES: u64 = 1 << 30;
+
+/// The most memory that is built from a record's text, in bytes: above what any run makes.
+const MAX_BUILT_BYTES: u64 = 512 << 20;
 
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.
 ///

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
-use super::RecordError;
+use super::bounded::{Bounded, Budget};
+use super::{MAX_BUILT_BYTES, RecordError};
 use crate::{Trace, printable};
 
 /// The longest quotation from a record in a message, in characters.
@@ -41,10 +42,17 @@ pub(super) fn parse<R: Stored>(bytes: &[u8]) -> Result<R, RecordError> {
     check_schema::<R>(&schema(bytes)?)?;
     // Reading the schema went through the whole text: from here on it is JSON, to its end.
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let record: R = serde_path_to_error::deserialize(&mut json)
+    let budget = Budget::new(MAX_BUILT_BYTES.min(built_at_most(bytes.len())));
+    let record: R = serde_path_to_error::deserialize(Bounded::new(&mut json, &budget))
         .map_err(|e| field(&e.path().to_string(), e.inner()))?;
     record.check()?;
     Ok(record)
+}
+
+/// The most that a text of this length is built into, if a run has made it: the rows of its tables are
+/// longer as text than in memory, and a number of a distribution has two characters at least.
+fn built_at_most(length: usize) -> u64 {
+    (16 << 20) + 4 * length as u64
 }
 
 /// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools

@@ -191,3 +191,16 @@ proptest! {
         prop_assert!(parse_trace(&bytes).is_err());
     }
 }
+
+#[test]
+fn a_text_that_would_become_many_times_its_size_is_refused() {
+    // 24 bytes of memory for three of text.
+    let words =
+        |count: usize| with("\"command\": [", &format!("\"command\": [{}", "\"\",".repeat(count)));
+    let error = match parse_trace(words(2_000_000).as_bytes()) {
+        Err(error) => error.to_string(),
+        Ok(trace) => format!("read: {} words", trace.command.len()),
+    };
+    assert!(error.contains("at command ") && error.contains("MiB of memory"), "{error}");
+    assert_eq!(parse_trace(words(1_000).as_bytes()).unwrap().command.len(), 1_003);
+}
