@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iotomy_record::store::{RecordRef, check_close};
+use iotomy_record::store::{Place, RecordRef, check_close};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
@@ -110,6 +110,12 @@ impl Store {
     /// # Errors
     /// When it can be neither opened nor made, is damaged, or is of a later version.
     pub fn make(path: &Path) -> Result<Self, HistoryError> {
+        // No link of another user leads it elsewhere.
+        if let Err(error) = Place::of(path)
+            && error.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            return Err(HistoryError::io("make", path, &error));
+        }
         let folder = path.parent().unwrap_or(Path::new("."));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| HistoryError::io("make the folder of", path, &error))?;
@@ -122,6 +128,8 @@ impl Store {
         }
         let failed = |error: rusqlite::Error| HistoryError::of("open", path, &error);
         let mut store = Self::connect(path).map_err(failed)?;
+        // A database of others is left as it is.
+        store.version()?;
         store.write_ahead().map_err(failed)?;
         if store.version()?.is_none() {
             store.make_tables()?;

@@ -106,7 +106,35 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     let scene = Scene::new();
     let ours = scene.ours();
     scene.attack(&["copy", "--json", "theirs/d/f", "source", "copied"]);
-    scene.attack(&["lab", "list"]);
+    scene.attack(&[
+        "race",
+        "-q",
+        "--no-trace",
+        "-r",
+        "1",
+        "-w",
+        "0",
+        "--output",
+        "theirs/d/f",
+        "true",
+    ]);
+    assert_eq!(scene.ours(), ours);
+}
+
+#[test]
+fn a_link_of_another_user_leads_no_history_elsewhere() {
+    if !root() {
+        return;
+    }
+    let scene = Scene::new();
+    let (theirs, ours) = (scene.path("theirs"), scene.ours());
+    symlink("../ours", theirs.join("iotomy")).unwrap();
+    lchown(theirs.join("iotomy"), Some(OTHER), Some(OTHER)).unwrap();
+    let mut command = iotomy(&["trace", "-q", "--save", "true"]);
+    let output = command.env("XDG_DATA_HOME", &theirs).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("a symbolic link of user 65534 leads to a folder of user 0"), "{error}");
     assert_eq!(scene.ours(), ours);
 }
 

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iotomy_record::store::Place;
 use iotomy_sys::launch::Streams;
 use iotomy_sys::startup::was_closed;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -75,9 +76,8 @@ impl Outputs {
             }
             Output::File | Output::Path(_) => {
                 let made = match output {
-                    Output::Path(path) => {
-                        OpenOptions::new().append(true).create(true).open(path)?
-                    }
+                    // It is emptied, too: no link of another user leads that elsewhere.
+                    Output::Path(path) => Place::of(path)?.append()?,
                     _ => tempfile::tempfile()?,
                 };
                 file = Some(made.try_clone()?);

@@ -74,6 +74,21 @@ impl Place {
         }
     }
 
+    /// Opens it for writing behind what is there; a file is made where there is none.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn append(&self) -> io::Result<File> {
+        match self {
+            Self::Replace(slot) => {
+                let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+                let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+                Ok(openat(slot.folder(), slot.name(), flags, Mode::from_raw_mode(0o666))?.into())
+            }
+            Self::Through(passage) => passage.open(),
+        }
+    }
+
     /// Opens a folder as a place only (`O_PATH`), by the same rules.
     ///
     /// # Errors
