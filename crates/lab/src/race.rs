@@ -13,6 +13,7 @@ mod deny;
 mod error;
 mod interrupts;
 mod outputs;
+mod plan;
 mod price;
 mod runner;
 mod state;

@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use iotomy_record::{
-    Block, Comparison, Contender, Harness, Machine, Metric, Plan, Race, RaceVerdict, Run, Spread,
+    Block, Comparison, Contender, Harness, Machine, Metric, Race, RaceVerdict, Run, Spread,
 };
 use iotomy_stats::order::{Random, block};
-use iotomy_stats::sequential::{ALPHA, next_look};
+use iotomy_stats::sequential::next_look;
 
 use super::caches::{self, Cache};
 use super::compare::{Rules, compare, counting, spread, value};
 use super::deny::{self, Denial};
-use super::outputs::Output;
 use super::runner::{Outcome, Runnable, Runner};
 use super::sweep::{self, Filled};
 use super::tracing::Traced;
-use super::{Options, RaceError, Surroundings, alone, attribution, price, state};
+use super::{Options, RaceError, Surroundings, alone, attribution, plan, price, state};
 
 /// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the
 /// numbers at which it looks; or after this time, if it had a look by then.
@@ -375,37 +374,11 @@ impl<'a> Track<'a> {
             comparisons: compared.collect(),
             attributions: Vec::new(),
             findings: Vec::new(),
-            plan: self.plan(),
+            plan: plan::plan(self.options, self.warmups()),
             blocks: self.blocks.clone(),
             harness,
             against: None,
             interrupted: self.interrupted.map(i32::cast_unsigned),
-        }
-    }
-
-    fn plan(&self) -> Plan {
-        let options = self.options;
-        Plan {
-            min_effect: options.min_effect,
-            warmup: self.warmups(),
-            runs: options.runs,
-            max_time_ns: options.max_time.and_then(|time| u64::try_from(time.as_nanos()).ok()),
-            seed: options.seed,
-            output: match &options.output {
-                Output::Null => "null".to_owned(),
-                Output::Pipe => "pipe".to_owned(),
-                Output::File => "file".to_owned(),
-                Output::Inherit => "inherit".to_owned(),
-                Output::Path(path) => path.to_string_lossy().into_owned(),
-            },
-            cache: options.cache.name().to_owned(),
-            drop_caches: options.drop_caches,
-            prepare: options.prepare.clone(),
-            setup: options.setup.clone(),
-            cleanup: options.cleanup.clone(),
-            ignore_failure: options.ignore_failure,
-            redo: options.redo,
-            shared_error: Some(ALPHA),
         }
     }
 }

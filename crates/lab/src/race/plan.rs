@@ -1,0 +1,33 @@
+//! What a race was asked to do, as its record has it.
+
+use iotomy_record::Plan;
+use iotomy_stats::sequential::ALPHA;
+
+use super::Options;
+use super::outputs::Output;
+
+/// What `options` ask for, with so many untimed runs first.
+pub(super) fn plan(options: &Options, warmup: u64) -> Plan {
+    Plan {
+        min_effect: options.min_effect,
+        warmup,
+        runs: options.runs,
+        max_time_ns: options.max_time.and_then(|time| u64::try_from(time.as_nanos()).ok()),
+        seed: options.seed,
+        output: match &options.output {
+            Output::Null => "null".to_owned(),
+            Output::Pipe => "pipe".to_owned(),
+            Output::File => "file".to_owned(),
+            Output::Inherit => "inherit".to_owned(),
+            Output::Path(path) => path.to_string_lossy().into_owned(),
+        },
+        cache: options.cache.name().to_owned(),
+        drop_caches: options.drop_caches,
+        prepare: options.prepare.clone(),
+        setup: options.setup.clone(),
+        cleanup: options.cleanup.clone(),
+        ignore_failure: options.ignore_failure,
+        redo: options.redo,
+        shared_error: Some(ALPHA),
+    }
+}
