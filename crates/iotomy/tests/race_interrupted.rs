@@ -104,3 +104,33 @@ fn where_a_command_has_not_run_yet_there_is_nothing_to_keep() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{output:?}");
     assert!(!history.path("race.json").exists());
 }
+
+/// From the second run on: while it runs, while the race gets ready to trace, while it traces.
+#[test]
+fn an_interrupt_at_any_moment_after_the_first_run_keeps_what_was_made() {
+    for moment in 0..12 {
+        let history = History::new();
+        let command = "echo x >> runs; exec sleep 0.02";
+        let words =
+            ["race", "-r", "2", "-w", "0", "--cache", "asis", "--json", "race.json", command];
+        let mut race = history.command(&words);
+        let race = race.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the second run began", || {
+            let runs = fs::read_to_string(history.path("runs")).unwrap_or_default();
+            (runs.lines().count() >= 2).then_some(())
+        });
+        // Whenever that is; nothing rests on it.
+        std::thread::sleep(std::time::Duration::from_millis(15 * moment));
+        send(race.id(), Signal::SIGINT);
+        let output = race.wait_with_output().unwrap();
+        if output.status.code() == Some(0) {
+            // The race was over before.
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(130), "{moment}: {output:?}");
+        let record = iotomy_record::store::load_race(history.path("race.json"));
+        let record = record.unwrap_or_else(|error| panic!("{moment}: {error}: {output:?}"));
+        assert_eq!(record.interrupted, Some(2));
+        assert!((1..=2).contains(&record.contenders[0].runs.len()), "{record:?}");
+    }
+}

@@ -1,6 +1,64 @@
 //! What this process does about signals that would end it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// What a user or a supervisor ends a program with.
+const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// The last signal that came while they were remembered, 0 for none.
+static CAME: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn remember(signal: libc::c_int) {
+    CAME.store(signal, Ordering::Relaxed);
+}
+
+/// Signals that end a program, remembered instead for as long as this lives. What is ignored stays so, and
+/// a program that is executed has their usual effect.
+#[derive(Debug)]
+pub struct Remembered(());
+
+impl Remembered {
+    /// From now on.
+    pub fn begin() -> Self {
+        CAME.store(0, Ordering::Relaxed);
+        // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = remember as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        for signal in ENDING.into_iter().filter(|signal| !is_ignored(*signal)) {
+            // SAFETY: the handler only stores into an atomic; the old action is not asked for.
+            unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+        }
+        Self(())
+    }
+
+    /// Whether one has come.
+    pub fn has_come() -> bool {
+        CAME.load(Ordering::Relaxed) != 0
+    }
+
+    /// The one that came last, if any; no longer remembered.
+    pub fn take(&self) -> Option<i32> {
+        Some(CAME.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
+    }
+}
+
+impl Drop for Remembered {
+    fn drop(&mut self) {
+        for signal in ENDING.into_iter().filter(|signal| !is_ignored(*signal)) {
+            // SAFETY: sets a disposition that needs no handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a null new action only reads; `now` outlives the call.
+    let failed = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) } != 0;
+    !failed && now.sa_sigaction == libc::SIG_IGN
+}
 
 /// Makes a write past the limit on the size of files (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`,
 /// which can be told, and not end this process by `SIGXFSZ`. A command under study does not have that

@@ -17,6 +17,7 @@ use iotomy_sys::keeper::Keeper;
 use iotomy_sys::launch::{Command, Setup, find_program};
 use iotomy_sys::orphans;
 use iotomy_sys::seccomp::Filter;
+use iotomy_sys::signals::Remembered;
 use iotomy_sys::timed::{Ended, Started, Timed};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -198,6 +199,8 @@ impl Runner {
         let mut command = what.command.clone();
         command.setup.group = Some(self.keeper.group());
         let interrupts = self.interrupts.take();
+        // Those that come before the tracer holds them back, or after, end nothing either.
+        let remembered = Remembered::begin();
         let group = Pid::from_raw(self.keeper.group().cast_signed());
         let spared = self.spared();
         let kill = move || {
@@ -205,17 +208,23 @@ impl Runner {
             // It may have left the group.
             orphans::kill(&spared);
         };
+        let is_interrupted = move || is_interrupted() || Remembered::has_come();
         let guarded = guarded(self.deadline, is_interrupted, kill, || {
             drop(interrupts);
             tracer(&command)
         });
         let (watched, was_late) = guarded.map_err(system("start a thread that keeps the time"))?;
         self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
+        let came = remembered.take();
+        drop(remembered);
         if was_late {
             self.end_all()?;
         }
         self.end_strays()?;
-        Ok((watched, was_late))
+        match came {
+            Some(signal) => Err(RaceError::Interrupted(signal)),
+            None => Ok((watched, was_late)),
+        }
     }
 
     /// Ends the group, and makes a new one.
@@ -260,7 +269,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// There is no thread to be had; `work` has not been called.
 fn guarded<T>(
     deadline: Option<Instant>,
-    is_interrupted: fn() -> bool,
+    is_interrupted: impl Fn() -> bool + Send,
     kill: impl Fn() + Send,
     work: impl FnOnce() -> T,
 ) -> io::Result<(T, bool)> {
