@@ -26,13 +26,18 @@ fn folder() -> TempDir {
     }
     file.sync_all().unwrap();
     File::create(folder.path().join("vmcore")).unwrap().set_len((64 << 10) * MIB as u64).unwrap();
-    know_limits(&folder);
+    know_limits(&folder, FAST);
     folder
 }
 
-/// Has the folder keep limits that no noise of this machine is in: a call takes 100 ns, and memory moves at 5 GB/s, so
-/// that a busy machine, too, is faster with bytes that nobody reads.
-fn know_limits(folder: &TempDir) {
+/// Memory so slow that a busy machine, too, is faster with bytes that nobody reads.
+const SLOW: f64 = 5e9;
+/// Memory so fast that nothing is impossible.
+const FAST: f64 = 1e12;
+
+/// Has the folder keep limits that no noise of this machine is in: a call takes 100 ns, and memory moves so many
+/// bytes a second.
+fn know_limits(folder: &TempDir, memory: f64) {
     let cache = folder.path().join("cache");
     let only = "syscall,memory-read-all,memory-copy-all";
     let mut measured = support::iotomy(&["limits", "-q", "--only", only]);
@@ -41,7 +46,7 @@ fn know_limits(folder: &TempDir) {
     let mut limits: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
     for limit in limits["limits"].as_array_mut().unwrap() {
-        let value = if limit["unit"] == "ns" { 100.0 } else { 5e9 };
+        let value = if limit["unit"] == "ns" { 100.0 } else { memory };
         (limit["value"], limit["spread"]) = (value.into(), 0.0.into());
     }
     std::fs::write(&kept, serde_json::to_vec(&limits).unwrap()).unwrap();
@@ -117,6 +122,7 @@ fn what_could_be_done_better_is_advised_with_the_line_that_does() {
 fn a_mapping_handed_to_the_null_device_is_impossible_and_says_why() {
     each_observer(|observer| {
         let folder = folder();
+        know_limits(&folder, SLOW);
         let line = "exec iotomy copy --mover mmap-write vmcore - > /dev/null";
         let found = findings(observer, &folder, line);
         assert!(has(&found, "mapped-untouched") && has(&found, "null-sink"), "{found:#?}");
@@ -148,6 +154,7 @@ fn notes_tell_what_the_time_does_not_hold() {
 #[test]
 fn a_race_draws_no_ratio_from_what_cannot_be_true() {
     let folder = folder();
+    know_limits(&folder, SLOW);
     let mut race =
         support::iotomy(&["race", "--runs", "3", "--output", "null", "--max-time", "300"]);
     race.args(["head -c 1M vmcore", &format!("{IOTOMY} copy --mover mmap-write vmcore -")]);
