@@ -91,6 +91,7 @@ fn trace() -> Trace {
         }],
         findings: Vec::new(),
         still_running: Vec::new(),
+        unwatched_children: Vec::new(),
         view: View::default(),
     }
 }

@@ -1,9 +1,14 @@
-//! Whom an attachment is to: any thread stands for its process.
+//! Whom an attachment is to: any thread stands for its process. What the process is, and which others it
+//! has made before.
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use iotomy_record::{Running, lossless};
 
 use crate::ObserveError;
+use crate::naming::called;
 
 /// `PF_KTHREAD` of the kernel: a flag in `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -25,6 +30,67 @@ pub(crate) fn process(pid: u32) -> Result<u32, ObserveError> {
     process.and_then(|id| id.trim().parse().ok()).ok_or_else(gone)
 }
 
+/// The names of a process that runs already, as `/proc` has them.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Of the file it runs.
+    pub(crate) exec: String,
+    /// What its user calls it; empty where that is `exec`.
+    pub(crate) called: String,
+    pub(crate) argv: Vec<String>,
+}
+
+/// The names of process `pid`: of what vanishes meanwhile, or may not be looked at, those that could be read.
+pub(crate) fn names(pid: u32) -> Names {
+    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let comm = lossless(comm.strip_suffix(b"\n").unwrap_or(&comm));
+    let argv = arguments(pid);
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let exec = match exe.as_ref().map(|exe| exe.as_os_str().as_bytes()) {
+        Some(exe) => {
+            let exe = lossless(exe.strip_suffix(b" (deleted)").unwrap_or(exe));
+            crate::basename(&exe).to_owned()
+        }
+        None => comm.clone(),
+    };
+    Names { called: called(&exec, Some(&comm), &argv), exec, argv }
+}
+
+/// A process's arguments.
+pub(crate) fn arguments(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = line.strip_suffix(&[0]).unwrap_or(&line);
+    if line.is_empty() {
+        return Vec::new();
+    }
+    line.split(|byte| *byte == 0).map(lossless).collect()
+}
+
+/// The living processes that `pid` has made, and theirs, by what their users call them. Empty where the kernel does not
+/// tell (`CONFIG_PROC_CHILDREN`).
+pub(crate) fn descendants(pid: u32) -> Vec<Running> {
+    let mut found: Vec<Running> = Vec::new();
+    let mut makers = vec![pid];
+    while let Some(maker) = makers.pop() {
+        let Ok(threads) = fs::read_dir(format!("/proc/{maker}/task")) else { continue };
+        for thread in threads.flatten() {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+                // An id that is used anew while this looks must not make it go round.
+                if child == pid || found.iter().any(|one| one.pid == child) {
+                    continue;
+                }
+                let Names { exec, called, .. } = names(child);
+                let exec = if called.is_empty() { exec } else { called };
+                found.push(Running { pid: child, exec });
+                makers.push(child);
+            }
+        }
+    }
+    found.sort_by_key(|one| one.pid);
+    found
+}
+
 /// The seventh field behind the name, which may hold blanks and brackets.
 fn flags(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -39,6 +105,25 @@ mod tests {
     fn flags_are_found_behind_any_name() {
         assert_eq!(flags("2 (a) S b)) S 0 0 0 0 -1 2129984 0 0"), Some(2_129_984));
         assert_eq!(flags("2 (cut"), None);
+    }
+
+    #[test]
+    fn a_child_s_child_is_a_descendant() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "cat | cat; exit 0"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The shell has made both once their ends of the pipe are theirs: they appear without end.
+        let of_shell = || descendants(shell.id());
+        while of_shell().iter().filter(|one| one.exec == "cat").count() < 2 {
+            std::thread::yield_now();
+        }
+        let mine = descendants(std::process::id());
+        assert!(of_shell().iter().all(|one| mine.contains(one)), "{mine:?}");
+        assert!(mine.iter().any(|one| one.pid == shell.id()));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
     }
 
     #[test]

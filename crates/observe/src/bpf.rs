@@ -21,7 +21,7 @@ mod wakeups;
 
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, ObserverUse};
+use iotomy_record::{Exit, ObserverUse, Running};
 use iotomy_sys::launch::{self, Command};
 use iotomy_sys::syscalls::{self, Abi};
 
@@ -114,6 +114,7 @@ pub(crate) fn watch(
         startup: started,
         price,
         startup_ns: 0,
+        unwatched: process.map(attach::descendants).unwrap_or_default(),
     };
     match &request.target {
         Target::Command(command) => watch.command(command, audience),
@@ -201,6 +202,8 @@ struct Watch<'a, 'c> {
     startup: Instant,
     price: Price,
     startup_ns: u64,
+    /// What a process that is attached to had made before.
+    unwatched: Vec<Running>,
 }
 
 impl Watch<'_, '_> {
@@ -278,14 +281,9 @@ impl Watch<'_, '_> {
             Fate::Kept
         });
         for (pid, image) in attached {
-            let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-            let exe = exe.to_string_lossy();
-            let exec = crate::basename(exe.strip_suffix(" (deleted)").unwrap_or(&exe)).to_owned();
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let line =
-                String::from_utf8_lossy(line.strip_suffix(b"\0").unwrap_or(&line)).into_owned();
-            let argv = line.split('\0').map(str::to_owned).collect();
-            self.books.programs.insert(image, Program { exec, argv });
+            let attach::Names { exec, called, argv } = attach::names(pid);
+            let program = Program { exec, called, binary: String::new(), argv };
+            self.books.programs.insert(image, program);
         }
     }
 
@@ -338,6 +336,7 @@ impl Watch<'_, '_> {
             files: parts.files,
             ledger: parts.ledger,
             still_running: parts.still_running,
+            unwatched_children: self.unwatched,
         }
     }
 }

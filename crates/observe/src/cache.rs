@@ -3,10 +3,12 @@
 //! Files are opened for it, regular ones only and without waiting; one that cannot be opened, or is
 //! another by now, has no figure, and never a wrong one.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
-use iotomy_record::{FileKind, FileUse};
+use iotomy_record::{FileKind, FileUse, bytes_of};
 use iotomy_sys::probe::memory::{self, Cached};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
@@ -23,7 +25,8 @@ pub(crate) fn note_end(files: &mut [FileUse]) {
         if file.kind != FileKind::File || !file.path.starts_with('/') {
             continue;
         }
-        let path = Path::new(&file.path);
+        let path = PathBuf::from(OsString::from_vec(bytes_of(&file.path)));
+        let path = path.as_path();
         if let Ok(found) = rustix::fs::lstat(path)
             && u64::try_from(found.st_size).ok() == file.size_bytes
         {

@@ -9,9 +9,15 @@ use iotomy_sys::syscalls::{self, Abi};
 /// What the record puts behind the names of calls by the 32-bit entry.
 const I386: &str = "(i386)";
 
+/// From this number on calls are told apart no more: none that a kernel has is near it.
+pub(crate) const BEYOND: u32 = 0x3fff;
+
 /// A call as the record names it.
 pub(crate) fn call_name(abi: Abi, number: u32) -> String {
-    let name = syscalls::name(abi, number);
+    let name = match number {
+        BEYOND.. => "syscall_other".to_owned(),
+        number => syscalls::name(abi, number),
+    };
     if abi == Abi::I386 { name + I386 } else { name }
 }
 
@@ -41,6 +47,43 @@ pub(crate) fn numbers<'a>(images: &[(u32, &'a str)]) -> Vec<u32> {
     images.iter().map(number).collect()
 }
 
+/// Bytes of the kernel's name of a process.
+const COMM: usize = 15;
+
+/// What its user calls a program, empty where that is `exec`: by the kernel's name of the process where
+/// that is known, as `ps` and `top` do, and its arguments.
+///
+/// The kernel's name is that of what was executed, a link or a script, unless the program chose another;
+/// it is cut, and its whole is looked for among the first arguments. Where it is not known, or says
+/// nothing, it is the first argument that counts: by that a program of several tells which one is meant.
+pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String {
+    let name = match comm.filter(|comm| !comm.is_empty()) {
+        Some(comm) if is_cut(exec, comm) => exec,
+        Some(comm) => {
+            let words = || argv.iter().take(3).map(|word| first_word(word));
+            match words().find(|word| is_cut(word, comm)) {
+                Some(whole) => whole,
+                // The program chose a name: `node` calls its first thread one.
+                None if words().next() == Some(exec) => exec,
+                None => comm,
+            }
+        }
+        None => argv.first().map(|word| first_word(word)).filter(|w| !w.is_empty()).unwrap_or(exec),
+    };
+    if name == exec { String::new() } else { name.to_owned() }
+}
+
+/// Whether `comm` is what the kernel makes of `name`.
+fn is_cut(name: &str, comm: &str) -> bool {
+    name == comm || (comm.len() == COMM && name.starts_with(comm))
+}
+
+/// The last component of a path, as a title has it: without a login shell's dash, and what follows.
+fn first_word(word: &str) -> &str {
+    let name = crate::basename(word.split_ascii_whitespace().next().unwrap_or_default());
+    name.strip_prefix('-').unwrap_or(name)
+}
+
 /// Puts an image's calls in the record's order: most time first, then by name.
 pub(crate) fn sort_calls(calls: &mut [Call]) {
     calls.sort_by(|a, b| b.wall_ns.cmp(&a.wall_ns).then_with(|| a.syscall.cmp(&b.syscall)));
@@ -49,6 +92,36 @@ pub(crate) fn sort_calls(calls: &mut [Call]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_called_what_its_user_calls_it() {
+        let called = |exec: &str, comm: &str, argv: &[&str]| {
+            let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
+            super::called(exec, Some(comm).filter(|comm| !comm.is_empty()), &argv)
+        };
+        // Attached to: the link, the script, the worker, the one that chose a name.
+        let redis = ["/usr/bin/redis-server *:6379"];
+        assert_eq!(called("redis-check-rdb", "redis-server", &redis), "redis-server");
+        assert_eq!(called("python3.11", "python3", &["python3", "-m", "http.server"]), "python3");
+        assert_eq!(
+            called("python3.11", "serve.py", &["/usr/bin/python3", "./serve.py"]),
+            "serve.py"
+        );
+        assert_eq!(called("busybox", "sh", &["sh", "-c", "read x"]), "sh");
+        assert_eq!(called("node", "MainThread", &["node", "x.js"]), "");
+        assert_eq!(called("postgres", "postgres", &["postgres: checkpointer"]), "");
+        assert_eq!(called("bash", "bash", &["-bash"]), "");
+        assert_eq!(
+            called("python3.11", "a-script-with-a", &["p", "/x/a-script-with-a-name"]),
+            "a-script-with-a-name"
+        );
+        assert_eq!(called("chrome", "Renderer", &["/opt/chrome/chrome-bin"]), "Renderer");
+        // Seen to execute a file of many programs, or through a descriptor.
+        assert_eq!(called("busybox", "", &["ls", "-l"]), "ls");
+        assert_eq!(called("bash", "", &["-bash"]), "");
+        assert_eq!(called("true", "", &[]), "");
+        assert_eq!(called("true", "", &[""]), "");
+    }
 
     #[test]
     fn images_of_one_name_in_one_process_are_numbered() {

@@ -176,8 +176,8 @@ fn watch_command(
 
 /// The tracer thread of a command.
 fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
-    let session = match Session::launcher(command.pid, request.wait, request.files) {
-        Ok(session) => session.of_calls(request.calls.as_ref()),
+    let session = match Session::launcher(command.pid, request) {
+        Ok(session) => session,
         Err(error) => return Attempt::Refused(error),
     };
     let began = Instant::now();
@@ -214,6 +214,7 @@ fn watch_process(
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
     let process = attach::process(pid)?;
+    let unwatched_children = attach::descendants(process);
     let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
@@ -226,8 +227,7 @@ fn watch_process(
         audience,
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
-        let session = Session::running(process, request.wait, request.files)?;
-        let session = session.of_calls(request.calls.as_ref());
+        let session = Session::running(process, request)?;
         let began = Instant::now();
         Ok((session.run(flags), began))
     });
@@ -235,7 +235,8 @@ fn watch_process(
         .map_err(ObserveError::system("start a thread"))?
         .map_err(|source| ObserveError::Attach { pid, source })?;
     let startup_ns = tracees::nanoseconds(called, began);
-    Ok(observation(request, seen, began, None, Watching { cost, startup_ns }))
+    let watching = Watching { cost, startup_ns };
+    Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
 
 /// Tells the audience that the watch begins.
@@ -279,7 +280,7 @@ fn observation(
             cost_ns_per_call: cost.middle(),
             cost_ns_low: cost.low,
             cost_ns_high: cost.high,
-            lost_events: 0,
+            lost_events: rows.lost_events,
             incomplete_calls: rows.incomplete_calls,
             lost_files: 0,
             times_inflated: DECLARATION.times_inflated,
@@ -290,6 +291,7 @@ fn observation(
         files: rows.files,
         ledger: Vec::new(),
         still_running: seen.still_running,
+        unwatched_children: Vec::new(),
     }
 }
 

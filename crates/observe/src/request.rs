@@ -65,4 +65,6 @@ pub struct Observation {
     pub ledger: Vec<LedgerRow>,
     /// Processes alive at the end of the watch.
     pub still_running: Vec<Running>,
+    /// Processes that the watched one had made before, and theirs: not watched.
+    pub unwatched_children: Vec<Running>,
 }

@@ -47,10 +47,16 @@ pub(crate) struct Usage {
     pub(crate) involuntary_switches: u64,
 }
 
-/// Everything counted in one watch.
-#[derive(Debug, Default)]
+/// Everything counted in one watch. It has room for a bounded number of images; of what finds none,
+/// calls and images are counted as lost.
+#[derive(Debug)]
 pub(crate) struct Tally {
     images: Vec<Image>,
+    /// How many images there is room for.
+    most: usize,
+    /// What the images without room are.
+    nobody: Process,
+    lost_events: u64,
     headless_calls: u64,
     /// What regular files were when they were first met.
     met: BTreeMap<FileRef, FileUse>,
@@ -59,6 +65,7 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 struct Image {
     process: Process,
+    is_forked: bool,
     calls: HashMap<CallNumber, Counted>,
     files: BTreeMap<FileRef, FileUse>,
 }
@@ -70,6 +77,8 @@ struct Counted {
     returns_bytes: bool,
     returns_ready: bool,
     never_returns: bool,
+    /// Of those in flight, the ones of which no end was seen.
+    unseen: u64,
 }
 
 /// The rows of a record that a tally ends in.
@@ -79,30 +88,83 @@ pub(crate) struct Rows {
     pub(crate) calls: Vec<Call>,
     pub(crate) files: Vec<FileUse>,
     pub(crate) incomplete_calls: u64,
+    pub(crate) lost_events: u64,
 }
 
+/// Of an image that found no room.
+const NOWHERE: ImageId = ImageId(usize::MAX);
+
 impl Tally {
+    /// With room for so many images.
+    pub(crate) fn with_room(images: u32) -> Self {
+        Self {
+            images: Vec::new(),
+            most: images.try_into().unwrap_or(usize::MAX),
+            nobody: Process { exec: "?".to_owned(), ..Process::default() },
+            lost_events: 0,
+            headless_calls: 0,
+            met: BTreeMap::new(),
+        }
+    }
+
+    fn image(&mut self, image: ImageId) -> Option<&mut Image> {
+        self.images.get_mut(image.0)
+    }
+
+    /// The row of a call that is to be counted; where it has none, it is lost.
+    fn counted(&mut self, image: ImageId, call: CallNumber) -> Option<&mut Counted> {
+        if image == NOWHERE {
+            self.lost_events += 1;
+        }
+        self.image(image).map(|image| image.row(call))
+    }
+
     /// Begins an image, described as a record's process with nothing counted yet.
     pub(crate) fn begin(&mut self, process: Process) -> ImageId {
-        self.images.push(Image { process, calls: HashMap::new(), files: BTreeMap::new() });
+        if self.images.len() >= self.most {
+            self.lost_events += 1;
+            return NOWHERE;
+        }
+        let (calls, files, is_forked) = (HashMap::new(), BTreeMap::new(), false);
+        self.images.push(Image { process, is_forked, calls, files });
         ImageId(self.images.len() - 1)
+    }
+
+    /// Begins an image of a process that was forked.
+    pub(crate) fn begin_forked(&mut self, process: Process) -> ImageId {
+        let begun = self.begin(process);
+        if let Some(image) = self.image(begun) {
+            image.is_forked = true;
+        }
+        begun
+    }
+
+    /// Begins the image that the process of `before` has executed.
+    pub(crate) fn begin_after(&mut self, before: ImageId, process: Process) -> ImageId {
+        if let Some(before) = self.image(before) {
+            before.process.before_exec = before.is_forked;
+        }
+        self.begin(Process { continued: 1, ..process })
     }
 
     /// What is known of an image so far.
     pub(crate) fn process(&self, image: ImageId) -> &Process {
-        &self.images[image.0].process
+        self.images.get(image.0).map_or(&self.nobody, |image| &image.process)
     }
 
     /// Sets what an image is: what was read of it at its beginning was its successor.
-    pub(crate) fn name(&mut self, image: ImageId, exec: String, argv: Vec<String>) {
-        let process = &mut self.images[image.0].process;
-        process.exec = exec;
-        process.argv = argv;
+    pub(crate) fn name(&mut self, image: ImageId, found: Process) {
+        let Some(Image { process, .. }) = self.image(image) else { return };
+        process.exec = found.exec;
+        process.called = found.called;
+        process.argv = found.argv;
     }
 
     /// One more thread lives in the image.
     pub(crate) fn add_thread(&mut self, image: ImageId) {
-        self.images[image.0].process.threads += 1;
+        if let Some(image) = self.image(image) {
+            image.process.threads += 1;
+        }
     }
 
     /// A call returned a value, or an error number, `wall_ns` after it was entered.
@@ -113,7 +175,8 @@ impl Tally {
         value: Result<u64, u32>,
         wall_ns: u64,
     ) {
-        let Counted { row, returns_bytes, returns_ready, .. } = self.images[image.0].row(call);
+        let Some(counted) = self.counted(image, call) else { return };
+        let Counted { row, returns_bytes, returns_ready, .. } = counted;
         row.calls += 1;
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
@@ -137,10 +200,26 @@ impl Tally {
 
     /// A call was entered and had not returned `wall_ns` later, when its thread or the watch ended.
     pub(crate) fn unfinished(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
-        let Counted { row, .. } = self.images[image.0].row(call);
+        let Some(Counted { row, .. }) = self.counted(image, call) else { return };
         row.in_flight += 1;
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
+    }
+
+    /// A call that was under way when the watch began returned: it is in no distribution.
+    pub(crate) fn entered_before(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
+        self.unfinished(image, call, wall_ns);
+        if let Some(image) = self.image(image) {
+            image.row(call).row.entered_before += 1;
+        }
+    }
+
+    /// A call that was under way when the watch began had not returned when it ended: no end was seen.
+    pub(crate) fn unseen(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
+        self.unfinished(image, call, wall_ns);
+        if let Some(image) = self.image(image) {
+            image.row(call).unseen += 1;
+        }
     }
 
     /// A call returned whose entry was not seen.
@@ -160,13 +239,14 @@ impl Tally {
 
     /// A call that returned had asked after this many descriptors.
     pub(crate) fn asked(&mut self, image: ImageId, call: CallNumber, descriptors: u64) {
-        let asked = &mut self.images[image.0].row(call).row.asked;
+        let Some(image) = self.image(image) else { return };
+        let asked = &mut image.row(call).row.asked;
         *asked = Some(asked.unwrap_or(0).saturating_add(descriptors));
     }
 
     /// A call that returned moved bytes from or to a file, or mapped so many.
     pub(crate) fn moved(&mut self, image: ImageId, file: FileRef, way: Direction, bytes: u64) {
-        let Image { process, files, .. } = &mut self.images[image.0];
+        let Some(Image { process, files, .. }) = self.images.get_mut(image.0) else { return };
         let met = &self.met;
         let row = files.entry(file).or_insert_with_key(|file| FileUse {
             pid: process.pid,
@@ -186,7 +266,7 @@ impl Tally {
 
     /// A thread of the image used this much.
     pub(crate) fn used(&mut self, image: ImageId, usage: Usage) {
-        let process = &mut self.images[image.0].process;
+        let Some(Image { process, .. }) = self.image(image) else { return };
         process.user_ns += usage.user_ns;
         process.system_ns += usage.system_ns;
         process.minor_faults += usage.minor_faults;
@@ -197,7 +277,7 @@ impl Tally {
 
     /// The image's resident set has been this large.
     pub(crate) fn resident(&mut self, image: ImageId, bytes: u64) {
-        let process = &mut self.images[image.0].process;
+        let Some(Image { process, .. }) = self.image(image) else { return };
         process.max_rss_bytes = process.max_rss_bytes.max(bytes);
     }
 
@@ -209,7 +289,7 @@ impl Tally {
         for image in &self.images {
             let mut doing = Doing {
                 pid: image.process.pid,
-                exec: image.process.exec.clone(),
+                exec: image.process.name().to_owned(),
                 ..Doing::default()
             };
             let rows = image.calls.values().map(|counted| &counted.row);
@@ -248,6 +328,7 @@ impl Tally {
             calls: Vec::new(),
             files: Vec::new(),
             incomplete_calls: self.headless_calls,
+            lost_events: self.lost_events,
         };
         let names = self.images.iter().map(|one| (one.process.pid, one.process.exec.as_str()));
         let numbers = numbers(&names.collect::<Vec<_>>());
@@ -258,7 +339,8 @@ impl Tally {
             counted.iter_mut().for_each(|call| call.row.image = number);
             counted.retain(|call| request.wants(&call.row.syscall));
             let open = counted.iter().filter(|call| !call.never_returns);
-            rows.incomplete_calls += open.map(|call| call.row.in_flight).sum::<u64>();
+            rows.incomplete_calls +=
+                open.map(|call| call.row.in_flight.saturating_sub(call.unseen)).sum::<u64>();
             let mut calls: Vec<Call> = counted.into_iter().map(|call| call.row).collect();
             sort_calls(&mut calls);
             rows.processes.push(image.process);
@@ -294,7 +376,7 @@ impl Image {
             let (pid, exec) = (process.pid, process.exec.clone());
             let ready = returns_ready.then_some(0);
             let row = Call { pid, exec, syscall, ready, ..Call::default() };
-            Counted { row, returns_bytes, returns_ready, never_returns }
+            Counted { row, returns_bytes, returns_ready, never_returns, unseen: 0 }
         })
     }
 }
@@ -331,8 +413,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn images_beyond_the_room_there_is_are_lost_with_their_calls() {
+        let mut tally = Tally::with_room(2);
+        let image = |pid| Process { pid, exec: "dd".into(), threads: 1, ..Process::default() };
+        let first = tally.begin(image(1));
+        let second = tally.begin_forked(image(2));
+        let third = tally.begin_after(second, image(2));
+        for image in [first, third] {
+            tally.returned(image, READ, Ok(1), 1);
+            tally.unfinished(image, EXIT_GROUP, 1);
+            tally.add_thread(image);
+        }
+        assert_eq!(tally.process(third).exec, "?");
+        let rows = tally.into_rows(&everything());
+        assert_eq!(rows.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(rows.calls.iter().map(|call| call.calls).sum::<u64>(), 1);
+        assert_eq!(rows.lost_events, 3, "the image and its two calls");
+    }
+
     fn tally() -> (Tally, ImageId) {
-        let mut tally = Tally::default();
+        let mut tally = Tally::with_room(64);
         let process = Process { pid: 5, exec: "dd".into(), threads: 1, ..Process::default() };
         let image = tally.begin(process);
         (tally, image)

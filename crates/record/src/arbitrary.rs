@@ -30,7 +30,8 @@ pub fn trace() -> impl Strategy<Value = Trace> {
     let run = (vec(text(), 0..4), number(), option::of(exit()), machine(), observer());
     let tables =
         (vec(process(), 0..6), vec(call(), 0..24), vec(file_use(), 0..8), vec(ledger_row(), 0..6));
-    let rest = (vec(finding(), 0..4), vec(running(), 0..4), view());
+    let running = || vec(running(), 0..4);
+    let rest = (vec(finding(), 0..4), running(), running(), view());
     (run, tables, rest).prop_map(|(run, tables, rest)| Trace {
         schema: Trace::SCHEMA.to_string(),
         started: "2025-03-01T10:20:30.5Z".to_string(),
@@ -45,7 +46,8 @@ pub fn trace() -> impl Strategy<Value = Trace> {
         ledger: tables.3,
         findings: rest.0,
         still_running: rest.1,
-        view: rest.2,
+        unwatched_children: rest.2,
+        view: rest.3,
     })
 }
 
@@ -156,23 +158,34 @@ fn image() -> impl Strategy<Value = (u32, String)> {
 }
 
 fn process() -> impl Strategy<Value = Process> {
-    let counts = ([(); 7].map(|()| number()), option::of(number()));
-    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), counts).prop_map(
-        |((pid, exec), ppid, argv, threads, (n, storage))| Process {
-            pid,
-            ppid,
-            exec,
-            image: (n[6] % 3) as u32,
-            argv,
-            threads,
-            user_ns: n[0],
-            system_ns: n[1],
-            minor_faults: n[2],
-            major_faults: n[3],
-            voluntary_switches: n[4],
-            involuntary_switches: n[5],
-            max_rss_bytes: n[6],
-            storage_read_bytes: storage,
+    let few = || prop_oneof![3 => Just(0u32), 2 => 0u32..9, 1 => any::<u32>()];
+    let names = [(); 2].map(|()| prop_oneof![3 => Just(String::new()), 1 => text()]);
+    let put_together = (names, few(), few(), any::<bool>());
+    let numbers = ([(); 7].map(|()| number()), option::of(number()));
+    (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), numbers, put_together).prop_map(
+        |((pid, exec), ppid, argv, threads, (n, storage), (names, instances, continued, before_exec))| {
+            let [called, binary] = names;
+            Process {
+                pid,
+                ppid,
+                exec,
+                called,
+                binary,
+                image: (n[6] % 3) as u32,
+                instances,
+                continued,
+                before_exec,
+                argv,
+                threads,
+                user_ns: n[0],
+                system_ns: n[1],
+                minor_faults: n[2],
+                major_faults: n[3],
+                voluntary_switches: n[4],
+                involuntary_switches: n[5],
+                max_rss_bytes: n[6],
+                storage_read_bytes: storage,
+            }
         },
     )
 }
@@ -198,6 +211,7 @@ fn call() -> impl Strategy<Value = Call> {
             runnable_ns: parts[2],
             max_ns: n[4],
             in_flight: n[5],
+            entered_before: n[5] / 2,
             asked: parts[1],
             ready: parts[2],
             return_log2: spread.0,
@@ -255,6 +269,8 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
             user_ns: n[1],
             calls_on_cpu_ns: n[2],
             blocked_ns: n[3],
+            fault_ns: (n[4] % 2 == 0).then_some(n[3] / 2),
+            stopped_ns: n[3] / 3,
             runnable_ns: n[4],
             residual_ns,
         }
@@ -281,8 +297,8 @@ fn view() -> impl Strategy<Value = View> {
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
-    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<[bool; 3]>()).prop_map(
-        |(sort, top, quantize, calls, [files, wait, machine])| View {
+    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<[bool; 4]>()).prop_map(
+        |(sort, top, quantize, calls, [files, wait, machine, each])| View {
             sort,
             top,
             quantize,
@@ -290,6 +306,7 @@ fn view() -> impl Strategy<Value = View> {
             files,
             wait,
             machine,
+            each,
         },
     )
 }

@@ -1,6 +1,6 @@
 //! `iotomy.trace/1`: what a command's process tree asked of the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,9 @@ pub struct Trace {
     /// Processes that outlived the watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub still_running: Vec<Running>,
+    /// Processes that the watched one had made before the watch began, and theirs: not watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwatched_children: Vec<Running>,
     /// What the run was asked to show, so that the saved record shows the same.
     #[serde(default)]
     pub view: View,
@@ -44,6 +47,41 @@ pub struct Trace {
 impl Trace {
     /// The schema this type reads and writes.
     pub const SCHEMA: &'static str = "iotomy.trace/1";
+
+    /// How many processes there were: an exec begins an image, and no process.
+    pub fn process_count(&self) -> u64 {
+        let images: u64 = self.processes.iter().map(|entry| u64::from(entry.count())).sum();
+        images.saturating_sub(self.continued())
+    }
+
+    /// How many threads there were: the one that executes a program goes on in the image it makes.
+    pub fn thread_count(&self) -> u64 {
+        let threads: u64 = self.processes.iter().map(|entry| u64::from(entry.threads)).sum();
+        threads.saturating_sub(self.continued())
+    }
+
+    /// How many images went on in another's process. Records that do not say so have an entry an image:
+    /// there, all but the first of a process.
+    fn continued(&self) -> u64 {
+        let says = |entry: &Process| entry.continued > 0 || entry.instances > 0;
+        if self.processes.iter().any(says) {
+            return self.processes.iter().map(|entry| u64::from(entry.continued)).sum();
+        }
+        let pids: BTreeSet<u32> = self.processes.iter().map(|entry| entry.pid).collect();
+        (self.processes.len() - pids.len()) as u64
+    }
+}
+
+impl Process {
+    /// How many images it stands for.
+    pub fn count(&self) -> u32 {
+        self.instances.max(1)
+    }
+
+    /// What its user calls it.
+    pub fn name(&self) -> &str {
+        if self.called.is_empty() { &self.exec } else { &self.called }
+    }
 }
 
 /// How a command ended.
@@ -117,6 +155,11 @@ pub(crate) fn is_alone(image: &u32) -> bool {
     *image == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// One program image of one process. Times and counts are of the image, not of the whole process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Process {
@@ -124,11 +167,30 @@ pub struct Process {
     pub pid: u32,
     /// Parent's process id when the image began.
     pub ppid: u32,
-    /// The program's file name without its folders.
+    /// The program's file name without its folders, as it was executed; of a process that ran before
+    /// the watch, the name of the file it runs.
     pub exec: String,
+    /// What its user calls it, by the kernel's name of the process and its first argument; empty where
+    /// that is `exec`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub called: String,
+    /// The name of the file whose code it runs, where links and interpreters have been followed; empty
+    /// where that is `exec`, or not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub binary: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "is_alone")]
     pub image: u32,
+    /// How many identical images of several processes the entry is the sum of; 0 where it is of one.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub instances: u32,
+    /// How many of these began by an `execve` in a process that another entry, or instance, has begun:
+    /// no new process, and no new thread.
+    #[serde(default, skip_serializing_if = "is_alone")]
+    pub continued: u32,
+    /// Whether it was forked and then executed another program: all it did was to get there.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub before_exec: bool,
     /// The arguments the image was started with; a forked child has its parent's.
     pub argv: Vec<String>,
     /// Threads that lived in the image, the first included.
@@ -189,8 +251,11 @@ pub struct Call {
     /// The longest single call, those that never returned included.
     #[serde(default)]
     pub max_ns: u64,
-    /// Calls that were entered and did not return while watched.
+    /// Calls that were entered and did not return while watched, or were under way when the watch began.
     pub in_flight: u64,
+    /// Of these, the ones that were under way when the watch began, and returned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub entered_before: u64,
     /// Descriptors asked after, summed over the calls that returned: of poll and select and their
     /// kin, when files were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -319,6 +384,12 @@ pub struct LedgerRow {
     pub calls_on_cpu_ns: u64,
     /// Asleep until woken, inside calls or in a page fault.
     pub blocked_ns: u64,
+    /// Of that, in page faults outside calls. Absent where the observer did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_ns: Option<u64>,
+    /// Of `blocked_ns`, stopped by a signal, or by a debugger.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stopped_ns: u64,
     /// Ready to run and waiting for a CPU.
     pub runnable_ns: u64,
     /// What the five above leave of `thread_ns`; negative when they overlap.

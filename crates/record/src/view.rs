@@ -24,6 +24,9 @@ pub struct View {
     /// Whether every process of the machine was watched.
     #[serde(skip_serializing_if = "is_false")]
     pub machine: bool,
+    /// Whether identical program images were to be kept apart.
+    #[serde(skip_serializing_if = "is_false")]
+    pub each: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

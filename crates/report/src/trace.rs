@@ -10,7 +10,7 @@ pub(crate) mod ledger;
 mod processes;
 mod section;
 
-use iotomy_record::Trace;
+use iotomy_record::{SortKey, Trace};
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
@@ -54,14 +54,18 @@ pub(crate) fn print_headline(page: &mut Page<'_>, record: &Trace) {
     headline::print(page, record, &images::of(record));
 }
 
-/// The images that tables are printed for, most time first.
+/// The images that tables are printed for, in their order.
 fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'r>] {
     let most = rows(record, USUAL_IMAGES).min(images.len());
     if record.view.top.is_some() {
         return &images[..most];
     }
-    let whole: u128 = images.iter().map(Image::time).fold(0, u128::saturating_add);
-    let large = |image: &&Image<'_>| image.time().saturating_mul(SMALL_IMAGE) >= whole;
+    if record.view.sort == SortKey::Name {
+        return &images[..most];
+    }
+    let value = |image: &Image<'_>| image.value(record.view.sort);
+    let whole: u128 = images.iter().map(value).fold(0, u128::saturating_add);
+    let large = |image: &&Image<'_>| value(image).saturating_mul(SMALL_IMAGE) >= whole;
     let large = images[..most].iter().take_while(large).count();
     &images[..large.max(1).min(most)]
 }

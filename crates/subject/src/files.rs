@@ -72,6 +72,24 @@ pub(crate) fn refused_after_a_spin(times: u64, file: &str) {
     raw::getppid(times);
 }
 
+pub(crate) fn touches(path: &str) {
+    let file = File::open(path).expect("a file");
+    let length = usize::try_from(file.metadata().expect("a file").len()).expect("a size of memory");
+    // SAFETY: takes no pointers. Where it does nothing, there is nothing to wait for.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let none = std::ptr::null_mut();
+    let (access, map) = (libc::PROT_READ, libc::MAP_PRIVATE);
+    // SAFETY: a new mapping, wherever the kernel has room.
+    let at = unsafe { libc::mmap(none, length, access, map, file.as_raw_fd(), 0) };
+    assert_ne!(at, libc::MAP_FAILED);
+    // SAFETY: the mapping just made.
+    assert_eq!(unsafe { libc::madvise(at, length, libc::MADV_RANDOM) }, 0);
+    for page in (0..length).step_by(4096) {
+        // SAFETY: a byte of the mapping, which nobody writes.
+        std::hint::black_box(unsafe { at.cast::<u8>().add(page).read_volatile() });
+    }
+}
+
 pub(crate) fn polls(times: u64) {
     let mut ends = [[0; 2]; 3];
     for pipe in &mut ends {

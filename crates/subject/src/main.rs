@@ -33,6 +33,14 @@ fn main() -> ExitCode {
         "int80-write" => raw::int80_write(number(1)),
         // N calls of getppid and N more that seccomp refuses.
         "refused" => raw::refused(number(1)),
+        // N calls of getppid in place of which seccomp sends a signal, which has a handler.
+        "trapped" => raw::trapped(number(1)),
+        // One call of getppid for which seccomp ends the process.
+        "killed-by-seccomp" => raw::killed_by_seccomp(),
+        // The same, of a thread of its own that alone is ended.
+        "thread-killed-by-seccomp" => raw::thread_killed_by_seccomp(),
+        // N calls of each of three numbers that no call has.
+        "odd-numbers" => raw::odd_numbers(number(1)),
         // Says "ready" and spins without a call until FILE's byte is no 0; then one sched_yield and N such
         // refused calls.
         "refused-after-a-spin" => files::refused_after_a_spin(number(1), &arguments[2]),
@@ -44,6 +52,8 @@ fn main() -> ExitCode {
         "maps" => files::maps(number(1)),
         // N times the code in each of two FILEs, mapped at one address in turn.
         "swaps" => files::swaps(number(1), &arguments[2..]),
+        // A byte of each page of FILE, mapped, of which nothing is in memory any more where that can be had.
+        "touches" => files::touches(&arguments[1]),
         // N polls of 5 ends of pipes of which 2 are ready.
         "polls" => files::polls(number(1)),
         // One nanosleep of MS.

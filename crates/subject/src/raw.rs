@@ -77,12 +77,54 @@ pub(crate) fn refused(times: u64) {
 
 /// From here on a seccomp filter refuses getppid with EACCES.
 pub(crate) fn refuse_getppid() {
+    filter_getppid(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32);
+}
+
+pub(crate) fn trapped(times: u64) {
+    extern "C" fn go_on(_: i32) {}
+    let handler: extern "C" fn(i32) = go_on;
+    // SAFETY: the handler does nothing.
+    assert_ne!(unsafe { libc::signal(libc::SIGSYS, handler as usize) }, libc::SIG_ERR);
+    filter_getppid(libc::SECCOMP_RET_TRAP);
+    getppid(times);
+}
+
+pub(crate) fn killed_by_seccomp() {
+    filter_getppid(libc::SECCOMP_RET_KILL_PROCESS);
+    getppid(1);
+}
+
+pub(crate) fn thread_killed_by_seccomp() {
+    extern "C" fn die(_: *mut libc::c_void) -> *mut libc::c_void {
+        filter_getppid(libc::SECCOMP_RET_KILL_THREAD);
+        getppid(1);
+        std::ptr::null_mut()
+    }
+    let mut thread = 0;
+    let (usual, none) = (std::ptr::null(), std::ptr::null_mut());
+    // SAFETY: room for the thread's id; the function takes no argument.
+    assert_eq!(unsafe { libc::pthread_create(&raw mut thread, usual, die, none) }, 0);
+    // SAFETY: a thread that is to be joined; the kernel wakes who waits, however it ended.
+    assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
+}
+
+pub(crate) fn odd_numbers(times: u64) {
+    for _ in 0..times {
+        for number in [500, 20_000, -1] {
+            // SAFETY: there is no such call.
+            assert_eq!(unsafe { libc::syscall(number) }, -1);
+        }
+    }
+}
+
+/// From here on a seccomp filter does this to getppid.
+fn filter_getppid(action: u32) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
         // The number of the call; if it is getppid's, the next, else the one after it.
         statement(0x20, 0),
         libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_getppid as u32 },
-        statement(0x06, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32),
+        statement(0x06, action),
         statement(0x06, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };

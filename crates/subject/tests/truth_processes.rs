@@ -292,3 +292,82 @@ impl Drop for Killed {
         let _ = self.0.wait();
     }
 }
+
+/// Whether its signal ends it or is handled, its caller never sees such a call return.
+#[test]
+fn calls_in_place_of_which_seccomp_sends_a_signal_are_open_by_every_observer() {
+    for (words, open, exit) in [
+        (&["trapped", "23"][..], 23, Exit::Code(0)),
+        (&["killed-by-seccomp"][..], 1, Exit::Signal(31)),
+        (&["thread-killed-by-seccomp"][..], 1, Exit::Code(0)),
+    ] {
+        each_observer(|observer| {
+            let watched = watch(observer, &command(subject(), words));
+            let row = watched.row("getppid");
+            assert_eq!((row.calls, row.errors, row.in_flight), (0, 0, open), "{words:?}");
+            assert_eq!(watched.observer.incomplete_calls, open, "{words:?}");
+            assert_eq!(watched.exit, Some(exit), "{words:?}");
+        });
+    }
+}
+
+#[test]
+fn numbers_that_no_call_has_are_told_alike_by_every_observer() {
+    truth(&["odd-numbers", "23"], |watched| {
+        assert_eq!(watched.errors("syscall_500", "ENOSYS"), 23);
+        let row = watched.row("syscall_other");
+        assert_eq!((row.calls, row.error_kinds["ENOSYS"]), (46, 46));
+    });
+}
+
+/// A thread asleep all along shows no end of its call, one that was woken shows the second.
+#[test]
+fn what_a_thread_was_in_when_the_watch_began_is_told() {
+    each_observer(|observer| {
+        let request = |running: &harness::Running, duration| Request {
+            target: Target::Process(running.pid()),
+            duration,
+            ..command("", &[])
+        };
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let asleep = watch(observer, &request(&running, Some(Duration::from_millis(50))));
+        running.let_go();
+        assert_eq!(running.wait(), 0);
+        let rows: Vec<_> =
+            asleep.calls.iter().map(|row| (row.calls, row.in_flight, row.entered_before)).collect();
+        assert_eq!(asleep.calls.iter().map(|row| row.in_flight).sum::<u64>(), 2, "{rows:?}");
+        assert_eq!(asleep.calls.iter().map(|row| row.calls + row.entered_before).sum::<u64>(), 0);
+        if let [ledger] = &asleep.ledger[..] {
+            let named: u64 = asleep.calls.iter().filter_map(|row| row.blocked_ns).sum();
+            assert_eq!(named, ledger.blocked_ns, "all of it has a name");
+        }
+        let mut running = harness::Running::start(&["on-demand", "23"]);
+        let whole = request(&running, None);
+        let woken = std::thread::scope(|scope| {
+            let watched = scope.spawn(|| observer.watch(&whole).map(Watched).unwrap());
+            running.let_go_once_watched(observer.declaration().name);
+            watched.join().unwrap()
+        });
+        assert_eq!(running.wait(), 0);
+        assert_eq!(woken.calls.iter().map(|row| row.entered_before).sum::<u64>(), 2);
+        assert_eq!(woken.observer.incomplete_calls, 2);
+    });
+}
+
+#[test]
+fn sleep_in_page_faults_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mapped");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&vec![1; 256 * 4096]).unwrap();
+    file.sync_all().unwrap();
+    truth(&["touches", path.to_str().unwrap()], |watched| {
+        let [ledger] = &watched.ledger[..] else { return };
+        let in_calls: u64 = watched.calls.iter().filter_map(|row| row.blocked_ns).sum();
+        assert_eq!(ledger.fault_ns, Some(ledger.blocked_ns - in_calls));
+        if watched.processes[0].major_faults < 23 {
+            return harness::skip("touches", "this file system keeps its files in memory");
+        }
+        assert!(ledger.fault_ns > Some(0), "{:?}", watched.processes);
+    });
+}

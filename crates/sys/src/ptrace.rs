@@ -130,10 +130,11 @@ pub fn call_stop(tid: u32) -> io::Result<CallStop> {
 pub enum Origin {
     /// Its program.
     Program,
-    /// A system call that has returned.
-    Call,
-    /// A system call that was interrupted, and that it makes again unless a signal's handler runs.
-    InterruptedCall,
+    /// A system call, of this table and by this number, that has returned.
+    Call(Abi, u32),
+    /// A system call, by this number, that was interrupted, and that it makes again unless a signal's
+    /// handler runs.
+    InterruptedCall(u32),
 }
 
 /// Where the stopped task `tid` comes from, as its registers tell.
@@ -151,8 +152,12 @@ pub fn origin(tid: u32) -> io::Result<Origin> {
     // to ERESTART_RESTARTBLOCK (516).
     Ok(match (registers.orig_rax.cast_signed(), registers.rax.cast_signed()) {
         (..0, _) => Origin::Program,
-        (_, -516..=-512) => Origin::InterruptedCall,
-        _ => Origin::Call,
+        (number, -516..=-512) => Origin::InterruptedCall(number as u32),
+        (number, _) => {
+            // The segment of 32-bit code.
+            let abi = if registers.cs == 0x23 { Abi::I386 } else { Abi::X86_64 };
+            Origin::Call(abi, number as u32)
+        }
     })
 }
 

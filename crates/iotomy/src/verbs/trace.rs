@@ -97,6 +97,14 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     files: bool,
 
+    /// Keep identical program images apart, in the report and the record
+    ///
+    /// More than four images of one program, executed and called by the same names, are otherwise one
+    /// entry of each table, with their number and sums; the processes the command made by a fork, until
+    /// they executed another program, are one row of the report.
+    #[arg(long)]
+    each: bool,
+
     #[command(flatten)]
     view: ViewArgs,
 
@@ -184,6 +192,10 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     if reports(&args) || args.json.is_some() || is_kept {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
+    }
+    // What is found out rests on each process by itself.
+    if !args.each {
+        record.roll_up();
     }
     let written = write_out(&args, &record, outputs);
     let kept = !is_kept || args.save.keep(RecordRef::Trace(&record), args.quiet);
@@ -308,6 +320,7 @@ fn record(args: &TraceArgs, request: &Request, started: String, seen: Observatio
         files: args.files,
         wait: args.wait,
         machine: args.all,
+        each: args.each,
         ..View::default()
     };
     args.view.apply_to(&mut view);

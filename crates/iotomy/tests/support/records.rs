@@ -49,6 +49,7 @@ pub(crate) fn trace(command: &[&str]) -> Trace {
         ledger: Vec::new(),
         findings: Vec::new(),
         still_running: Vec::new(),
+        unwatched_children: Vec::new(),
         view: View { files: true, ..View::default() },
     }
 }
@@ -96,13 +97,12 @@ pub(crate) fn ledger(pid: u32, exec: &str, ms: u64) -> LedgerRow {
     LedgerRow {
         pid,
         exec: exec.into(),
-        image: 0,
         thread_ns: ms * 1_000_000,
         user_ns: ms * 200_000,
         calls_on_cpu_ns: ms * 500_000,
         blocked_ns: ms * 200_000,
         runnable_ns: ms * 100_000,
-        residual_ns: 0,
+        ..LedgerRow::default()
     }
 }
 

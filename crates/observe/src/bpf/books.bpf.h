@@ -22,13 +22,18 @@ static __always_inline void take_baseline(struct thread *t, struct task_struct *
 
 static __always_inline void come_back(struct thread *t, u64 now)
 {
-	u64 woken = t->woken_ns;
+	u64 woken = t->woken_ns, slept;
 
 	if (t->slept) {
 		/* A sleep whose end was not seen lasted until now. */
 		if (woken < t->out_ns || woken > now)
 			woken = now;
-		t->blocked_ns += woken - t->out_ns;
+		slept = woken - t->out_ns;
+		t->blocked_ns += slept;
+		if (t->sleep == IN_FAULT)
+			t->fault_ns += slept;
+		else if (t->sleep == STOPPED)
+			t->stopped_ns += slept;
 	}
 	t->off_ns += now - t->out_ns;
 	t->out_ns = 0;
@@ -117,6 +122,8 @@ static __always_inline void settle_thread(struct thread *t, struct task_struct *
 	blocked = t->blocked_ns - t->blocked_before_ns;
 	__sync_fetch_and_add(&image->blocked_ns, blocked);
 	__sync_fetch_and_add(&image->runnable_ns, t->off_ns - t->off_before_ns - blocked);
+	__sync_fetch_and_add(&image->fault_ns, t->fault_ns);
+	__sync_fetch_and_add(&image->stopped_ns, t->stopped_ns);
 	__sync_fetch_and_add(&image->utime_ns, task->utime - t->utime_ns);
 	__sync_fetch_and_add(&image->stime_ns, task->stime - t->stime_ns);
 	__sync_fetch_and_add(&image->runtime_ns, task->se.sum_exec_runtime - t->runtime_ns);

@@ -23,6 +23,7 @@ pub(super) struct CallBook {
     pub(super) max_ns: u64,
     pub(super) bytes: u64,
     pub(super) in_flight: u64,
+    pub(super) entered_before: u64,
     pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
     pub(super) returns: Histogram,
@@ -142,6 +143,7 @@ impl CallBook {
         self.max_ns = self.max_ns.max(row.max_ns);
         self.bytes = self.bytes.wrapping_add(row.bytes);
         self.in_flight += u64::from(row.in_flight);
+        self.entered_before += u64::from(row.entered_before);
         add(&mut self.returns, &row.returns);
         add(&mut self.wall, &row.plain);
         add(&mut self.on_cpu, &row.plain);

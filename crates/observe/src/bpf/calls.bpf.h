@@ -7,19 +7,13 @@
 #define NR_EXIT_GROUP_I386 (CALL_I386 | 252)
 #define NR_EXECVE	   59
 #define SIGKILL		   9
+#define SIGSYS		   31
 #define NR_EXECVEAT	   322
 
 static __always_inline bool never_returns(u16 call)
 {
 	return call == NR_EXIT || call == NR_EXIT_GROUP || call == NR_EXIT_I386 ||
 	       call == NR_EXIT_GROUP_I386;
-}
-
-static __always_inline u16 call_of(struct task_struct *task, long id)
-{
-	u16 call = (u64)id < CALL_NUMBER ? id : CALL_NUMBER;
-
-	return task->thread_info.status & TS_COMPAT ? call | CALL_I386 : call;
 }
 
 SEC("tp_btf/sys_enter")
@@ -52,9 +46,14 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
+static __always_inline bool is_pending(struct task_struct *task, int signal)
+{
+	return task->pending.signal.sig[0] >> (signal - 1) & 1;
+}
+
 static __always_inline bool is_killed(struct task_struct *task)
 {
-	return task->pending.signal.sig[0] >> (SIGKILL - 1) & 1;
+	return is_pending(task, SIGKILL);
 }
 
 /* How often a call takes about the same time before it counts as frequent: a power of two. */
@@ -175,25 +174,71 @@ static __always_inline u32 finish_call(struct thread *t, u64 now, struct call_ke
 }
 
 /*
+ * A call that will not return, or whose return says nothing of it: its time until now is its row's.
+ * Not static: so the verifier looks at it once.
+ */
+__noinline int abandon_call(struct thread *t, u64 now, long returned)
+{
+	struct call_stats *c;
+	struct call_key key;
+	struct spent spent;
+	u32 image;
+
+	if (!t)
+		return 0;
+	image = finish_call(t, now, &key, &spent);
+	if (!image || !wants(key.call))
+		return 0;
+	/* Who is still `attached` has shown neither end of it. */
+	if (!never_returns(key.call) && !t->attached)
+		__sync_fetch_and_add(&counters.incomplete_calls, 1);
+	c = call_row(&key, image);
+	if (!c)
+		return 0;
+	c->in_flight++;
+	c->entered_before += !!returned;
+	if (spent.wall_ns > c->max_ns)
+		c->max_ns = spent.wall_ns;
+	if (spent.off_ns)
+		count_wait(&key, image, &spent, false);
+	else
+		c->wall_ns += spent.wall_ns;
+	return 0;
+}
+
+/*
  * A return without an entry. A new thread's first one is no call's, and a call entered before the
  * watch is incomplete; so is a refused one, if it is the first of who was attached to, as nothing
  * tells it from that. Else the call was refused before its entry was traced, as seccomp does:
- * its caller gets the error, so it is counted; the time it took is not known.
+ * its caller gets the error, so it is counted; the time it took is not known. Where seccomp sends
+ * a signal in place of an error, the caller never sees a return: such a call is open, too.
  */
 static __always_inline bool begin_refused(struct thread *t, struct task_struct *task,
 					  struct pt_regs *regs, long ret, u64 now)
 {
-	bool refused = !t->newborn && !t->attached && is_error(ret) && !is_killed(task);
+	bool newborn = t->newborn, before = !newborn && t->attached;
+	bool trapped = !newborn && is_pending(task, SIGSYS);
+	bool refused = !newborn && !before && !trapped && is_error(ret) && !is_killed(task);
 
-	if (!refused && !t->newborn && t->image)
-		__sync_fetch_and_add(&counters.incomplete_calls, 1);
-	/* What came before was in a call only if that was entered before the watch. */
-	t->in_call = !refused && !t->newborn;
-	close_span(t, now);
-	t->in_call = refused;
 	t->newborn = false;
 	t->attached = false;
 	t->transfer = 0;
+	if (before || trapped) {
+		/* What came before an entry that was refused was in no call. */
+		if (!before)
+			close_span(t, now);
+		t->call = call_of(task, regs->orig_ax);
+		t->in_call = true;
+		/* One that ends its thread is open until then. */
+		if (!is_dead(task))
+			abandon_call(t, now, before && !(is_error(ret) && is_killed(task)));
+		return false;
+	}
+	if (!refused && !newborn && t->image)
+		__sync_fetch_and_add(&counters.incomplete_calls, 1);
+	t->in_call = !refused && !newborn;
+	close_span(t, now);
+	t->in_call = refused;
 	if (refused)
 		t->call = call_of(task, regs->orig_ax);
 	return refused;
@@ -274,32 +319,4 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	if (is_error(ret) && is_killed(task))
 		return 0; /* the program never sees it: the call is open until the thread's end */
 	return count_long(t, now, ret);
-}
-
-/* A call that will not return: its time until now is its row's, its return is not. */
-__noinline int abandon_call(struct thread *t, u64 now)
-{
-	struct call_stats *c;
-	struct call_key key;
-	struct spent spent;
-	u32 image;
-
-	if (!t)
-		return 0;
-	image = finish_call(t, now, &key, &spent);
-	if (!image || !wants(key.call))
-		return 0;
-	if (!never_returns(key.call))
-		__sync_fetch_and_add(&counters.incomplete_calls, 1);
-	c = call_row(&key, image);
-	if (!c)
-		return 0;
-	c->in_flight++;
-	if (spent.wall_ns > c->max_ns)
-		c->max_ns = spent.wall_ns;
-	if (spent.off_ns)
-		count_wait(&key, image, &spent, false);
-	else
-		c->wall_ns += spent.wall_ns;
-	return 0;
 }

@@ -322,7 +322,8 @@ impl<'a> Sight<'a> {
         // An origin is always older, so the walk ends.
         loop {
             if let Some(program) = self.books.programs.get(&at) {
-                return program.exec.clone();
+                let name = if program.called.is_empty() { &program.exec } else { &program.called };
+                return name.clone();
             }
             match self.images.get(&at) {
                 Some(image) if image.origin != 0 && image.origin < at => at = image.origin,

@@ -1,6 +1,10 @@
 //! The structs of `trace.h`, read field by field: no cast, no alignment to get wrong. The sizes are
 //! asserted against the loaded object's maps by `object.rs`.
 
+use iotomy_record::lossless;
+
+use crate::naming::called;
+
 /// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
 pub(super) const SLOTS: usize = 65;
 /// Slots of the distribution of short calls that never left their CPU. As in `trace.h`.
@@ -73,6 +77,7 @@ pub(super) struct CallStats {
     pub(super) in_flight: u32,
     pub(super) bytes: u64,
     pub(super) returns: [u32; SLOTS],
+    pub(super) entered_before: u32,
 }
 
 impl Wire for CallStats {
@@ -87,6 +92,7 @@ impl Wire for CallStats {
             in_flight: from.u32(),
             bytes: from.u64(),
             returns: std::array::from_fn(|_| from.u32()),
+            entered_before: from.u32(),
         }
     }
 }
@@ -153,10 +159,12 @@ pub(super) struct Image {
     pub(super) involuntary_switches: u64,
     pub(super) max_rss_pages: u64,
     pub(super) storage_read_bytes: u64,
+    pub(super) fault_ns: u64,
+    pub(super) stopped_ns: u64,
 }
 
 impl Wire for Image {
-    const SIZE: usize = 24 + 16 * 8;
+    const SIZE: usize = 24 + 18 * 8;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let mut small = || from.u32();
@@ -184,14 +192,19 @@ impl Wire for Image {
             involuntary_switches: from.u64(),
             max_rss_pages: from.u64(),
             storage_read_bytes: from.u64(),
+            fault_ns: from.u64(),
+            stopped_ns: from.u64(),
         }
     }
 }
 
-/// What an image runs: the file it was made from and its arguments.
+/// What an image runs: the file it was made from, its names, and its arguments. The names other than
+/// `exec` are empty where they are that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) exec: String,
+    pub(super) called: String,
+    pub(super) binary: String,
     pub(super) argv: Vec<String>,
 }
 
@@ -199,30 +212,37 @@ const EXEC_LEN: usize = 128;
 const ARGV_LEN: usize = 1024;
 
 impl Wire for Program {
-    const SIZE: usize = 8 + EXEC_LEN + ARGV_LEN;
+    const SIZE: usize = 8 + 2 * EXEC_LEN + ARGV_LEN;
 
     fn read(from: &mut Fields<'_>) -> Self {
         let argv_bytes = from.u32() as usize;
         let _pad = from.u32();
         let exec = text(from.bytes(EXEC_LEN));
+        let binary = text(from.bytes(EXEC_LEN));
         let argv = from.bytes(ARGV_LEN);
         let kept = argv.get(..argv_bytes).unwrap_or(argv);
         let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
-        let mut argv: Vec<String> =
-            kept.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+        let mut argv: Vec<String> = kept.split(|b| *b == 0).map(lossless).collect();
         if argv_bytes > ARGV_LEN {
             argv.push(String::from("…"));
         }
         if argv_bytes == 0 {
             argv.clear();
         }
-        Self { exec: super::super::basename(&exec).to_owned(), argv }
+        let exec = super::super::basename(&exec).to_owned();
+        // A link or a script is called by its own name; a file executed by its own may be of many programs.
+        let called = match binary == exec {
+            true => called(&exec, None, &argv),
+            false => String::new(),
+        };
+        let binary = if binary == exec { String::new() } else { binary };
+        Self { exec, called, binary, argv }
     }
 }
 
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    lossless(&bytes[..end])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -300,7 +320,7 @@ impl Wire for FileName {
         let used = path.get(..length as usize).unwrap_or(path);
         let components = used
             .split_inclusive(|b| *b == 0)
-            .map(|c| String::from_utf8_lossy(c.strip_suffix(b"\0").unwrap_or(c)).into_owned())
+            .map(|c| lossless(c.strip_suffix(b"\0").unwrap_or(c)))
             .collect();
         Self { magic, mode, whole, size_bytes, cached_pages, components }
     }
@@ -352,9 +372,10 @@ mod tests {
         let mut wire = vec![0; Program::SIZE];
         wire[..4].copy_from_slice(&9u32.to_ne_bytes());
         wire[8..15].copy_from_slice(b"/bin/dd");
-        wire[8 + EXEC_LEN..][..9].copy_from_slice(b"dd\0if=f\0\0");
+        wire[8 + EXEC_LEN..][..9].copy_from_slice(b"coreutils");
+        wire[8 + 2 * EXEC_LEN..][..9].copy_from_slice(b"dd\0if=f\0\0");
         let program = Program::read(&mut Fields(&wire));
-        assert_eq!(program.exec, "dd");
+        assert_eq!((&*program.exec, &*program.called, &*program.binary), ("dd", "", "coreutils"));
         assert_eq!(program.argv, ["dd", "if=f", ""]);
     }
 

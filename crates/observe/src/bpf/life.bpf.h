@@ -72,9 +72,11 @@ static __always_inline void note_program(u32 image, struct task_struct *task,
 		s->program.argv_bytes = 0;
 	s->program.exec[0] = 0;
 	bpf_probe_read_kernel_str(s->program.exec, EXEC_LEN, bprm->filename);
+	s->program.binary[0] = 0;
+	bpf_probe_read_kernel_str(s->program.binary, EXEC_LEN,
+				  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
 	if (leads_elsewhere(s->program.exec))
-		bpf_probe_read_kernel_str(s->program.exec, EXEC_LEN,
-					  BPF_CORE_READ(mm, exe_file, f_path.dentry, d_name.name));
+		__builtin_memcpy(s->program.exec, s->program.binary, EXEC_LEN);
 	if (bpf_map_update_elem(&programs, &image, &s->program, BPF_ANY))
 		lose();
 }
@@ -215,6 +217,8 @@ static __always_inline void enter_image(struct thread *t, struct task_struct *ta
 	}
 	t->user_ns = 0;
 	t->calls_on_cpu_ns = 0;
+	t->fault_ns = 0;
+	t->stopped_ns = 0;
 	take_baseline(t, task);
 }
 
@@ -270,6 +274,9 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!t || ended_ns)
 		return 0;
 	note_resident(t, task);
+	if (!t->in_call && is_dead(task))
+		/* Ended inside a call, before its entry was traced. */
+		enter_untraced(t, call_inside(task), bpf_ktime_get_ns());
 	if (t->in_call && t->image && wants(t->call)) {
 		/* The row of the call it ends in, made here: its last switch may fail to. */
 		key.thread = t->id;

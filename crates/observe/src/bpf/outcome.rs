@@ -7,7 +7,7 @@ use iotomy_sys::file_systems;
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, CallBook, FileBook};
-use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image};
+use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program};
 use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
 use crate::price::Work;
 use crate::request::Request;
@@ -47,9 +47,14 @@ pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
     let names: Vec<String> = images.iter().map(|(id, _)| exec(&books, *id)).collect();
     let keys = images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.as_str()));
     let numbers = numbers(&keys.collect::<Vec<_>>());
-    for (((id, image), exec), number) in images.into_iter().zip(&names).zip(numbers) {
+    let places = places(&images);
+    for ((((id, image), exec), number), place) in
+        images.into_iter().zip(&names).zip(numbers).zip(places)
+    {
         let process = process(&books, id, &image, exec);
-        outcome.processes.push(Process { image: number, ..process });
+        let continued = u32::from(place.continued);
+        let before_exec = place.before_exec;
+        outcome.processes.push(Process { image: number, continued, before_exec, ..process });
         outcome.ledger.push(LedgerRow { image: number, ..ledger(&image, exec) });
         if image.live > 0 {
             outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
@@ -64,18 +69,45 @@ pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
     outcome
 }
 
+/// An image's place in its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Place {
+    /// It began by an exec in a process that an image before it began.
+    continued: bool,
+    /// It was forked, and executed another program.
+    before_exec: bool,
+}
+
+/// Of images in the order they began. One that was forked has an origin, and begins a process, also
+/// where another had its id before.
+fn places(images: &[(u32, Image)]) -> Vec<Place> {
+    let mut places = vec![Place::default(); images.len()];
+    let mut last: HashMap<u32, usize> = HashMap::new();
+    for (at, (_, image)) in images.iter().enumerate() {
+        let before = last.insert(image.pid, at).filter(|_| image.origin == 0);
+        if let Some(before) = before {
+            places[at].continued = true;
+            places[before].before_exec = images[before].1.origin != 0;
+        }
+    }
+    places
+}
+
 fn exec(books: &Books, image: u32) -> String {
     books.program(image).map_or_else(|| String::from("?"), |program| program.exec.clone())
 }
 
 fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
     let (user_ns, system_ns) = split_runtime(image);
+    let program = books.program(id);
+    let of_program = |name: fn(&Program) -> &String| program.map(name).cloned().unwrap_or_default();
     Process {
         pid: image.pid,
         ppid: image.ppid,
         exec: exec.to_owned(),
-        image: 0,
-        argv: books.program(id).map(|program| program.argv.clone()).unwrap_or_default(),
+        called: of_program(|program| &program.called),
+        binary: of_program(|program| &program.binary),
+        argv: program.map(|program| program.argv.clone()).unwrap_or_default(),
         threads: image.threads,
         user_ns,
         system_ns,
@@ -86,6 +118,7 @@ fn process(books: &Books, id: u32, image: &Image, exec: &str) -> Process {
         max_rss_bytes: image.max_rss_pages.saturating_mul(rustix::param::page_size() as u64),
         storage_read_bytes: (image.storage_read_bytes != u64::MAX)
             .then_some(image.storage_read_bytes),
+        ..Process::default()
     }
 }
 
@@ -130,6 +163,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         runnable_ns: Some(book.runnable_ns),
         max_ns: book.max_ns,
         in_flight: book.in_flight,
+        entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
         ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),
         return_log2: book.returns,
@@ -152,6 +186,8 @@ fn ledger(image: &Image, exec: &str) -> LedgerRow {
         user_ns: image.user_ns,
         calls_on_cpu_ns: image.calls_on_cpu_ns,
         blocked_ns: image.blocked_ns,
+        fault_ns: Some(image.fault_ns),
+        stopped_ns: image.stopped_ns,
         runnable_ns: image.runnable_ns,
         residual_ns: i64::try_from(residual).unwrap_or(if residual < 0 {
             i64::MIN

@@ -15,6 +15,21 @@ static __always_inline u64 end_or_now(const struct thread *t)
 	return now < t->out_ns ? t->out_ns : now;
 }
 
+/* What a thread that is about to sleep sleeps for. */
+static __always_inline u8 reason(const struct thread *t, struct task_struct *task, u32 state)
+{
+	if (state & (TASK_STOPPED | TASK_TRACED))
+		return STOPPED;
+	/*
+	 * Outside calls it may be one entered before the watch, the start of a thread, or its end;
+	 * or what a call left to be done on the way back, as the release of a file.
+	 */
+	if (t->in_call || t->attached || t->newborn || task->flags & PF_EXITING ||
+	    !(state & TASK_UNINTERRUPTIBLE) || !HAS_REGISTERS || call_inside(task) != NO_CALL)
+		return IN_CALL;
+	return IN_FAULT;
+}
+
 /* Closes the books of a thread that has ended, or outlives the watch. What they were before. */
 static __always_inline u32 close_books(struct thread *t, struct task_struct *task, u64 now)
 {
@@ -23,7 +38,7 @@ static __always_inline u32 close_books(struct thread *t, struct task_struct *tas
 	if (before != OPEN)
 		return before;
 	if (t->in_call)
-		abandon_call(t, now);
+		abandon_call(t, now, false);
 	else
 		close_span(t, now);
 	cool(t);
@@ -68,6 +83,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			t->left = true;
 			t->runtime_out_ns = prev->se.sum_exec_runtime;
 			t->slept = !preempt && prev_state;
+			if (t->slept)
+				t->sleep = reason(t, prev, prev_state);
 		}
 	}
 	return come_in(next);
@@ -104,6 +121,7 @@ int settle(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread *t;
+	bool is_away;
 	u64 now;
 
 	if (!task)
@@ -118,8 +136,12 @@ int settle(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	now = end_or_now(t);
-	if (t->out_ns)
+	is_away = t->out_ns;
+	if (is_away)
 		come_back(t, now);
+	if (is_away && t->attached && !t->in_call)
+		/* It has been in the call all along that it was in before. */
+		enter_untraced(t, call_inside(task), t->last_ns);
 	note_resident(t, task);
 	close_books(t, task, now);
 	return 0;

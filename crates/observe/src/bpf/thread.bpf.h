@@ -44,6 +44,13 @@ enum books {
 	WITHDRAWN,
 };
 
+/* What a thread sleeps for, where that is no call. */
+enum sleep {
+	IN_CALL, /* or not known */
+	IN_FAULT,
+	STOPPED, /* by a signal, or a tracer */
+};
+
 /* A watched thread, in one program image. */
 struct thread {
 	/*
@@ -78,6 +85,7 @@ struct thread {
 	/* A call that began in another image: its image, and its time there. */
 	u32 call_image;
 	u8 transfer;
+	u8 sleep; /* one of the reasons */
 	u64 wall_before_ns;
 	u64 call_off_before_ns;
 	u64 call_blocked_before_ns;
@@ -98,7 +106,10 @@ struct thread {
 	struct side to;
 	u64 argument; /* of the current call: the length it maps, or the descriptors it asks after
 		       */
-	u64 pad[7];
+	/* Of blocked_ns, in the current image. */
+	u64 fault_ns;
+	u64 stopped_ns;
+	u64 pad[5]; /* so that rows begin lines */
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");

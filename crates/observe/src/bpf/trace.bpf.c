@@ -27,13 +27,18 @@
 #include "path.bpf.h"
 #include "fields.bpf.h"
 
-#define PF_KTHREAD    0x00200000
-#define PF_IO_WORKER  0x00000010 /* io_uring's own threads make no calls */
-#define TASK_DEAD     0x0080
-#define MAX_ERRNO     4095
-#define WAKE_BYTES    (64 * 1024)
-#define MAP_ANONYMOUS 0x20
-#define O_DIRECT      040000
+#define PF_KTHREAD	     0x00200000
+#define PF_IO_WORKER	     0x00000010 /* io_uring's own threads make no calls */
+#define PF_EXITING	     0x00000004
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED	     0x0004
+#define TASK_TRACED	     0x0008
+#define TASK_DEAD	     0x0080
+#define SECCOMP_MODE_DEAD    3
+#define MAX_ERRNO	     4095
+#define WAKE_BYTES	     (64 * 1024)
+#define MAP_ANONYMOUS	     0x20
+#define O_DIRECT	     040000
 
 /* Set before loading; constants to the verifier, which drops what they rule out. */
 const volatile struct knobs knobs SEC(".rodata.knobs");
@@ -131,6 +136,7 @@ static __always_inline bool is_error(long ret)
 #include "rows.bpf.h"
 #include "images.bpf.h"
 #include "books.bpf.h"
+#include "untraced.bpf.h"
 #include "life.bpf.h"
 #include "files.bpf.h"
 #include "calls.bpf.h"

@@ -79,7 +79,7 @@ struct call_stats {
 	__u32 in_flight;
 	__u64 bytes;
 	__u32 returns[SLOTS];
-	__u32 pad;
+	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
 };
 
 /* Calls that left their CPU, by blocking or by preemption, on top of call_stats. */
@@ -130,12 +130,15 @@ struct image {
 	__u64 involuntary_switches;
 	__u64 max_rss_pages;
 	__u64 storage_read_bytes; /* all ones: not counted by this kernel */
+	__u64 fault_ns;	  /* of blocked_ns, in page faults outside calls */
+	__u64 stopped_ns; /* of blocked_ns, stopped by a signal or a tracer */
 };
 
 struct program {
 	__u32 argv_bytes; /* all of them, also those beyond ARGV_LEN */
 	__u32 pad;
-	char exec[EXEC_LEN];
+	char exec[EXEC_LEN];   /* the path executed */
+	char binary[EXEC_LEN]; /* the name of the file that is run */
 	char argv[ARGV_LEN];
 };
 

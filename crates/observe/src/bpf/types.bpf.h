@@ -205,6 +205,14 @@ struct task_io_accounting {
 	u64 read_bytes;
 };
 
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+
+struct seccomp {
+	int mode;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -220,6 +228,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct sigpending pending;
+	struct seccomp seccomp;
 	struct sched_entity se;
 	u64 utime;
 	u64 stime;

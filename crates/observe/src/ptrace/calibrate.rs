@@ -68,11 +68,19 @@ struct Trial {
 fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
     let child = Caller::hold(calls)?;
     let pid = child.pid();
+    let request = Request {
+        target: Target::Process(pid),
+        wait: false,
+        duration: None,
+        files: false,
+        calls: Some(["getppid".to_owned()].into()),
+        rows: 1,
+    };
     // Signals that come meanwhile are left to the watch this is for.
     let guide =
         Guide { wake, interrupts: None, command: None, duration: Some(limit), audience: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
-        let session = Session::running(pid, false, false)?;
+        let session = Session::running(pid, &request)?;
         child.start();
         let began = Instant::now();
         Ok((began, session.run(flags)))
@@ -88,14 +96,6 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
         child.end();
     }
     let took = seen.ended.duration_since(began);
-    let request = Request {
-        target: Target::Process(pid),
-        wait: false,
-        duration: None,
-        files: false,
-        calls: Some(["getppid".to_owned()].into()),
-        rows: 1,
-    };
     let calls = seen.tally.into_rows(&request).calls.iter().map(|call| call.calls).sum();
     Ok(Trial { calls, took })
 }

@@ -3,16 +3,19 @@
 //! Every answer is an `Option` or a default: a task can vanish between any two reads.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
-use iotomy_record::{FileKind, FileUse, Process};
+use iotomy_record::{FileKind, FileUse, Process, lossless};
 use iotomy_sys::file_systems;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::cache;
+use crate::attach::{Names, names};
+use crate::naming::called;
 use crate::tally::{FileRef, Usage};
+use crate::{basename, cache};
 
 /// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
 const TICK_NS: u64 = 10_000_000;
@@ -42,11 +45,13 @@ fn field(status: &str, name: &str) -> Option<u64> {
 
 /// A process with one thread, as it is now, with nothing counted yet.
 pub(super) fn process(pid: u32) -> Process {
+    let Names { exec, called, argv } = names(pid);
     Process {
         pid,
         ppid: family(pid).map_or(0, |family| family.parent),
-        exec: program(pid, None),
-        argv: arguments(pid),
+        exec,
+        called,
+        argv,
         threads: 1,
         ..Process::default()
     }
@@ -111,50 +116,39 @@ fn split_time(user: u64, system: u64, run_ns: Option<u64>) -> (u64, u64) {
     (run_ns - system_ns, system_ns)
 }
 
+/// Whether a signal waits for the thread that seccomp sends in place of a call.
+pub(super) fn is_trapped(tid: u32) -> bool {
+    const SIGSYS: u32 = 31;
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    pending.is_some_and(|set| set >> (SIGSYS - 1) & 1 == 1)
+}
+
 /// The largest resident set the process's address space has had.
 pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     field(&status, "VmHWM:").unwrap_or(0) * 1024
 }
 
-/// A process's arguments.
-pub(super) fn arguments(pid: u32) -> Vec<String> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = line.strip_suffix(&[0]).unwrap_or(&line);
-    if line.is_empty() {
-        return Vec::new();
-    }
-    line.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect()
-}
-
-/// The name of the program a process runs, which was executed as `path` where that is known.
+/// The process as it is after it executed `path`, with nothing counted yet.
 ///
-/// The path executed comes first: for a script it is the script, and for a link (`sh`) the link,
-/// as the kernel names processes. Paths that name no program (`/proc/self/exe`) are looked through.
-pub(super) fn program(pid: u32, path: Option<&str>) -> String {
-    if let Some(path) = path
-        && !path.starts_with("/proc/")
-        && !path.starts_with("/dev/fd/")
-        && let Some(name) = base_name(path)
-    {
-        return name;
+/// The path executed names it: for a script it is the script, and for a link (`sh`) the link, as the
+/// kernel names processes. Paths that name no program (`/proc/self/exe`) are looked through.
+pub(super) fn executed(pid: u32, path: Option<&str>) -> Process {
+    let of_file = process(pid);
+    let leads_on = |path: &&str| !path.starts_with("/proc/") && !path.starts_with("/dev/fd/");
+    let name = path.filter(leads_on).map(basename).filter(|name| !name.is_empty());
+    match name {
+        Some(name) if name != of_file.exec => Process {
+            exec: name.to_owned(),
+            called: String::new(),
+            binary: of_file.exec,
+            ..of_file
+        },
+        // A file executed by its own name may be of many programs.
+        _ => Process { called: called(&of_file.exec, None, &of_file.argv), ..of_file },
     }
-    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let file = file.and_then(|file| base_name(&file.to_string_lossy()));
-    let known = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let known = known.trim_end();
-    // The kernel's own name is cut to 15 bytes: a script is recognised among the arguments by it.
-    let is_it = |name: &String| !known.is_empty() && name.starts_with(known);
-    let script = || arguments(pid).iter().take(3).filter_map(|text| base_name(text)).find(is_it);
-    match file {
-        Some(file) if is_it(&file) => file,
-        Some(file) => script().unwrap_or(file),
-        None => known.to_owned(),
-    }
-}
-
-fn base_name(path: &str) -> Option<String> {
-    Some(Path::new(path).file_name()?.to_string_lossy().into_owned())
 }
 
 /// The path at `address` in a stopped task's memory, which ends with a zero.
@@ -172,7 +166,7 @@ pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
         let piece = piece.get(..got).filter(|piece| !piece.is_empty())?;
         if let Some(end) = piece.iter().position(|byte| *byte == 0) {
             path.extend_from_slice(&piece[..end]);
-            return Some(String::from_utf8_lossy(&path).into_owned());
+            return Some(lossless(&path));
         }
         path.extend_from_slice(piece);
     }
@@ -182,7 +176,7 @@ pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
 /// What descriptor `fd` of a task leads to. Asked anew each time: programs reuse descriptors.
 pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
     let link = format!("/proc/{tid}/fd/{fd}");
-    let path = fs::read_link(&link).ok()?.to_string_lossy().into_owned();
+    let path = lossless(fs::read_link(&link).ok()?.as_os_str().as_bytes());
     let kind = match path.strip_prefix("anon_inode:") {
         Some("[eventfd]") => FileKind::Eventfd,
         Some(_) => FileKind::Anon,
@@ -254,10 +248,13 @@ mod tests {
         assert!(!exists(u32::MAX >> 2) && !exists(u32::MAX) && !is_alive(u32::MAX >> 2));
         assert!(usage(me, me).unwrap().minor_faults > 0);
         assert!(peak_resident_bytes(me) > 0);
-        assert_eq!(arguments(me)[0], std::env::args().next().unwrap());
+        let mine = process(me);
+        assert_eq!(mine.argv[0], std::env::args().next().unwrap());
         let exe = std::env::current_exe().unwrap();
-        assert_eq!(program(me, None), base_name(&exe.to_string_lossy()).unwrap());
-        assert_eq!(program(me, Some("/tmp/run.sh")), "run.sh");
+        assert_eq!(Some(&*mine.exec), exe.file_name().unwrap().to_str());
+        let run = executed(me, Some("/tmp/run.sh"));
+        assert_eq!((&*run.exec, &*run.binary, &*run.called), ("run.sh", &*mine.exec, ""));
+        assert_eq!(executed(me, Some("/proc/self/exe")).exec, mine.exec);
     }
 
     #[test]

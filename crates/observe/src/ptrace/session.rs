@@ -21,6 +21,7 @@ use iotomy_sys::ptrace::{self, Waited};
 use super::procfs;
 use super::stops::ExecCalls;
 use super::tracees::{Tracees, nanoseconds};
+use crate::Request;
 use crate::naming::plain_name;
 use crate::tally::Tally;
 
@@ -103,18 +104,18 @@ impl Seen {
     /// Of a command that a signal ended before it could be watched.
     pub(super) fn nothing(exit: Exit) -> Self {
         let (ended, still_running) = (Instant::now(), Vec::new());
-        Self { tally: Tally::default(), exit: Some(exit), ended, still_running }
+        Self { tally: Tally::with_room(0), exit: Some(exit), ended, still_running }
     }
 }
 
 impl Session {
-    fn new(root: u32, wait: bool, files: bool) -> Self {
+    fn new(root: u32, [wait, files]: [bool; 2], images: u32) -> Self {
         Self {
             root,
             wait,
             files,
             tracees: Tracees::default(),
-            tally: Tally::default(),
+            tally: Tally::with_room(images),
             exec_calls: ExecCalls::new(),
             calls: None,
             began: Instant::now(),
@@ -123,8 +124,9 @@ impl Session {
     }
 
     /// Seizes a child of this process that has yet to execute its program.
-    pub(super) fn launcher(pid: u32, wait: bool, files: bool) -> io::Result<Self> {
-        let mut session = Self::new(pid, wait, files);
+    pub(super) fn launcher(pid: u32, request: &Request) -> io::Result<Self> {
+        let how = [request.wait, request.files];
+        let mut session = Self::new(pid, how, request.rows).of_calls(request.calls.as_ref());
         ptrace::seize(pid)?;
         session.tracees.add_launcher(pid);
         // Its calls are seen from the next stop on, which comes before it executes anything.
@@ -133,8 +135,9 @@ impl Session {
     }
 
     /// Seizes a process with all its threads.
-    pub(super) fn running(pid: u32, wait: bool, files: bool) -> io::Result<Self> {
-        let mut session = Self::new(pid, wait, files);
+    pub(super) fn running(pid: u32, request: &Request) -> io::Result<Self> {
+        let how = [request.wait, request.files];
+        let mut session = Self::new(pid, how, request.rows).of_calls(request.calls.as_ref());
         session.tracees.look_at(pid);
         session.seize_thread(pid)?;
         let mut tried = vec![pid];
@@ -153,7 +156,7 @@ impl Session {
     }
 
     /// Restricts what a look shows.
-    pub(super) fn of_calls(mut self, calls: Option<&BTreeSet<String>>) -> Self {
+    fn of_calls(mut self, calls: Option<&BTreeSet<String>>) -> Self {
         self.calls = calls.cloned();
         self
     }

@@ -13,7 +13,11 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::procfs;
 use super::session::Session;
 use super::tracees::{self, Entered, nanoseconds};
+use crate::naming::BEYOND;
 use crate::tally::{CallNumber, Direction, FileRef};
+
+/// The call by which the kernel has an interrupted one go on.
+const RESTART: &str = "restart_syscall";
 
 /// The calls that execute a program, and the argument that is its path.
 #[derive(Debug)]
@@ -74,7 +78,10 @@ impl Session {
 
     fn at_call(&mut self, tid: u32, now: Instant) {
         match ptrace::call_stop(tid) {
-            Ok(CallStop::Entry { abi, number, args }) => self.enters(tid, (abi, number), &args),
+            // A number that no call has is not told from another such, as by the other observer.
+            Ok(CallStop::Entry { abi, number, args }) => {
+                self.enters(tid, (abi, number.min(BEYOND)), &args);
+            }
             Ok(CallStop::Exit(value)) => self.returns(tid, value, now),
             Ok(CallStop::Neither) | Err(_) => {}
         }
@@ -92,30 +99,43 @@ impl Session {
         let (files, argument) = self.looks_at(tid, call, args);
         let Some(tracee) = self.tracees.get(tid) else { return };
         tracee.unseen = false;
-        if tracee.repeating {
-            return;
-        }
+        let repeats = tracee.repeating.take();
+        // Some calls are made again by one of another name.
+        let call = match repeats {
+            Some(number) if syscalls::name(call.0, call.1) == RESTART => (call.0, number),
+            _ => call,
+        };
+        let before = repeats.is_some();
         // The clock is read last: what was asked above is not the call's time.
         let at = Instant::now();
-        let before = tracee.entered.replace(Entered { call, image, files, argument, path, at });
-        // No kernel is known to leave out a return; if one does, it shows.
-        if let Some(Entered { call, image: Some(image), at: entered, .. }) = before {
+        let entered = Entered { call, image, files, argument, path, before, at };
+        let last = tracee.entered.replace(entered);
+        // A call that seccomp had a signal sent for is left open by its return.
+        if let Some(Entered { call, image: Some(image), at: entered, .. }) = last {
             self.tally.unfinished(image, call, nanoseconds(entered, at));
         }
     }
 
     fn returns(&mut self, tid: u32, value: Result<u64, u32>, now: Instant) {
         let Some(tracee) = self.tracees.get(tid) else { return };
+        // Where seccomp sends a signal in place of an error, the call's number is what it "returns".
+        let number = tracee.entered.as_ref().map(|entered| u64::from(entered.call.1));
+        if number.is_some() && value.ok() == number && procfs::is_trapped(tid) {
+            return;
+        }
         let Some(entered) = tracee.entered.take() else {
             // The other return without an entry is a new task's from the call that made it, which
             // is its maker's call.
-            if std::mem::take(&mut tracee.unseen) || std::mem::take(&mut tracee.repeating) {
-                tracee.repeating = false;
+            if std::mem::take(&mut tracee.unseen) | tracee.repeating.take().is_some() {
                 self.tally.headless();
             }
             return;
         };
         let Some(image) = entered.image else { return };
+        if entered.before {
+            self.tally.entered_before(image, entered.call, nanoseconds(entered.at, now));
+            return;
+        }
         self.tally.returned(image, entered.call, value, nanoseconds(entered.at, now));
         for (file, way) in entered.files {
             match way {
@@ -170,9 +190,12 @@ impl Session {
             return;
         }
         match ptrace::origin(tid) {
-            Ok(Origin::InterruptedCall) => tracee.repeating = true,
+            Ok(Origin::InterruptedCall(number)) => tracee.repeating = Some(number),
             // It returned while attaching: only its return was in the watch.
-            Ok(Origin::Call) => self.tally.headless(),
+            Ok(Origin::Call(abi, number)) => match self.tracees.image_of(tid) {
+                Some(image) => self.tally.entered_before(image, (abi, number.min(BEYOND)), 0),
+                None => self.tally.headless(),
+            },
             Ok(Origin::Program) | Err(_) => {}
         }
     }
@@ -181,7 +204,7 @@ impl Session {
     /// may be its handler's.
     fn repeats_no_more(&mut self, tid: u32) {
         if let Some(tracee) = self.tracees.get(tid)
-            && std::mem::take(&mut tracee.repeating)
+            && tracee.repeating.take().is_some()
         {
             self.tally.headless();
         }

@@ -32,6 +32,8 @@ pub(super) struct Entered {
     pub(super) argument: u64,
     /// The path it executes, if it is an `execve`.
     pub(super) path: Option<String>,
+    /// Whether it was under way when the watch began.
+    pub(super) before: bool,
 }
 
 /// One thread.
@@ -44,8 +46,8 @@ pub(super) struct Tracee {
     /// Whether it was there before the watch and has not shown yet what it was doing: a return is
     /// one of a call entered before.
     pub(super) unseen: bool,
-    /// Whether attaching took it out of a call, which it makes again: not a new one.
-    pub(super) repeating: bool,
+    /// The number of the call that attaching took it out of, which it makes again: not a new one.
+    pub(super) repeating: Option<u32>,
     /// What it had used when its image began.
     base: Usage,
     /// Whether it has passed its last stop.
@@ -169,13 +171,16 @@ impl Tracees {
             .unwrap_or(procfs::Family { process: tid, parent: maker.unwrap_or(0) });
         if family.process == tid {
             let maker = maker.unwrap_or(family.parent);
-            let Process { exec, argv, .. } = match self.processes.get(&maker).copied().flatten() {
-                Some(image) => tally.process(image).clone(),
-                None => procfs::process(tid),
-            };
+            let Process { exec, called, binary, argv, .. } =
+                match self.processes.get(&maker).copied().flatten() {
+                    Some(image) => tally.process(image).clone(),
+                    None => procfs::process(tid),
+                };
             let ppid = family.parent;
-            let process = Process { pid: tid, ppid, exec, argv, threads: 1, ..Process::default() };
-            self.processes.insert(tid, Some(tally.begin(process)));
+            let (pid, threads) = (tid, 1);
+            let names = Process { exec, called, binary, argv, ..Process::default() };
+            let process = Process { pid, ppid, threads, ..names };
+            self.processes.insert(tid, Some(tally.begin_forked(process)));
         } else if let Some(Some(image)) = self.processes.get(&family.process) {
             tally.add_thread(*image);
         }
@@ -218,12 +223,15 @@ impl Tracees {
             if tracee.unseen
                 && let Some(found) = self.found.take()
             {
-                tally.name(before, found.exec, found.argv);
+                tally.name(before, found);
             }
         }
         let path = tracee.entered.as_ref().and_then(|entered| entered.path.as_deref());
-        let exec = procfs::program(pid, path);
-        let image = tally.begin(Process { exec, ..procfs::process(pid) });
+        let process = procfs::executed(pid, path);
+        let image = match before {
+            Some(before) => tally.begin_after(before, process),
+            None => tally.begin(process),
+        };
         if let Some(entered) = &mut tracee.entered {
             entered.image.get_or_insert(image);
         }
@@ -241,8 +249,14 @@ impl Tracees {
             return;
         };
         tracee.ending = true;
-        if let Some(Entered { call, image: Some(image), at, .. }) = tracee.entered.take() {
-            tally.unfinished(image, call, nanoseconds(at, now));
+        match tracee.entered.take() {
+            Some(Entered { call, image: Some(image), at, before: true, .. }) => {
+                tally.unseen(image, call, nanoseconds(at, now));
+            }
+            Some(Entered { call, image: Some(image), at, .. }) => {
+                tally.unfinished(image, call, nanoseconds(at, now));
+            }
+            _ => {}
         }
         if let Some(image) = image {
             if let Some(usage) = procfs::usage(tracee.process, tid) {
@@ -282,7 +296,7 @@ impl Tracees {
 
 impl Tracee {
     fn new(process: u32, base: Usage) -> Self {
-        let (unseen, repeating, ending) = (false, false, false);
+        let (unseen, repeating, ending) = (false, None, false);
         Self { process, entered: None, unseen, repeating, base, ending }
     }
 }
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_stop_that_comes_before_its_maker_s_event_is_kept_and_answered_once() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
         let (me, now) = (std::process::id(), Instant::now());
         tracees.keep_early(me, Stop::Trap, now);
         assert_eq!((tracees.len(), tracees.early_since()), (1, Some(now)));
@@ -332,14 +346,14 @@ mod tests {
 
     #[test]
     fn a_task_that_was_gone_before_its_maker_told_of_it_is_no_second_process() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
         assert_eq!(tracees.add_made(u32::MAX >> 2, None, &mut tally), None);
         assert_eq!(tracees.len(), 0);
     }
 
     #[test]
     fn a_thread_that_executed_takes_the_first_one_s_place() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
         let me = std::process::id();
         tracees.add_running(me, me, &mut tally);
         tracees.add_running(me, me + 1, &mut tally);
@@ -356,7 +370,7 @@ mod tests {
     fn an_exec_before_the_first_stop_leaves_the_name_read_before_seizing() {
         let pid = std::process::id();
         let name_of_the_first = |unseen: bool| {
-            let (mut tracees, mut tally) = (Tracees::default(), Tally::default());
+            let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
             tracees.look_at(pid);
             let found = tracees.found.as_mut().unwrap();
             found.exec = "before".to_owned();

@@ -53,8 +53,12 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 
 /// The image and, as far as there is room, the arguments it was started with.
 fn print_title(page: &mut Page<'_>, image: &Image<'_>) {
-    let label = image.label(page);
-    let argv = image.process.map(|p| p.argv.as_slice()).unwrap_or_default();
+    let mut label = image.label(page);
+    if let Some(binary) = image.binary(page) {
+        label += &format!(" [{binary}]");
+    }
+    let alone = image.process.filter(|process| process.count() == 1 && !process.before_exec);
+    let argv = alone.map(|process| process.argv.as_slice()).unwrap_or_default();
     let room = page.width().saturating_sub(crate::page::columns(&label) + 5);
     // More arguments than columns cannot be seen.
     let argv: Vec<_> = argv.iter().take(room).map(|word| page.name(word, room)).collect();
@@ -127,8 +131,14 @@ pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     if matches!(sum.name, "exit" | "exit_group") {
         remarks.push("never returns".to_string());
-    } else if sum.in_flight > 0 {
-        remarks.push(format!("{} did not return", thousands(sum.in_flight)));
+    } else {
+        let open = sum.in_flight.saturating_sub(sum.entered_before);
+        if sum.entered_before > 0 {
+            remarks.push(format!("{} entered before the watch", thousands(sum.entered_before)));
+        }
+        if open > 0 {
+            remarks.push(format!("{} did not return", thousands(open)));
+        }
     }
     let mut kinds: Vec<_> = sum.error_kinds.iter().collect();
     kinds.sort_by_key(|(_, n)| std::cmp::Reverse(**n));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iotomy_record::{FileKind, FileUse, Trace};
 
-use super::images::{Image, label};
+use super::images::{Image, Names};
 use super::{USUAL_ROWS, print_hidden, rows};
 use crate::numbers::{bytes, counted, thousands};
 use crate::page::{Ink, Page};
@@ -64,10 +64,11 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         return;
     }
     let (files, total) = by_file(record);
+    let names = Names::of(record);
     let shown = rows(record, USUAL_ROWS).min(files.len());
     let mut table = Table::new(&COLUMNS);
     for ((path, kind), used) in &files[..shown] {
-        let by = if images.len() > 1 { users(page, used) } else { String::new() };
+        let by = if images.len() > 1 { users(page, &names, used) } else { String::new() };
         // A path keeps both ends: the widest the page may show, the table takes off the rest.
         let path = page.name(path, PATH.min(page.width()));
         table.push(Row { cells: cells(path, kind.name(), used, by), ..Row::default() });
@@ -98,9 +99,13 @@ pub(super) fn by_file(record: &Trace) -> (Files<'_>, Use<'_>) {
     (files, total)
 }
 
-pub(super) fn users(page: &Page<'_>, used: &Use<'_>) -> String {
+pub(super) fn users(page: &Page<'_>, names: &Names<'_>, used: &Use<'_>) -> String {
     match used.by.first() {
-        Some((pid, exec)) if used.by.len() == 1 => label(page, exec, *pid),
+        Some((pid, exec)) if used.by.len() == 1 => names.label(page, exec, *pid),
+        // How many of the images that an entry stands for used it, the record does not tell.
+        _ if used.by.iter().any(|(pid, exec)| names.is_several(exec, *pid)) => {
+            counted(used.by.len() as u128, "program", "programs")
+        }
         _ => counted(used.by.len() as u128, "process", "processes"),
     }
 }

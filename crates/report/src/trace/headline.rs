@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use iotomy_record::{Exit, Process, Running, Trace};
 
-use super::images::{CallSum, Image, label};
+use super::images::{CallSum, Image, Names, label};
 use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
 use crate::page::{Ink, Page, columns};
 use crate::signals;
@@ -59,15 +59,18 @@ fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
 
 /// What the record is of.
 pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> String {
-    let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
+    let count = count(record, images);
     let Some(command) = record.command.first() else {
         return match images {
             _ if record.view.machine => {
-                let seen = counted(pids.len() as u128, "process", "processes");
+                let seen = counted(count, "process", "processes");
                 format!("the machine, {seen}")
             }
-            [one] => one.label(page),
-            _ => counted(pids.len() as u128, "process", "processes"),
+            [one] => match one.binary(page) {
+                Some(binary) => format!("{} [{binary}]", one.label(page)),
+                None => one.label(page),
+            },
+            _ => counted(count, "process", "processes"),
         };
     };
     let name = command.rsplit('/').find(|part| !part.is_empty()).unwrap_or(command);
@@ -76,11 +79,20 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
         Some(pid) => label(page, name, pid),
         None => page.name(name, 24),
     };
-    if pids.len() > 1 {
-        let others = counted(pids.len() as u128 - 1, "more process", "more processes");
+    if count > 1 {
+        let others = counted(count - 1, "more process", "more processes");
         subject = format!("{subject} and {others}");
     }
     subject
+}
+
+/// How many processes there were, as far as the record tells.
+fn count(record: &Trace, images: &[Image<'_>]) -> u128 {
+    let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
+    let entries: BTreeSet<u32> = record.processes.iter().map(|process| process.pid).collect();
+    // Those that another table names and this one does not.
+    let others = pids.difference(&entries).count();
+    u128::from(record.process_count()) + others as u128
 }
 
 /// The command: the process whose parent is not among those watched.
@@ -185,6 +197,13 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         let text = format!("only {calls} watched; other calls are not counted");
         warn(Ink::Dim, "restricted", text);
     }
+    if !record.unwatched_children.is_empty() {
+        let names = some_of(&record.unwatched_children, |one| label(page, &one.exec, one.pid));
+        let text = format!(
+            "{names}: made before the watch began, so nothing here is of them; -p watches one, -a all"
+        );
+        warnings.push(Warning { ink: Ink::Yellow, word: "not watched", text });
+    }
     warnings.extend(left_running(page, record));
     warnings
 }
@@ -197,12 +216,13 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     let root = root(record).map(|process| process.pid);
     let (command, others): (Vec<&Running>, Vec<&Running>) =
         record.still_running.iter().partition(|one| Some(one.pid) == root);
-    let names = |all: &[&Running]| some_of(all, |one| label(page, &one.exec, one.pid));
+    let named = Names::of(record);
+    let names = |all: &[&Running]| some_of(all, |one| named.label(page, &one.exec, one.pid));
     // A command is waited for, whatever ends its watch.
     if let ([command, ..], Some(_)) = (&command[..], record.exit) {
         let mut text = format!(
             "the watch ended before {}, which has ended since",
-            label(page, &command.exec, command.pid)
+            named.label(page, &command.exec, command.pid)
         );
         if !others.is_empty() {
             text += &format!("; still running then: {}", names(&others));
@@ -224,7 +244,7 @@ fn warn(page: &mut Page<'_>, Warning { ink, word, text }: &Warning) {
         let lead = [(Ink::Plain, "  "), (*ink, "still running:"), (Ink::Plain, " ")];
         return page.wrapped(&lead, Ink::Plain, text);
     }
-    let space = " ".repeat("incomplete".len() - word.len() + 2);
+    let space = " ".repeat("incomplete".len().saturating_sub(word.len()) + 2);
     page.wrapped(&[(Ink::Plain, "  "), (*ink, word), (Ink::Plain, &space)], Ink::Plain, text);
 }
 

@@ -1,12 +1,14 @@
 //! The rows of a record put together by program image, and summed by call.
 //!
 //! A record may name an image in one table and not in another, or twice in one; an image here is
-//! every (pid, exec) that any of processes, calls and ledger names, once.
+//! every (pid, exec) that any of processes, calls and ledger names, once. Forks that executed another
+//! program are one image, unless each was asked for: what they did is what a fork costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, LedgerRow, Process, SortKey, Trace};
 
+use crate::numbers::thousands;
 use crate::page::Page;
 
 /// One program image of one process.
@@ -16,14 +18,47 @@ pub(crate) struct Image<'r> {
     pub(crate) exec: &'r str,
     /// The first entry the record has for it.
     pub(crate) process: Option<&'r Process>,
+    /// How many forks it stands for that executed another program; 0 where it is none.
+    forks: u64,
+    pub(crate) threads: u64,
     pub(crate) calls: Vec<&'r Call>,
     pub(crate) ledger: Option<Ledger>,
 }
 
-impl Image<'_> {
-    /// `dd (29838)`.
+impl<'r> Image<'r> {
+    /// `dd (29838)`, or `cc1 × 210` where it stands for several.
     pub(crate) fn label(&self, page: &Page<'_>) -> String {
-        label(page, self.exec, self.pid)
+        match (self.forks, self.process.map_or(1, Process::count)) {
+            (0, 1) => label(page, self.name(), self.pid),
+            (0, n) => times(page, self.name(), n),
+            (1, _) => format!("{} before exec ({})", page.name(self.name(), 24), self.pid),
+            (n, _) => times(page, "before exec", n),
+        }
+    }
+
+    /// What its user calls it.
+    pub(crate) fn name(&self) -> &'r str {
+        self.process.map_or(self.exec, |process| process.name())
+    }
+
+    /// The file it runs, where that has another name.
+    pub(crate) fn binary(&self, page: &Page<'_>) -> Option<String> {
+        let process = self.process.filter(|_| self.forks == 0)?;
+        let file = if process.binary.is_empty() { &process.exec } else { &process.binary };
+        (file != process.name()).then(|| page.name(file, 40))
+    }
+
+    /// What it is sorted by.
+    pub(super) fn value(&self, key: SortKey) -> u128 {
+        let total = || CallSum::total("", self.calls.iter().copied());
+        let part = |part: i128| part.max(0).unsigned_abs();
+        match (key, self.ledger) {
+            (SortKey::Wall, _) => self.time(),
+            (SortKey::OnCpu, Some(ledger)) => part(ledger.user + ledger.calls),
+            (SortKey::Blocked, Some(ledger)) => part(ledger.blocked),
+            (SortKey::Name, _) => 0,
+            (key, _) => total().value(key),
+        }
     }
 
     /// Time of its threads, or of its calls where that is all that is known.
@@ -40,24 +75,107 @@ pub(crate) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
     format!("{} ({pid})", page.name(exec, 24))
 }
 
-/// Every image of the record, most time first.
+/// `cc1 × 210`.
+fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
+    let times = if page.unicode() { "×" } else { "x" };
+    format!("{} {times} {}", page.name(name, 24), thousands(n.into()))
+}
+
+/// What users call the images of a record.
+pub(crate) struct Names<'r>(HashMap<(u32, &'r str), &'r Process>);
+
+impl<'r> Names<'r> {
+    pub(crate) fn of(record: &'r Trace) -> Self {
+        let mut names = HashMap::new();
+        for process in &record.processes {
+            let known = names.entry((process.pid, process.exec.as_str())).or_insert(process);
+            if known.before_exec {
+                *known = process;
+            }
+        }
+        Self(names)
+    }
+
+    /// `dd (29838)`, or `cc1 × 210` where it stands for several.
+    pub(crate) fn label(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
+        match self.0.get(&(pid, exec)) {
+            Some(process) if process.count() > 1 => times(page, process.name(), process.count()),
+            Some(process) => label(page, process.name(), pid),
+            None => label(page, exec, pid),
+        }
+    }
+
+    /// Whether the entry stands for several images.
+    pub(crate) fn is_several(&self, exec: &str, pid: u32) -> bool {
+        self.0.get(&(pid, exec)).is_some_and(|process| process.count() > 1)
+    }
+}
+
+/// Every image of the record, by its sort key: most time first unless the run asked for another order.
 pub(crate) fn of(record: &Trace) -> Vec<Image<'_>> {
-    let mut by_key: BTreeMap<(u32, &str), Image<'_>> = BTreeMap::new();
+    // Entries that stand for several, or for a fork, are apart from others of the process and name.
+    let mut apart: HashMap<(u32, &str, u32), u32> = HashMap::new();
     for process in &record.processes {
-        let image = by_key.entry((process.pid, &process.exec)).or_default();
+        if process.count() > 1 || process.before_exec {
+            let key = (process.pid, process.exec.as_str(), process.image);
+            apart.insert(key, process.image.saturating_add(1));
+        }
+    }
+    let key = |pid: u32, exec: &'_ str, image: u32| {
+        apart.get(&(pid, exec, image)).copied().unwrap_or_default()
+    };
+    let mut by_key: BTreeMap<(u32, &str, u32), Image<'_>> = BTreeMap::new();
+    for process in &record.processes {
+        let apart = key(process.pid, &process.exec, process.image);
+        let image = by_key.entry((process.pid, &process.exec, apart)).or_default();
         image.process.get_or_insert(process);
+        image.threads += u64::from(process.threads);
+        if process.before_exec && !record.view.each {
+            image.forks += u64::from(process.count());
+        }
     }
     for call in &record.calls {
-        by_key.entry((call.pid, &call.exec)).or_default().calls.push(call);
+        let apart = key(call.pid, &call.exec, call.image);
+        by_key.entry((call.pid, &call.exec, apart)).or_default().calls.push(call);
     }
     for row in &record.ledger {
-        let image = by_key.entry((row.pid, &row.exec)).or_default();
+        let apart = key(row.pid, &row.exec, row.image);
+        let image = by_key.entry((row.pid, &row.exec, apart)).or_default();
         image.ledger.get_or_insert_default().add(row);
     }
-    let mut images: Vec<_> =
-        by_key.into_iter().map(|((pid, exec), image)| Image { pid, exec, ..image }).collect();
-    images.sort_by_key(|image| std::cmp::Reverse(image.time()));
+    let mut images: Vec<Image<'_>> = Vec::with_capacity(by_key.len());
+    let mut forks: Option<usize> = None;
+    for ((pid, exec, _), image) in by_key {
+        match forks.filter(|_| image.forks > 0) {
+            Some(at) => images[at].join(image),
+            None => {
+                if image.forks > 0 {
+                    forks = Some(images.len());
+                }
+                images.push(Image { pid, exec, ..image });
+            }
+        }
+    }
+    match record.view.sort {
+        SortKey::Name => images.sort_by_key(|image| (image.name(), image.pid)),
+        key => {
+            images.sort_by_cached_key(|image| std::cmp::Reverse((image.value(key), image.time())))
+        }
+    }
     images
+}
+
+impl<'r> Image<'r> {
+    /// Adds another of the same kind.
+    fn join(&mut self, other: Image<'r>) {
+        self.forks += other.forks;
+        self.threads += other.threads;
+        self.calls.extend(other.calls);
+        self.ledger = match (self.ledger, other.ledger) {
+            (Some(a), Some(b)) => Some(a.plus(&b)),
+            (a, b) => a.or(b),
+        };
+    }
 }
 
 /// A ledger row, or the sum of several, wide enough for any.
@@ -93,13 +211,17 @@ impl Ledger {
 
     /// The sum over images; nothing when none has one.
     pub(crate) fn sum<'a, 'r: 'a>(images: impl IntoIterator<Item = &'a Image<'r>>) -> Option<Self> {
-        images.into_iter().filter_map(|image| image.ledger).reduce(|a, b| Self {
-            thread: a.thread + b.thread,
-            user: a.user + b.user,
-            calls: a.calls + b.calls,
-            blocked: a.blocked + b.blocked,
-            runnable: a.runnable + b.runnable,
-        })
+        images.into_iter().filter_map(|image| image.ledger).reduce(|a, b| a.plus(&b))
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            thread: self.thread + other.thread,
+            user: self.user + other.user,
+            calls: self.calls + other.calls,
+            blocked: self.blocked + other.blocked,
+            runnable: self.runnable + other.runnable,
+        }
     }
 
     /// What the parts leave of the whole; taken from the parts, so that what is printed adds up
@@ -124,6 +246,8 @@ pub(crate) struct CallSum<'r> {
     pub(crate) runnable: Option<u128>,
     pub(crate) max: u64,
     pub(crate) in_flight: u128,
+    /// Of these, the ones that were under way when the watch began, and returned.
+    pub(crate) entered_before: u128,
 }
 
 impl<'r> CallSum<'r> {
@@ -159,6 +283,7 @@ impl<'r> CallSum<'r> {
         add_known(&mut self.runnable, call.runnable_ns);
         self.max = self.max.max(call.max_ns);
         self.in_flight += u128::from(call.in_flight);
+        self.entered_before += u128::from(call.entered_before);
     }
 
     /// Of all calls that were entered, since their time is in `wall`.

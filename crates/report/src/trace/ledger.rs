@@ -3,7 +3,7 @@
 //! The rows are parts of the time of all threads of all images. What is left is computed from
 //! the rows that are printed and is a row itself, so the column adds up whatever the record says.
 
-use iotomy_record::{SortKey, Trace};
+use iotomy_record::{LedgerRow, SortKey, Trace};
 
 use super::images::{CallSum, Image, Ledger};
 use crate::numbers::{decimals_for, fixed, share, thousands};
@@ -128,7 +128,7 @@ fn notes(record: &Trace) -> Vec<String> {
     let mut notes = vec![format!(
         "user is all time on a CPU outside calls: page faults{faults} and interrupts there are part of it"
     )];
-    let threads: u128 = record.processes.iter().map(|p| u128::from(p.threads)).sum();
+    let threads = u128::from(record.thread_count());
     if threads > 1 {
         let threads = thousands(threads);
         notes.push(format!("times add up over {threads} threads, some of them side by side"));
@@ -213,19 +213,30 @@ fn worth_a_row(calls: &[CallSum<'_>], whole: u128, ns: impl Fn(&CallSum<'_>) -> 
     if shown + 1 == calls.len() { calls.len() } else { shown }
 }
 
-/// The calls that slept most, with their ms.
+/// The calls that slept most, and what else did, with their ms.
 fn blockers(page: &Page<'_>, record: &Trace, decimals: usize) -> Vec<String> {
     let calls = CallSum::by_name(&record.calls, SortKey::Blocked);
-    let total: u128 = calls.iter().filter_map(|call| call.blocked).sum();
-    calls
+    let sum = |part: fn(&LedgerRow) -> u64| -> u128 {
+        record.ledger.iter().map(|row| u128::from(part(row))).sum()
+    };
+    let major: u128 = record.processes.iter().map(|p| u128::from(p.major_faults)).sum();
+    let faults = match major {
+        0 => String::new(),
+        n => format!(" ({} major)", thousands(n)),
+    };
+    let mut sleeps: Vec<(String, u128, String)> = calls
         .iter()
-        .filter_map(|call| Some((call.name, call.blocked?)))
-        .take_while(|(_, ns)| *ns > 0 && ns * 20 >= total)
+        .filter_map(|call| Some((page.name(call.name, 24), call.blocked?, String::new())))
+        .collect();
+    sleeps.push(("page faults".into(), sum(|row| row.fault_ns.unwrap_or(0)), faults));
+    sleeps.push(("stopped".into(), sum(|row| row.stopped_ns), String::new()));
+    sleeps.sort_by_key(|(_, ns, _)| std::cmp::Reverse(*ns));
+    let total: u128 = sleeps.iter().map(|(_, ns, _)| ns).sum();
+    sleeps
+        .iter()
+        .take_while(|(_, ns, _)| *ns > 0 && ns * 20 >= total)
         .take(3)
-        .map(|(name, ns)| {
-            let ms = ns as f64 / 1e6;
-            format!("{} {}", page.name(name, 24), fixed(ms, decimals))
-        })
+        .map(|(name, ns, more)| format!("{name} {}{more}", fixed(*ns as f64 / 1e6, decimals)))
         .collect()
 }
 

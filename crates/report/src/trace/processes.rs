@@ -30,15 +30,15 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     let decimals = decimals_for(total.map_or(0.0, |t| t.thread as f64 / 1e6));
     let mut table = Table::new(&COLUMNS);
     for image in shown {
-        let threads = image.process.map(|p| thousands(p.threads.into())).unwrap_or_default();
+        let threads = image.process.map(|_| thousands(image.threads.into())).unwrap_or_default();
         let calls = CallSum::total("", image.calls.iter().copied());
         table.push(Row {
             cells: cells(image.label(page), threads, image.ledger, &calls, decimals),
             ..Row::default()
         });
     }
-    let threads: u128 =
-        images.iter().filter_map(|i| i.process).map(|p| u128::from(p.threads)).sum();
+    // Less than the rows add up to: a thread that executes a program is in both images.
+    let threads = u128::from(record.thread_count());
     let calls = CallSum::total("", &record.calls);
     table.push(Row {
         cells: cells("all".into(), thousands(threads), total, &calls, decimals),

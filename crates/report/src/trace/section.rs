@@ -279,6 +279,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         "Processes",
         vec![
             Field::text("process", "process"),
+            Field::text("program", "program"),
             Field::text("command", "arguments"),
             Field::number("threads", "threads", ""),
             Field::number("thread_ns", "time", "ms"),
@@ -302,8 +303,9 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         let argv = process.map(|p| page.name(&p.argv[..p.argv.len().min(200)].join(" "), 200));
         sheet.push(vec![
             Cell::text(image.label(page)),
+            Cell::text(image.binary(page).unwrap_or_default()),
             Cell::text(argv.unwrap_or_default()),
-            Cell::of(process, |p| Cell::count(p.threads)),
+            Cell::of(process, |_| Cell::count(image.threads)),
             ms(|of| of.thread),
             ms(|of| of.user),
             ms(|of| of.calls),
@@ -334,6 +336,7 @@ fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
         ],
     );
     let (files, total) = by_file(record);
+    let names = images::Names::of(record);
     let cells = |path: String, kind: &str, of: &super::files::Use<'_>, by: String| {
         let n = |n: u128| Cell::count(n).if_any();
         let size = |calls: u128, n: u128| match calls {
@@ -352,7 +355,7 @@ fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
         ]
     };
     for ((path, kind), used) in &files {
-        let by = if images.len() > 1 { users(page, used) } else { String::new() };
+        let by = if images.len() > 1 { users(page, &names, used) } else { String::new() };
         sheet.push(cells(name(page, path), kind.name(), used, by));
     }
     if files.len() > 1 {

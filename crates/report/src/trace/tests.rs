@@ -1,5 +1,5 @@
 use iotomy_record::store::Record;
-use iotomy_record::{Quantity, SortKey, Trace, arbitrary};
+use iotomy_record::{Quantity, Running, SortKey, Trace, arbitrary};
 use proptest::prelude::*;
 
 use super::*;
@@ -29,6 +29,7 @@ golden!(attached_to_the_machine, rendered(&records::idle_machine()));
 golden!(a_watch_that_ended_before_its_command, rendered(&records::cut_short()));
 golden!(nothing_at_all, rendered(&records::empty()));
 golden!(many_images, rendered(&records::many()));
+golden!(identical_images_put_together, rendered(&records::rolled_up()));
 golden!(every_row, {
     let mut record = records::dd();
     record.view.top = Some(0);
@@ -76,6 +77,45 @@ fn rows_follow_the_sort_key() {
     // Equal: by name.
     assert_eq!(first(SortKey::Bytes), "read");
     assert_eq!(first(SortKey::Name), "access");
+}
+
+#[test]
+fn processes_follow_the_sort_key() {
+    let first = |sort| {
+        let mut record = records::rolled_up();
+        record.view.sort = sort;
+        let text = rendered(&record);
+        let row = text.lines().skip_while(|l| !l.starts_with("  process ")).nth(2).unwrap();
+        row.split_whitespace().next().unwrap().to_string()
+    };
+    assert_eq!(first(SortKey::Wall), "make");
+    assert_eq!(first(SortKey::OnCpu), "cc1");
+    assert_eq!(first(SortKey::Blocked), "make");
+    assert_eq!(first(SortKey::Calls), "cc1");
+    assert_eq!(first(SortKey::Name), "cc1");
+    let mut each = records::rolled_up();
+    each.view.each = true;
+    assert!(!rendered(&each).contains("before exec"), "each was asked for");
+}
+
+#[test]
+fn children_that_were_there_before_are_said_to_be_unwatched() {
+    let mut record = records::attached();
+    assert!(!rendered(&record).contains("not watched"));
+    record.unwatched_children = vec![Running { pid: 77, exec: "worker".into() }];
+    let text = rendered(&record);
+    assert!(text.contains("not watched  worker (77): made before the watch began"), "{text}");
+}
+
+#[test]
+fn an_exec_is_no_second_thread() {
+    let mut record = records::dd();
+    let mut next = record.processes[0].clone();
+    (next.exec, next.continued) = ("true".into(), 1);
+    record.processes.push(next);
+    assert!(!rendered(&record).contains("side by side"));
+    record.processes[1].threads = 2;
+    assert!(rendered(&record).contains("times add up over 2 threads"));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Watching by the observer asked for, or by the best there is: what `trace` and `race` share.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 
 use iotomy_observe::{
     OBSERVERS, Observation, ObserveError, Observer, Onlooker, Request, Target, machine, observer,
 };
-use iotomy_record::{Trace, View};
+use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;
 
 use crate::screen::shown;
@@ -78,7 +79,7 @@ pub(in crate::verbs) fn record(
     seen: Observation,
     view: View,
 ) -> Trace {
-    let command = command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    let command = command.argv.iter().map(|word| lossless(word.as_bytes())).collect();
     assemble(command, started, seen, view)
 }
 
@@ -103,6 +104,7 @@ pub(in crate::verbs) fn assemble(
         ledger: seen.ledger,
         findings: Vec::new(),
         still_running: seen.still_running,
+        unwatched_children: seen.unwatched_children,
         view,
     }
 }

@@ -47,13 +47,13 @@ fn ledger(pid: u32, exec: &str, [thread, user, calls, blocked, runnable]: [u64; 
     LedgerRow {
         pid,
         exec: exec.into(),
-        image: 0,
         thread_ns: thread * 1000,
         user_ns: user * 1000,
         calls_on_cpu_ns: calls * 1000,
         blocked_ns: blocked * 1000,
         runnable_ns: runnable * 1000,
         residual_ns: (thread as i64 - (user + calls + blocked + runnable) as i64) * 1000,
+        ..LedgerRow::default()
     }
 }
 
@@ -117,6 +117,7 @@ pub(super) fn empty() -> Trace {
         ledger: vec![],
         findings: vec![],
         still_running: vec![],
+        unwatched_children: vec![],
         view: View::default(),
     }
 }
@@ -309,5 +310,46 @@ pub(super) fn many() -> Trace {
         record.calls.push(call(pid, "cc1", "read", 4, u64::from(pid) - 4_900, 7));
         record.ledger.push(ledger(pid, "cc1", [9_000 + u64::from(pid), 8_000, 200, 7, 100]));
     }
+    record
+}
+
+/// A build: a shell that forks and executes a compiler, many times, put together.
+pub(crate) fn rolled_up() -> Trace {
+    let mut record = shell_tree();
+    record.command = vec!["make".into()];
+    record.exit = Some(Exit::Code(0));
+    record.wall_ns = 900_000_000;
+    record.processes = vec![
+        process(100, 1, &["make"]),
+        Process { before_exec: true, instances: 210, threads: 210, ..process(101, 100, &["make"]) },
+        Process {
+            called: "cc1".into(),
+            binary: "cc1-12".into(),
+            instances: 210,
+            continued: 210,
+            threads: 420,
+            major_faults: 7_565,
+            ..process(101, 100, &["compile", "a.c"])
+        },
+    ];
+    record.calls = vec![
+        call(100, "make", "wait4", 210, 2_000, 800_000),
+        call(101, "make", "execve", 210, 21_000, 0),
+        call(101, "compile", "read", 4_200, 30_000, 1_000),
+    ];
+    record.files =
+        vec![file(101, "compile", FileKind::File, "/usr/include/stdio.h", [4_200, 1 << 20, 0, 0])];
+    record.view.files = true;
+    let asleep = LedgerRow {
+        fault_ns: Some(99_000_000),
+        ..ledger(101, "compile", [500_000, 350_000, 30_000, 100_000, 20_000])
+    };
+    record.ledger = vec![
+        ledger(100, "make", [810_000, 8_000, 2_000, 800_000, 0]),
+        ledger(101, "make", [30_000, 9_000, 21_000, 0, 0]),
+        asleep,
+    ];
+    record.findings = vec![];
+    record.still_running = vec![];
     record
 }

@@ -1,0 +1,200 @@
+//! `iotomy trace`: program images, what they are called, and how many of them are one entry.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::symlink;
+
+use iotomy_record::{Process, Trace};
+use support::{Bystander, children, each_observer, has, iotomy, program, traced, until};
+
+const LOOP: &str = "i=0; while [ $i -lt 120 ]; do /bin/true; i=$((i+1)); done";
+
+/// Calls that return the same, however they are scheduled.
+fn counts(record: &Trace) -> BTreeMap<(String, String), [u64; 3]> {
+    let mut counts: BTreeMap<_, [u64; 3]> = BTreeMap::new();
+    for call in record.calls.iter().filter(|call| call.exec == "true") {
+        let sum = counts.entry((call.exec.clone(), call.syscall.clone())).or_default();
+        for (sum, n) in sum.iter_mut().zip([call.calls, call.errors, call.in_flight]) {
+            *sum += n;
+        }
+    }
+    counts
+}
+
+#[test]
+fn identical_images_are_one_entry_unless_each_is_asked_for() {
+    each_observer(|observer| {
+        let each = traced(observer, &["--each"], &["sh", "-c", LOOP]).record();
+        let rolled = traced(observer, &[], &["sh", "-c", LOOP]);
+        let record = rolled.record();
+        let is_true = |process: &&Process| process.exec == "true";
+        let of_true: Vec<&Process> = record.processes.iter().filter(is_true).collect();
+        assert_eq!(of_true.len(), 1, "{of_true:?}");
+        assert_eq!((of_true[0].instances, of_true[0].continued), (120, 120), "{observer}");
+        assert_eq!(each.processes.iter().filter(is_true).count(), 120);
+        for record in [&each, &record] {
+            assert_eq!(record.process_count(), 121, "{observer}");
+            assert_eq!(record.thread_count(), 121, "{observer}");
+        }
+        assert_eq!(counts(&record), counts(&each), "{observer}");
+        let bytes = fs::metadata(rolled.json()).unwrap().len();
+        assert!(bytes <= 120 * 2048, "{bytes} bytes for 120 processes");
+        assert!(rolled.stderr().contains("true × 120"), "{}", rolled.stderr());
+        assert!(rolled.stderr().contains("before exec × 120"), "{}", rolled.stderr());
+    });
+}
+
+#[test]
+fn an_exec_makes_no_thread() {
+    each_observer(|observer| {
+        let traced = traced(observer, &[], &["env", "true"]);
+        let record = traced.record();
+        assert_eq!((record.processes.len(), record.thread_count()), (2, 1), "{observer}");
+        assert_eq!(record.processes[1].continued, 1);
+        assert!(!traced.stderr().contains("side by side"), "{}", traced.stderr());
+    });
+}
+
+/// A link to a program, as `redis-server` is one to `redis-check-rdb`.
+#[test]
+fn a_process_is_called_by_the_link_it_was_started_by() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("waits-for-a-line");
+        symlink(fs::canonicalize("/bin/sh").unwrap(), &link).unwrap();
+        let shell = fs::canonicalize("/bin/sh").unwrap();
+        let binary = shell.file_name().unwrap().to_str().unwrap();
+        let words = [link.to_str().unwrap(), "-c", "echo ready; read line; :"];
+        let run = traced(observer, &[], &[words[0], "-c", ":"]).record();
+        assert_eq!(
+            (&*run.processes[0].exec, run.processes[0].name()),
+            ("waits-for-a-line", "waits-for-a-line")
+        );
+        assert_eq!(run.processes[0].binary, binary, "{observer}");
+
+        let (mut process, _) = Bystander::ready(&words);
+        let pid = process.pid().to_string();
+        let attached = traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
+        let record = attached.record();
+        let found = &record.processes[0];
+        assert_eq!((&*found.exec, found.name()), (binary, "waits-for-a-line"), "{observer}");
+        let head = format!("waits-for-a-line ({pid}) [{binary}]");
+        assert!(attached.stderr().contains(&head), "{}", attached.stderr());
+        process.say("\n");
+        assert_eq!(process.end(), 0);
+    });
+}
+
+#[test]
+fn a_script_is_called_by_its_name_and_its_interpreter_stands_beside_it() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let script = program(folder.path(), "greets", b"#!/bin/sh\n:\n");
+        let record = traced(observer, &[], &[script.to_str().unwrap()]).record();
+        let shell = fs::canonicalize("/bin/sh").unwrap();
+        let found = &record.processes[0];
+        assert_eq!((&*found.exec, found.name()), ("greets", "greets"), "{observer}");
+        assert_eq!(Some(&*found.binary), shell.file_name().unwrap().to_str(), "{observer}");
+    });
+}
+
+#[test]
+fn children_made_before_the_watch_are_said_not_to_be_watched() {
+    each_observer(|observer| {
+        let (mut shell, _) =
+            Bystander::ready(&["sh", "-c", "sleep 1000 & echo ready; read line; kill $!; :"]);
+        let child = until("it has its child", || children(shell.pid()).first().copied());
+        until("the child has executed its program", || {
+            let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+            (name == "sleep\n").then_some(())
+        });
+        let pid = shell.pid().to_string();
+        let attached = traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
+        let record = attached.record();
+        let unwatched: Vec<_> =
+            record.unwatched_children.iter().map(|one| (one.pid, &*one.exec)).collect();
+        assert_eq!(unwatched, [(child, "sleep")], "{observer}");
+        let said = format!("not watched  sleep ({child})");
+        assert!(attached.stderr().contains(&said), "{}", attached.stderr());
+        let shown = iotomy(&["show", attached.json().to_str().unwrap()]).output().unwrap();
+        assert!(String::from_utf8_lossy(&shown.stdout).contains(&said), "as show does");
+        shell.say("\n");
+        assert_eq!(shell.end(), 0);
+    });
+}
+
+#[test]
+fn names_that_differ_in_invalid_bytes_are_told_apart() {
+    if !has("cat") {
+        return;
+    }
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        for (last, content) in [(0xff_u8, "a"), (0xfe, "bb")] {
+            let name = OsString::from_vec(vec![b'n', last]);
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let script = format!("cat {}/n*", folder.path().to_str().unwrap());
+        let traced = traced(observer, &["--files", "--top", "0"], &["sh", "-c", &script]);
+        let record = traced.record();
+        let mut read: Vec<_> = record
+            .files
+            .iter()
+            .filter_map(|file| Some((file.path.strip_prefix(folder.path().to_str()?)?, file)))
+            .map(|(name, file)| (name, file.read_bytes, file.allocated_bytes.is_some()))
+            .collect();
+        read.sort();
+        assert_eq!(read, [("/n\\xfe", 2, true), ("/n\\xff", 1, true)], "{observer}");
+        for name in ["n\\xfe", "n\\xff"] {
+            assert!(traced.stderr().contains(name), "{}", traced.stderr());
+        }
+    });
+}
+
+#[test]
+fn processes_come_in_the_order_asked_for_in_show_too() {
+    if !has("dd") {
+        return;
+    }
+    each_observer(|observer| {
+        let script = "sleep 0.2 & dd if=/dev/zero of=/dev/null count=500 2>/dev/null; wait";
+        let traced = traced(observer, &["--sort", "calls"], &["sh", "-c", script]);
+        let first = |text: &str| {
+            let rows = text.lines().skip_while(|line| !line.starts_with("  process "));
+            let row = rows.skip_while(|line| !line.contains('(')).next().unwrap();
+            row.split_whitespace().next().unwrap().to_owned()
+        };
+        assert_eq!(first(traced.stderr()), "dd", "{observer}: {}", traced.stderr());
+        let json = traced.json();
+        let shown = |key| {
+            let words = ["show", "--sort", key, json.to_str().unwrap()];
+            String::from_utf8(iotomy(&words).output().unwrap().stdout).unwrap()
+        };
+        assert_eq!(first(&shown("calls")), "dd", "{observer}");
+        assert_eq!(first(&shown("name")), "dd", "{observer}");
+        assert_ne!(first(&shown("wall")), "dd", "{observer}: the shell was there longer");
+    });
+}
+
+#[test]
+fn an_observer_s_memory_is_bounded_by_the_rows_it_may_keep() {
+    let script = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done";
+    each_observer(|observer| {
+        if observer == "bpf" {
+            return;
+        }
+        let traced = traced(observer, &["--max-rows", "9", "--each"], &["sh", "-c", script]);
+        assert_eq!(traced.code(), 0);
+        let record = traced.record();
+        assert_eq!(record.processes.len(), 9, "{observer}");
+        // Of 41 images 32 found no room, and each made a call or more.
+        assert!(record.observer.lost_events >= 64, "{}", record.observer.lost_events);
+        assert!(traced.stderr().contains("lost"), "{}", traced.stderr());
+    });
+}

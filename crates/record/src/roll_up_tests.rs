@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Histogram, Running, arbitrary};
+
+/// A shell that runs `n` programs one after another, each in a process of its own.
+fn shell(n: u32) -> Trace {
+    let mut record = crate::store::parse_trace(include_bytes!("store/plain.json")).unwrap();
+    record.command = vec!["sh".into()];
+    (record.processes, record.calls, record.files, record.ledger) = Default::default();
+    let mut image = |pid: u32, exec: &str, continued: u32, before_exec: bool| {
+        let exec = exec.to_owned();
+        record.processes.push(Process {
+            pid,
+            exec: exec.clone(),
+            argv: vec![exec.clone(), pid.to_string()],
+            continued,
+            before_exec,
+            threads: 1,
+            user_ns: u64::from(pid),
+            max_rss_bytes: u64::from(pid),
+            ..Process::default()
+        });
+        let mut wall_log2 = Histogram::default();
+        wall_log2.add(u64::from(pid));
+        for syscall in ["close", "mmap"] {
+            record.calls.push(Call {
+                pid,
+                exec: exec.clone(),
+                syscall: syscall.into(),
+                calls: 1,
+                errors: 1,
+                error_kinds: [("ENOENT".to_owned(), 1)].into(),
+                wall_ns: u64::from(pid),
+                max_ns: u64::from(pid),
+                on_cpu_ns: Some(1),
+                wall_log2: wall_log2.clone(),
+                on_cpu_log2: Some(wall_log2.clone()),
+                ..Call::default()
+            });
+        }
+        for path in ["/lib/libc.so.6".to_owned(), format!("pipe:[{pid}]")] {
+            let (kind, read_calls) = (FileKind::File, 1);
+            let exec = exec.clone();
+            record.files.push(FileUse { pid, exec, kind, path, read_calls, ..FileUse::default() });
+        }
+        record.ledger.push(LedgerRow {
+            pid,
+            exec,
+            thread_ns: 10,
+            user_ns: 10,
+            ..LedgerRow::default()
+        });
+    };
+    image(100, "sh", 0, false);
+    for pid in 101..101 + n {
+        image(pid, "sh", 0, true);
+        image(pid, "true", 1, false);
+    }
+    record
+}
+
+#[test]
+fn many_identical_images_become_one_entry_and_a_few_stay() {
+    let mut few = shell(4);
+    let before = few.clone();
+    few.roll_up();
+    assert_eq!(few, before, "four are told apart");
+    let mut many = shell(9);
+    many.roll_up();
+    let entries: Vec<_> =
+        many.processes.iter().map(|p| (p.pid, &*p.exec, p.instances, p.continued)).collect();
+    assert_eq!(entries, [(100, "sh", 0, 0), (101, "sh", 9, 0), (101, "true", 9, 9)]);
+    assert_eq!(many.processes[2].argv, ["true", "101"], "the first's");
+    assert_eq!(many.processes[2].max_rss_bytes, 109, "the largest");
+    assert_eq!((many.process_count(), many.thread_count()), (10, 10));
+    assert_eq!(many.ledger.len(), 3);
+    let of_true: Vec<&Call> = many.calls.iter().filter(|call| call.exec == "true").collect();
+    assert_eq!(of_true.len(), 2);
+    assert_eq!((of_true[0].calls, of_true[0].max_ns), (9, 109));
+    assert_eq!((of_true[0].error_kinds["ENOENT"], of_true[0].wall_log2.total()), (9, 9));
+    let shared: Vec<&FileUse> = many
+        .files
+        .iter()
+        .filter(|file| file.exec == "true" && file.path.ends_with("so.6"))
+        .collect();
+    assert_eq!((shared.len(), shared[0].read_calls), (1, 9));
+    assert_eq!(many.files.iter().filter(|file| file.path.starts_with("pipe")).count(), 19);
+}
+
+#[test]
+fn images_that_are_called_differently_or_run_another_file_are_not_identical() {
+    let mut record = shell(9);
+    for (at, process) in record.processes.iter_mut().enumerate().filter(|(_, p)| p.exec == "true") {
+        match at % 4 {
+            0 => process.called = "ls".into(),
+            _ => process.binary = "busybox".into(),
+        }
+    }
+    record.roll_up();
+    let of_true = record.processes.iter().filter(|p| p.exec == "true");
+    assert_eq!(of_true.map(|p| p.instances).collect::<Vec<_>>(), [5, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_outlives_the_watch_stays_by_itself() {
+    let mut record = shell(9);
+    record.still_running = vec![Running { pid: 105, exec: "true".into() }];
+    record.roll_up();
+    let of_true = record.processes.iter().filter(|p| p.exec == "true");
+    let entries: Vec<_> = of_true.map(|p| (p.pid, p.instances)).collect();
+    assert_eq!(entries, [(101, 8), (105, 0)]);
+}
+
+#[test]
+fn an_exec_makes_no_process_and_no_thread() {
+    let record = shell(3);
+    assert_eq!((record.process_count(), record.thread_count()), (4, 4));
+    // A record that does not say which images are continued ones.
+    let mut old = record;
+    old.processes.iter_mut().for_each(|p| (p.continued, p.before_exec) = (0, false));
+    assert_eq!((old.process_count(), old.thread_count()), (4, 4));
+}
+
+proptest! {
+    #[test]
+    fn no_sum_changes(mut record in arbitrary::trace(), many in 0u32..12) {
+        // Numbers that add up without reaching the end of their range.
+        let shell = shell(many);
+        record.processes = shell.processes;
+        record.calls = shell.calls;
+        record.files = shell.files;
+        record.ledger = shell.ledger;
+        let sums = |record: &Trace| {
+            let calls: u64 = record.calls.iter().map(|call| call.calls + call.errors).sum();
+            let wall: u64 = record.calls.iter().map(|call| call.wall_ns).sum();
+            let spread: u64 = record.calls.iter().map(|call| call.wall_log2.total()).sum();
+            let files: u64 = record.files.iter().map(|file| file.read_calls).sum();
+            let thread: u64 = record.ledger.iter().map(|row| row.thread_ns).sum();
+            let user: u64 = record.processes.iter().map(|one| one.user_ns).sum();
+            let images: u32 = record.processes.iter().map(Process::count).sum();
+            (calls, wall, spread, files, thread, user, images, record.process_count(), record.thread_count())
+        };
+        let before = sums(&record);
+        record.roll_up();
+        prop_assert_eq!(sums(&record), before);
+    }
+
+    #[test]
+    fn any_record_can_be_put_together_twice(mut record in arbitrary::trace()) {
+        record.roll_up();
+        let once = record.clone();
+        record.roll_up();
+        prop_assert_eq!(record.processes.len(), once.processes.len());
+        let bytes = { let mut b = Vec::new(); crate::store::write_trace(&record, &mut b).unwrap(); b };
+        prop_assert_eq!(crate::store::parse_trace(&bytes).unwrap(), record);
+    }
+}
