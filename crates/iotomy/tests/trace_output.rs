@@ -63,7 +63,7 @@ fn the_record_has_exactly_the_documented_fields() {
             "record",
             "schema:text started:text command:texts wall_ns:u64 exit:object machine:object \
              observer:object processes:list calls:list files:list ledger:list findings:list \
-             still_running:list? view:object",
+             still_running:list? unwatched_children:list? view:object",
         );
         assert_eq!(record["schema"], "iotomy.trace/1");
         assert_eq!(record["exit"], serde_json::json!({"code": 0}));
@@ -84,7 +84,8 @@ fn the_record_has_exactly_the_documented_fields() {
         let rows = [
             (
                 "processes",
-                "pid:u64 ppid:u64 exec:text argv:texts threads:u64 user_ns:u64 system_ns:u64 \
+                "pid:u64 ppid:u64 exec:text called:text? binary:text? instances:u64? continued:u64? \
+                 before_exec:bool? argv:texts threads:u64 user_ns:u64 system_ns:u64 \
                  minor_faults:u64 major_faults:u64 voluntary_switches:u64 \
                  involuntary_switches:u64 max_rss_bytes:u64 storage_read_bytes:u64?"
                     .to_owned(),
@@ -94,7 +95,7 @@ fn the_record_has_exactly_the_documented_fields() {
                 format!(
                     "pid:u64 exec:text syscall:text calls:u64 errors:u64 error_kinds:counts \
                      bytes:u64 wall_ns:u64 on_cpu_ns:u64{split} blocked_ns:u64{split} \
-                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 asked:u64? ready:u64? return_log2:log2 \
+                     runnable_ns:u64{split} max_ns:u64 in_flight:u64 entered_before:u64? asked:u64? ready:u64? return_log2:log2 \
                      wall_log2:log2 on_cpu_log2:log2{split} blocked_log2:log2{split}"
                 ),
             ),
@@ -108,7 +109,7 @@ fn the_record_has_exactly_the_documented_fields() {
             (
                 "ledger",
                 "pid:u64 exec:text thread_ns:u64 user_ns:u64 calls_on_cpu_ns:u64 blocked_ns:u64 \
-                 runnable_ns:u64 residual_ns:i64"
+                 fault_ns:u64? stopped_ns:u64? runnable_ns:u64 residual_ns:i64"
                     .to_owned(),
             ),
         ];

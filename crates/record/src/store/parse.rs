@@ -232,6 +232,9 @@ fn is_rfc3339(text: &str) -> bool {
         && two(17) <= 60
 }
 
+/// Brackets around the rows of a table and the objects in them; deeper are distributions and the like.
+const DEEP: usize = 4;
+
 /// Compact JSON with line breaks around the first two levels only.
 #[derive(Default)]
 struct Lines {
@@ -266,6 +269,8 @@ impl Lines {
             (true, true) => b"\n",
             (false, true) => b",\n",
             (true, false) => b"",
+            // Distributions are most of a record: no blanks between their counts.
+            (false, false) if self.depth > DEEP => b",",
             (false, false) => b", ",
         })
     }
