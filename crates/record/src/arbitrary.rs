@@ -163,7 +163,14 @@ fn process() -> impl Strategy<Value = Process> {
     let put_together = (names, few(), few(), any::<bool>());
     let numbers = ([(); 7].map(|()| number()), option::of(number()));
     (image(), any::<u32>(), vec(text(), 0..3), any::<u32>(), numbers, put_together).prop_map(
-        |((pid, exec), ppid, argv, threads, (n, storage), (names, instances, continued, before_exec))| {
+        |(
+            (pid, exec),
+            ppid,
+            argv,
+            threads,
+            (n, storage),
+            (names, instances, continued, before_exec),
+        )| {
             let [called, binary] = names;
             Process {
                 pid,

@@ -130,8 +130,8 @@ struct image {
 	__u64 involuntary_switches;
 	__u64 max_rss_pages;
 	__u64 storage_read_bytes; /* all ones: not counted by this kernel */
-	__u64 fault_ns;	  /* of blocked_ns, in page faults outside calls */
-	__u64 stopped_ns; /* of blocked_ns, stopped by a signal or a tracer */
+	__u64 fault_ns;		  /* of blocked_ns, in page faults outside calls */
+	__u64 stopped_ns;	  /* of blocked_ns, stopped by a signal or a tracer */
 };
 
 struct program {
