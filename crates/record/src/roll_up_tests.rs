@@ -123,6 +123,8 @@ fn an_exec_makes_no_process_and_no_thread() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
     #[test]
     fn no_sum_changes(mut record in arbitrary::trace(), many in 0u32..12) {
         // Numbers that add up without reaching the end of their range.
