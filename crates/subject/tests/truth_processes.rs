@@ -7,6 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use harness::{Watched, command, each_observer, subject, truth, watch};
+use iotomy_needs::Need;
 use iotomy_observe::{ObserveError, Request, Target};
 use iotomy_record::Exit;
 use iotomy_sys::launch::{Credentials, LaunchError};
@@ -366,7 +367,7 @@ fn sleep_in_page_faults_is_told_apart() {
         let in_calls: u64 = watched.calls.iter().filter_map(|row| row.blocked_ns).sum();
         assert_eq!(ledger.fault_ns, Some(ledger.blocked_ns - in_calls));
         if watched.processes[0].major_faults < 23 {
-            return harness::skip("touches", "this file system keeps its files in memory");
+            return harness::skip(Need::Machine, "this file system keeps its files in memory");
         }
         assert!(ledger.fault_ns > Some(0), "{:?}", watched.processes);
     });
