@@ -37,7 +37,7 @@ pub struct OutputFile {
 #[derive(Debug)]
 enum To {
     Standard,
-    Place(Place),
+    Place(Box<Place>),
 }
 
 impl OutputFile {
@@ -68,7 +68,7 @@ impl OutputFile {
             }
         });
         match place {
-            Ok(place) => Ok(Self { name, is_nowhere, syncs: true, to: To::Place(place) }),
+            Ok(place) => Ok(Self { name, is_nowhere, syncs: true, to: To::Place(Box::new(place)) }),
             Err(Failed(operation, error)) => Err(failed(operation, &name, is_nowhere, error)),
         }
     }
@@ -96,10 +96,12 @@ impl OutputFile {
         let Self { name, is_nowhere, syncs, to } = self;
         let done = match to {
             To::Standard => through(io::stdout().as_fd(), content),
-            To::Place(Place::Replace(slot)) => replace(slot, syncs, content),
-            To::Place(Place::Through(passage)) => match passage.open() {
-                Ok(file) => through(file.as_fd(), content),
-                Err(error) => Err(Failed("open", error)),
+            To::Place(place) => match *place {
+                Place::Replace(slot) => replace(slot, syncs, content),
+                Place::Through(passage) => match passage.open() {
+                    Ok(file) => through(file.as_fd(), content),
+                    Err(error) => Err(Failed("open", error)),
+                },
             },
         };
         done.map_err(|Failed(operation, error)| failed(operation, &name, is_nowhere, error))
