@@ -203,7 +203,7 @@ fn an_owner_is_taken_over_of_the_file_that_is_replaced_and_of_no_other() {
 }
 
 #[test]
-fn a_file_that_changes_all_the_while_is_replaced_by_one_of_root_or_of_its_owner() {
+fn a_file_that_changes_all_the_while_is_replaced_and_nothing_is_left_beside_it() {
     if !is_root() {
         return;
     }
