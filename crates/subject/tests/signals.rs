@@ -9,6 +9,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use iotomy_needs::Need;
 use iotomy_observe::{OBSERVERS, Observer, Probe, Request, Target};
 use iotomy_record::Exit;
 
@@ -30,7 +31,8 @@ fn main() {
     for observer in OBSERVERS {
         let name = observer.declaration().name;
         if let Probe::Unsupported { reason, .. } = observer.probe() {
-            println!("skip {}: {name}: {reason}", tests.len());
+            let need = if name == "bpf" { Need::Bpf } else { Need::Ptrace };
+            iotomy_needs::skip(need, &format!("{} tests: {reason}", tests.len()));
             continue;
         }
         for (test, run) in tests {
