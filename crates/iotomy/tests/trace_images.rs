@@ -166,8 +166,8 @@ fn processes_come_in_the_order_asked_for_in_show_too() {
         let script = "sleep 0.2 & dd if=/dev/zero of=/dev/null count=500 2>/dev/null; wait";
         let traced = traced(observer, &["--sort", "calls"], &["sh", "-c", script]);
         let first = |text: &str| {
-            let rows = text.lines().skip_while(|line| !line.starts_with("  process "));
-            let row = rows.skip_while(|line| !line.contains('(')).next().unwrap();
+            let mut rows = text.lines().skip_while(|line| !line.starts_with("  process "));
+            let row = rows.find(|line| line.contains('(')).unwrap();
             row.split_whitespace().next().unwrap().to_owned()
         };
         assert_eq!(first(traced.stderr()), "dd", "{observer}: {}", traced.stderr());
