@@ -1,5 +1,7 @@
 //! Changing the interest of a descriptor for every event of it.
 
+use std::collections::HashSet;
+
 use iotomy_record::numbers::thousands;
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
@@ -46,7 +48,16 @@ struct Registered<'r> {
 }
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    let images = run.trace.processes.iter().map(|image| of_image(run, image));
+    // The others are not looked at: a build has thousands, and each look goes through every call.
+    let changing: HashSet<(u32, &str, u32)> = run
+        .trace
+        .calls
+        .iter()
+        .filter(|call| call.syscall == "epoll_ctl")
+        .map(|call| (call.pid, call.exec.as_str(), call.image))
+        .collect();
+    let changes = |image: &&Process| changing.contains(&(image.pid, &*image.exec, image.image));
+    let images = run.trace.processes.iter().filter(changes).map(|image| of_image(run, image));
     // Each descriptor is added once, and removed once.
     let again = |one: &Registered<'_>| one.changes.saturating_sub(one.made.saturating_mul(2));
     let those = images
