@@ -144,7 +144,7 @@ fn calls(observer: &str, folder: &Path, runs: &[Run]) -> Vec<Counts> {
         let words: Vec<_> = run.words.iter().map(|word| format!("'{word}'")).collect();
         script += &format!("rm -f '{}'; {} | cat >/dev/null\n", target.display(), words.join(" "));
     }
-    let record = traced(observer, &["-q"], &["sh", "-c", &script]).whole_record();
+    let record = traced(observer, &["-q", "--each"], &["sh", "-c", &script]).whole_record();
     let of = |run: &Run| {
         let mut made = record.processes.iter().filter(|process| process.argv == run.words);
         let process = made.next().unwrap_or_else(|| panic!("{run:?} was not seen"));

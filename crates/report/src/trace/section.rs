@@ -279,7 +279,6 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         "Processes",
         vec![
             Field::text("process", "process"),
-            Field::text("program", "program"),
             Field::text("command", "arguments"),
             Field::number("threads", "threads", ""),
             Field::number("thread_ns", "time", "ms"),
@@ -301,9 +300,10 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         let calls = CallSum::total("", image.calls.iter().copied());
         let process = image.process;
         let argv = process.map(|p| page.name(&p.argv[..p.argv.len().min(200)].join(" "), 200));
+        // In one column with its name: the table has to fit on paper.
+        let binary = image.binary(page).map(|binary| format!(" [{binary}]")).unwrap_or_default();
         sheet.push(vec![
-            Cell::text(image.label(page)),
-            Cell::text(image.binary(page).unwrap_or_default()),
+            Cell::text(image.label(page) + &binary),
             Cell::text(argv.unwrap_or_default()),
             Cell::of(process, |_| Cell::count(image.threads)),
             ms(|of| of.thread),
