@@ -1,7 +1,7 @@
 //! What the benches of a run found, put together from their raw records, and the documents that say so.
 //!
 //! The order of the work: [`kept`] finds the records that count, a file of each bench (`rows.rs`)
-//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, [`verdicts`] judges the
+//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, `verdicts` judges the
 //! tables of targets of a bench's own page anew, and
 //! [`documents`] writes the tables between their marks. Nothing is measured here, and no figure comes
 //! from anywhere but a raw record.
