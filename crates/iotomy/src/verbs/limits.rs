@@ -21,7 +21,7 @@ use super::outputs;
 use crate::screen::{Looks, is_dumb, shown_lines};
 use crate::{COULD_NOT_RUN, complain};
 
-/// Measure what the smallest things cost on this machine, and how many bytes move at most
+/// Measure what the smallest operations cost on this machine, and how fast bytes move
 ///
 /// System calls, faults, memory, channels, wake-ups and starts take some seconds; each figure has its
 /// spread and says how it was measured. They are kept, for this machine and kernel, and shown the next
