@@ -21,7 +21,7 @@ pub struct Candidate<'a> {
     pub subjects: Vec<String>,
     /// Where it is measured.
     pub machine: &'a Machine,
-    /// Its number, where it is kept: it is no session of its own baseline.
+    /// Its number in the history, if it is kept: a run is never part of its own baseline.
     pub id: Option<u64>,
     /// Whether a baseline of another machine will do, where there is to be no verdict.
     pub may_be_elsewhere: bool,
@@ -104,7 +104,7 @@ impl Earlier {
         let here = hardware(candidate.machine);
         let there = runs.last().map(|(_, there)| there.clone()).unwrap_or_default();
         let is_here = runs.iter().any(|(_, there)| *there == here);
-        // Of another kind it is no baseline anywhere, which the caller tells.
+        // The caller reports runs of another kind: they are a baseline on no machine.
         let is_kind = runs.iter().any(|(kept, _)| kept.kind == candidate.kind);
         if !is_here && is_kind && !candidate.may_be_elsewhere {
             return Err(HistoryError::Elsewhere { asked: format!("{name:?}"), there, here });
