@@ -4,7 +4,9 @@
 //! file; their arguments may differ. The one invariant: no sum over a table changes, neither of times nor
 //! of counts, images, processes or threads.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{HashMap, HashSet};
 
 use crate::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
 
@@ -13,6 +15,54 @@ const FEW: usize = 4;
 
 /// An image as every table names it.
 type Key = (u32, String, u32);
+
+/// Which image stands for which, and the place of each among the processes.
+struct Targets {
+    target: HashMap<Key, Key>,
+    order: HashMap<Key, usize>,
+}
+
+/// A row of a table by image.
+trait Row: Sized {
+    /// What tells it from the other rows of its image.
+    type Part: Ord;
+
+    fn part(&self) -> Self::Part;
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32);
+
+    fn add(&mut self, other: Self);
+}
+
+impl Targets {
+    /// Rows of an image that is no process of the record come last.
+    fn place(&self, image: &Key) -> usize {
+        self.order.get(image).copied().unwrap_or(usize::MAX)
+    }
+
+    /// The rows under the images that stand for theirs, in the order of these.
+    fn roll_up<R: Row>(&self, all: Vec<R>) -> Vec<R> {
+        let mut at: BTreeMap<(Key, R::Part), usize> = BTreeMap::new();
+        let mut sums: Vec<(usize, R)> = Vec::new();
+        for mut one in all {
+            let part = one.part();
+            let (pid, exec, image) = one.image();
+            let own = (*pid, std::mem::take(exec), *image);
+            let key = self.target.get(&own).cloned().unwrap_or(own);
+            (*pid, *exec, *image) = key.clone();
+            let place = self.place(&key);
+            match at.entry((key, part)) {
+                Entry::Occupied(row) => sums[*row.get()].1.add(one),
+                Entry::Vacant(row) => {
+                    row.insert(sums.len());
+                    sums.push((place, one));
+                }
+            }
+        }
+        sums.sort_by_key(|(place, _)| *place);
+        sums.into_iter().map(|(_, sum)| sum).collect()
+    }
+}
 
 impl Trace {
     /// Puts identical images together, where there are more than four: in each table the entries of the
@@ -31,14 +81,15 @@ impl Trace {
         for (at, process) in self.processes.iter().enumerate() {
             order.entry(key(process)).or_insert(at);
         }
-        let target = |pid: u32, exec: &str, image: u32| {
-            let own = (pid, exec.to_owned(), image);
-            target.get(&own).cloned().unwrap_or(own)
-        };
-        let place = |key: &Key| order.get(key).copied().unwrap_or(usize::MAX);
-        self.calls = calls(std::mem::take(&mut self.calls), &target, &place);
-        self.files = files(std::mem::take(&mut self.files), &target, &place);
-        self.ledger = ledger(std::mem::take(&mut self.ledger), &target, &place);
+        let targets = Targets { target, order };
+        self.calls = targets.roll_up(std::mem::take(&mut self.calls));
+        // As the observers have them: of an image the longest first.
+        self.calls.sort_by_cached_key(|call| {
+            let image = (call.pid, call.exec.clone(), call.image);
+            (targets.place(&image), Reverse(call.wall_ns), call.syscall.clone())
+        });
+        self.files = targets.roll_up(std::mem::take(&mut self.files));
+        self.ledger = targets.roll_up(std::mem::take(&mut self.ledger));
         self.processes = processes(std::mem::take(&mut self.processes), &firsts);
     }
 
@@ -105,116 +156,93 @@ fn add_known(sum: &mut Option<u64>, one: Option<u64>) {
     }
 }
 
-fn calls(
-    all: Vec<Call>,
-    target: &dyn Fn(u32, &str, u32) -> Key,
-    place: &dyn Fn(&Key) -> usize,
-) -> Vec<Call> {
-    let mut at: HashMap<(Key, String), usize> = HashMap::new();
-    let mut sums: Vec<(usize, Call)> = Vec::new();
-    for one in all {
-        let key = target(one.pid, &one.exec, one.image);
-        let row = *at.entry((key.clone(), one.syscall.clone())).or_insert(sums.len());
-        let Some((_, sum)) = sums.get_mut(row) else {
-            let place = place(&key);
-            let (pid, exec, image) = key;
-            sums.push((place, Call { pid, exec, image, ..one }));
-            continue;
-        };
+impl Row for Call {
+    type Part = String;
+
+    fn part(&self) -> String {
+        self.syscall.clone()
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    fn add(&mut self, one: Self) {
         for (kind, n) in one.error_kinds {
-            let count = sum.error_kinds.entry(kind).or_default();
+            let count = self.error_kinds.entry(kind).or_default();
             *count = count.saturating_add(n);
         }
         add([
-            (&mut sum.calls, one.calls),
-            (&mut sum.errors, one.errors),
-            (&mut sum.bytes, one.bytes),
-            (&mut sum.wall_ns, one.wall_ns),
-            (&mut sum.in_flight, one.in_flight),
-            (&mut sum.entered_before, one.entered_before),
+            (&mut self.calls, one.calls),
+            (&mut self.errors, one.errors),
+            (&mut self.bytes, one.bytes),
+            (&mut self.wall_ns, one.wall_ns),
+            (&mut self.in_flight, one.in_flight),
+            (&mut self.entered_before, one.entered_before),
         ]);
-        add_known(&mut sum.on_cpu_ns, one.on_cpu_ns);
-        add_known(&mut sum.blocked_ns, one.blocked_ns);
-        add_known(&mut sum.runnable_ns, one.runnable_ns);
-        add_known(&mut sum.asked, one.asked);
-        add_known(&mut sum.ready, one.ready);
-        sum.max_ns = sum.max_ns.max(one.max_ns);
-        sum.return_log2.merge(&one.return_log2);
-        sum.wall_log2.merge(&one.wall_log2);
+        add_known(&mut self.on_cpu_ns, one.on_cpu_ns);
+        add_known(&mut self.blocked_ns, one.blocked_ns);
+        add_known(&mut self.runnable_ns, one.runnable_ns);
+        add_known(&mut self.asked, one.asked);
+        add_known(&mut self.ready, one.ready);
+        self.max_ns = self.max_ns.max(one.max_ns);
+        self.return_log2.merge(&one.return_log2);
+        self.wall_log2.merge(&one.wall_log2);
         for (sum, one) in
-            [(&mut sum.on_cpu_log2, one.on_cpu_log2), (&mut sum.blocked_log2, one.blocked_log2)]
+            [(&mut self.on_cpu_log2, one.on_cpu_log2), (&mut self.blocked_log2, one.blocked_log2)]
         {
             if let Some(one) = one {
                 sum.get_or_insert_default().merge(&one);
             }
         }
     }
-    // As the observers have them: by image, and of an image the longest first.
-    sums.sort_by(|(a, x), (b, y)| {
-        a.cmp(b).then(y.wall_ns.cmp(&x.wall_ns)).then_with(|| x.syscall.cmp(&y.syscall))
-    });
-    sums.into_iter().map(|(_, sum)| sum).collect()
 }
 
-fn files(
-    all: Vec<FileUse>,
-    target: &dyn Fn(u32, &str, u32) -> Key,
-    place: &dyn Fn(&Key) -> usize,
-) -> Vec<FileUse> {
-    let mut at: BTreeMap<(Key, FileKind, String), usize> = BTreeMap::new();
-    let mut sums: Vec<(usize, FileUse)> = Vec::new();
-    for one in all {
-        let key = target(one.pid, &one.exec, one.image);
-        let row = *at.entry((key.clone(), one.kind, one.path.clone())).or_insert(sums.len());
-        let Some((_, sum)) = sums.get_mut(row) else {
-            let place = place(&key);
-            let (pid, exec, image) = key;
-            sums.push((place, FileUse { pid, exec, image, ..one }));
-            continue;
-        };
-        // What the file was when it was first met, and in the end, is the first's to say.
+impl Row for FileUse {
+    type Part = (FileKind, String);
+
+    fn part(&self) -> (FileKind, String) {
+        (self.kind, self.path.clone())
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    /// What the file was when it was first met, and in the end, is the first's to say.
+    fn add(&mut self, one: Self) {
         add([
-            (&mut sum.read_calls, one.read_calls),
-            (&mut sum.read_bytes, one.read_bytes),
-            (&mut sum.write_calls, one.write_calls),
-            (&mut sum.write_bytes, one.write_bytes),
-            (&mut sum.map_calls, one.map_calls),
-            (&mut sum.mapped_bytes, one.mapped_bytes),
+            (&mut self.read_calls, one.read_calls),
+            (&mut self.read_bytes, one.read_bytes),
+            (&mut self.write_calls, one.write_calls),
+            (&mut self.write_bytes, one.write_bytes),
+            (&mut self.map_calls, one.map_calls),
+            (&mut self.mapped_bytes, one.mapped_bytes),
         ]);
     }
-    sums.sort_by_key(|(place, _)| *place);
-    sums.into_iter().map(|(_, sum)| sum).collect()
 }
 
-fn ledger(
-    all: Vec<LedgerRow>,
-    target: &dyn Fn(u32, &str, u32) -> Key,
-    place: &dyn Fn(&Key) -> usize,
-) -> Vec<LedgerRow> {
-    let mut at: HashMap<Key, usize> = HashMap::new();
-    let mut sums: Vec<(usize, LedgerRow)> = Vec::new();
-    for one in all {
-        let key = target(one.pid, &one.exec, one.image);
-        let row = *at.entry(key.clone()).or_insert(sums.len());
-        let Some((_, sum)) = sums.get_mut(row) else {
-            let place = place(&key);
-            let (pid, exec, image) = key;
-            sums.push((place, LedgerRow { pid, exec, image, ..one }));
-            continue;
-        };
-        add([
-            (&mut sum.thread_ns, one.thread_ns),
-            (&mut sum.user_ns, one.user_ns),
-            (&mut sum.calls_on_cpu_ns, one.calls_on_cpu_ns),
-            (&mut sum.blocked_ns, one.blocked_ns),
-            (&mut sum.stopped_ns, one.stopped_ns),
-            (&mut sum.runnable_ns, one.runnable_ns),
-        ]);
-        add_known(&mut sum.fault_ns, one.fault_ns);
-        sum.residual_ns = sum.residual_ns.saturating_add(one.residual_ns);
+impl Row for LedgerRow {
+    type Part = ();
+
+    fn part(&self) {}
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
     }
-    sums.sort_by_key(|(place, _)| *place);
-    sums.into_iter().map(|(_, sum)| sum).collect()
+
+    fn add(&mut self, one: Self) {
+        add([
+            (&mut self.thread_ns, one.thread_ns),
+            (&mut self.user_ns, one.user_ns),
+            (&mut self.calls_on_cpu_ns, one.calls_on_cpu_ns),
+            (&mut self.blocked_ns, one.blocked_ns),
+            (&mut self.stopped_ns, one.stopped_ns),
+            (&mut self.runnable_ns, one.runnable_ns),
+        ]);
+        add_known(&mut self.fault_ns, one.fault_ns);
+        self.residual_ns = self.residual_ns.saturating_add(one.residual_ns);
+    }
 }
 
 #[cfg(test)]
