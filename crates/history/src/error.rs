@@ -107,6 +107,14 @@ pub enum HistoryError {
         /// The store.
         path: PathBuf,
     },
+    /// A run that was to be its own baseline.
+    #[error(
+        "cannot compare a run with itself: {asked} is no other run; name another run as the baseline"
+    )]
+    Itself {
+        /// What was asked for.
+        asked: String,
+    },
     /// A baseline of another machine.
     #[error(
         "cannot compare with {asked}: it was measured on another machine ({there}; this is {here}); keep a \

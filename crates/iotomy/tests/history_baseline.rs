@@ -110,6 +110,20 @@ fn all_runs_of_a_name_are_the_baseline_and_a_run_is_not_its_own() {
 }
 
 #[test]
+fn a_run_is_no_baseline_of_its_own() {
+    let history = History::new();
+    history.keep(1, 80.0, Some("main"));
+    for words in [["1", "1"], ["main", "1"], ["last", "main"], ["1", "last"]] {
+        let [baseline, run] = words;
+        let error =
+            history.refuses(&["history", "compare", "--baseline", baseline, "--check", run]);
+        assert!(error.contains("cannot compare a run with itself"), "{error}");
+    }
+    // Nothing is judged by looking at it.
+    history.says(&["history", "diff", "1", "main"]);
+}
+
+#[test]
 fn a_baseline_that_is_gone_or_of_another_machine_is_an_error_before_anything_is_run() {
     let history = history();
     assert!(race(&history, "0", &["-q", "--save=main"]).status.success());

@@ -108,6 +108,34 @@ mod tests {
         assert_eq!(left_out(0, 5, 0.05), None);
     }
 
+    /// Of all orders in which as many runs of two equal commands can come, the share in percent that is called
+    /// different: those of which 0 is left out of the interval.
+    fn exact_error(each: usize) -> f64 {
+        let (mut orders, mut wrong) = (0, 0);
+        for order in 0u32..1 << (2 * each) {
+            if order.count_ones() as usize != each {
+                continue;
+            }
+            let ranks = |is_other| -> Vec<f64> {
+                let of = |rank: &usize| (order >> rank & 1 == 1) == is_other;
+                (0..2 * each).filter(of).map(|rank| rank as f64).collect()
+            };
+            orders += 1;
+            let found = shift_between(&ranks(false), &ranks(true), 0.05).unwrap();
+            wrong += usize::from(!found.contains(0.0));
+        }
+        100.0 * wrong as f64 / f64::from(orders)
+    }
+
+    #[test]
+    fn few_runs_are_wrong_as_often_as_the_guide_says() {
+        let guide = include_str!("../../../docs/race.md");
+        let [four, five] = [4, 5].map(|each| format!("{:.1}", exact_error(each)));
+        assert_eq!((four.as_str(), five.as_str()), ("2.9", "3.2"));
+        let told = format!("4 runs of each are wrong in {four} of 100 races, and 5 in {five}");
+        assert!(guide.contains(&told), "docs/race.md does not say: {told}");
+    }
+
     #[test]
     fn the_normal_distribution_goes_on_where_the_exact_one_ends() {
         let exact = exact(30, 30, 0.05).unwrap();

@@ -23,7 +23,7 @@ pub struct Candidate<'a> {
     pub machine: &'a Machine,
     /// Its number in the history, if it is kept: a run is never part of its own baseline.
     pub id: Option<u64>,
-    /// Whether a baseline of another machine will do, where there is to be no verdict.
+    /// Whether a baseline of another machine will do, or the run itself, where there is to be no verdict.
     pub may_be_elsewhere: bool,
 }
 
@@ -77,8 +77,13 @@ impl Earlier {
         pick: &Pick,
         candidate: &Candidate<'_>,
     ) -> Result<Self, HistoryError> {
+        let is_itself = |kept: &Kept| Some(kept.id) == candidate.id;
+        let itself = || HistoryError::Itself { asked: pick.to_string() };
         let Pick::Name(name) = pick else {
             let kept = store.find(pick)?;
+            if is_itself(&kept) && !candidate.may_be_elsewhere {
+                return Err(itself());
+            }
             let here = hardware(candidate.machine);
             let there = store.hardware_of(kept.id)?;
             let must_be_here = !candidate.may_be_elsewhere && kept.kind == candidate.kind;
@@ -90,9 +95,9 @@ impl Earlier {
             return Earlier { kept, record, sessions, is_named: false }.with(candidate);
         };
         let mut runs = store.named(name)?;
-        // A run by itself may be told what it says of itself.
-        if runs.iter().any(|(kept, _)| Some(kept.id) != candidate.id) {
-            runs.retain(|(kept, _)| Some(kept.id) != candidate.id);
+        prefer(&mut runs, |(kept, _)| !is_itself(kept));
+        if runs.iter().any(|(kept, _)| is_itself(kept)) && !candidate.may_be_elsewhere {
+            return Err(itself());
         }
         if runs.is_empty() {
             return Err(HistoryError::NoBaseline {
