@@ -44,7 +44,7 @@ impl Verdict {
 /// The least and the most a figure may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
-    /// 0 where only the most matters.
+    /// −∞ where only the most matters.
     pub least: f64,
     /// Included.
     pub most: f64,
@@ -55,7 +55,7 @@ pub struct Bound {
 impl Bound {
     /// At most so much.
     pub const fn at_most(most: f64, unit: &'static str) -> Self {
-        Self { least: 0.0, most, unit }
+        Self { least: f64::NEG_INFINITY, most, unit }
     }
 
     /// What a figure comes to, by its whole interval: the median alone decides nothing.
@@ -73,7 +73,7 @@ impl Bound {
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.split(' ').next()?.parse::<f64>().ok();
         let (least, most) = match text.strip_prefix("at most ") {
-            Some(most) => (0.0, number(most)?),
+            Some(most) => (f64::NEG_INFINITY, number(most)?),
             None => {
                 let (least, most) = text.split_once(" to ")?;
                 (number(least)?, number(most)?)
@@ -84,7 +84,7 @@ impl Bound {
 
     fn text(self) -> String {
         let Self { least, most, unit } = self;
-        let text = if least == 0.0 {
+        let text = if least == f64::NEG_INFINITY {
             format!("at most {most:.2}")
         } else {
             format!("{least:.2} to {most:.2}")
@@ -174,6 +174,15 @@ mod tests {
         assert_eq!(bound.judge(found(0.74, 0.98, 2.07)), Verdict::Undecided);
         assert_eq!(bound.judge(found(0.9, 1.1, 9.0)), Verdict::Undecided);
         assert_eq!(bound.judge(found(1.01, 1.1, 9.0)), Verdict::Missed);
+    }
+
+    #[test]
+    fn an_interval_below_zero_meets_a_bound_above_it() {
+        for bound in [Bound::at_most(2.0, "%"), Bound::parse("at most 2.00 %").unwrap()] {
+            assert_eq!(bound.judge(found(-0.5, 0.1, 0.9)), Verdict::Met);
+            assert_eq!(bound.judge(found(-0.9, -0.5, -0.1)), Verdict::Met);
+            assert_eq!(bound.judge(found(-0.5, 0.1, 2.1)), Verdict::Undecided);
+        }
     }
 
     #[test]

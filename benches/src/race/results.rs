@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
+use iotomy_record::ClaimVerdict;
 use serde_json::json;
 
 use crate::conditions::Conditions;
 use crate::race::rounds::{Field, Lane};
 use crate::race::tool::{Raced, Tool, Verdict, median_pairs};
+use crate::race::wanted::Wanted;
 use crate::record::{Case, Claim, Sweep};
 use crate::results::Results;
 use crate::stats::{median, wilson};
+use crate::summary::word;
 use crate::tables::{digits, table};
 
 /// Everything a bench found out.
@@ -22,10 +25,10 @@ pub(crate) struct Found {
 /// A target, judged.
 struct Target {
     id: &'static str,
-    text: &'static str,
+    text: String,
     hits: usize,
     races: usize,
-    verdict: &'static str,
+    verdict: ClaimVerdict,
 }
 
 /// Pairs within which a difference of 3 % is to be found where the noise of a run is 1 %: on a machine
@@ -131,40 +134,38 @@ impl Found {
         let false_alarms = |id, text, field| {
             let races = self.races(field);
             let hits = races.iter().filter(|race| race.verdict.is_difference()).count();
-            let verdict = match wilson(hits, races.len()) {
-                [_, high] if high <= 0.05 => "holds",
-                [low, _] if low <= 0.05 => "inconclusive",
-                _ => "fails",
-            };
+            let verdict = Wanted::FalseAlarms.judge(hits, races.len());
             Target { id, text, hits, races: races.len(), verdict }
         };
         let races = self.races(Field::MoreQuiet);
         let found = |race: &&&Raced| race.verdict == Verdict::Slower && race.pairs() <= SOON;
         let hits = races.iter().filter(found).count();
-        let [low, high] = wilson(hits, races.len());
         let noise: Vec<f64> = races.iter().map(|race| race.noise()).collect();
         let is_noisy = median(&noise).is_some_and(|noise| noise > NOISE);
-        let verdict = if low >= 0.9 {
-            "holds"
-        } else if high >= 0.9 || is_noisy {
-            "inconclusive"
-        } else {
-            "fails"
+        let verdict = match Wanted::Power.judge(hits, races.len()) {
+            ClaimVerdict::Fails if is_noisy => ClaimVerdict::Inconclusive,
+            verdict => verdict,
         };
         vec![
             false_alarms(
                 "false-alarms-quiet",
-                "a command against itself: a difference in at most 5 % of races",
+                format!(
+                    "a command against itself: a difference in {} of races",
+                    Wanted::FalseAlarms.bound()
+                ),
                 Field::SameQuiet,
             ),
             false_alarms(
                 "false-alarms-neighbour",
-                "the same with a neighbour arriving midway",
+                "the same with a neighbour arriving midway".to_owned(),
                 Field::SameNeighbour,
             ),
             Target {
-                id: "power",
-                text: "3 % more work: said to be slower within 30 pairs in 90 % of races, at 1 % of noise",
+                id: Wanted::POWER,
+                text: format!(
+                    "3 % more work: said to be slower within {SOON} pairs in {} of races, at 1 % of noise",
+                    Wanted::Power.percent()
+                ),
                 hits,
                 races: races.len(),
                 verdict,
@@ -183,15 +184,10 @@ impl Found {
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         for target in self.targets() {
             rows.push(vec![
-                target.text.to_owned(),
+                target.text.clone(),
                 format!("{} of {}", target.hits, target.races),
                 share(target.hits, target.races),
-                match target.verdict {
-                    "holds" => "met",
-                    "fails" => "missed",
-                    _ => "undecided",
-                }
-                .to_owned(),
+                word(target.verdict).to_owned(),
             ]);
         }
         table(&rows, 1)
@@ -244,8 +240,8 @@ fn claim(target: &Target) -> Claim {
     Claim {
         id: target.id.to_owned(),
         source: "docs/race.md",
-        text: target.text.to_owned(),
-        verdict: target.verdict,
+        text: target.text.clone(),
+        verdict: target.verdict.name(),
         evidence: json!({ "races": target.races, "found": target.hits }),
     }
 }
@@ -268,7 +264,7 @@ const METHOD: &str = "\n## Method\n\n\
     excludes 1, with σ ÷ √n as the error of each mean and Student's t for the number of runs. What it \
     prints itself is the ratio ± its deviation, without √n; how often 1 is outside of that stands below \
     each table. `hyperfine` without a number of runs makes at least 10 and goes on for 3 s a command; \
-    of these races there are a quarter.\n\n\
+    of these races there are some ten.\n\n\
     The noise of a run is the deviation of a command's times from their median (1.4826 × the median of \
     the absolute ones), in the median of all races; the target of 3 % is one at 1 % of noise, and \
     inconclusive where there is more. Intervals of shares are Wilson's. `raw.json` (`iotomy.sweep/1`) has every time of every race.\n";

@@ -2,6 +2,7 @@
 
 use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
+use crate::race::wanted::Wanted;
 use crate::stats::wilson;
 use crate::summary::kept::Raw;
 use crate::summary::{Row, names, on, targets};
@@ -43,14 +44,10 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
     let number =
         |name: &str| claim.evidence.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let hits = [number("found"), number("races")].map(|count| count as usize);
-    let [low, high] = wilson(hits[0], hits[1]);
-    let (bound, is_inside) = match claim.id.as_str() {
-        "power" => ("90 % or more", low >= 0.9),
-        _ => ("at most 5 %", high <= 0.05),
-    };
+    let wanted = Wanted::of_claim(&claim.id);
     // By the whole interval, also where a record of an earlier bench has it by the share alone.
     let verdict = match claim.verdict {
-        ClaimVerdict::Holds if !is_inside => ClaimVerdict::Inconclusive,
+        ClaimVerdict::Holds => wanted.judge(hits[0], hits[1]),
         verdict => verdict,
     };
     Row {
@@ -58,7 +55,7 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
         peer: String::new(),
         figure: None,
         found: share(hits),
-        bound: bound.to_owned(),
+        bound: wanted.bound(),
         verdict: Some(verdict),
         is_aim: false,
         record: raw.path.clone(),

@@ -1,5 +1,5 @@
 //! What iotomy takes from being called to the command's first call, and from its end to the end
-//! of the report: the wall of `iotomy trace -- true` less that of `true`, in pairs.
+//! of the report: the wall of `iotomy trace -- true`, and of `iotomy anatomy -- true`, less that of `true`, in rounds.
 
 use std::fs::File;
 use std::time::Instant;
@@ -11,7 +11,15 @@ use crate::child::{Signals, guarded};
 use crate::order::Order;
 use crate::scratch::Scratch;
 
-/// The pairs measured, in ns.
+/// The three runs of a round.
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    Bare,
+    Traced,
+    Anatomy,
+}
+
+/// The rounds measured, in ns.
 #[derive(Debug, Default)]
 pub(crate) struct Startup {
     pub(crate) bare: Vec<f64>,
@@ -23,7 +31,7 @@ pub(crate) struct Startup {
 }
 
 impl Startup {
-    /// The traced wall less the bare one, pair by pair.
+    /// The traced wall less the bare one, round by round.
     pub(crate) fn added(&self) -> Vec<f64> {
         self.traced.iter().zip(&self.bare).map(|(traced, bare)| traced - bare).collect()
     }
@@ -34,13 +42,13 @@ impl Startup {
     }
 }
 
-/// Measures `pairs` pairs, each in random order. The report is written, to the null device.
+/// Measures `rounds` rounds of the three, each in random order. The report is written, to the null device.
 pub(crate) fn measure(
     signals: &Signals,
     iotomy: &str,
     folder: &Scratch,
     order: &mut Order,
-    pairs: u32,
+    rounds: u32,
 ) -> Result<Startup> {
     let record = folder.path().join("startup.json");
     let json = record.to_string_lossy().into_owned();
@@ -49,17 +57,20 @@ pub(crate) fn measure(
     let traced = traced.map(str::to_owned);
     let anatomy = [iotomy, "anatomy", "--", "true"].map(str::to_owned);
     let mut startup = Startup::default();
-    for _ in 0..pairs {
-        let bare_first = order.coin();
-        if bare_first {
-            startup.bare.push(wall(signals, &bare)?);
-        }
-        startup.traced.push(wall(signals, &traced)?);
-        let seen = store::load_trace(&record).context("cannot read the record of `true`")?;
-        startup.before_command.push(seen.observer.startup_ns as f64);
-        startup.anatomy.push(wall(signals, &anatomy)?);
-        if !bare_first {
-            startup.bare.push(wall(signals, &bare)?);
+    let mut due = [Run::Bare, Run::Traced, Run::Anatomy];
+    for _ in 0..rounds {
+        order.shuffle(&mut due);
+        for run in due {
+            match run {
+                Run::Bare => startup.bare.push(wall(signals, &bare)?),
+                Run::Anatomy => startup.anatomy.push(wall(signals, &anatomy)?),
+                Run::Traced => {
+                    startup.traced.push(wall(signals, &traced)?);
+                    let seen =
+                        store::load_trace(&record).context("cannot read the record of `true`")?;
+                    startup.before_command.push(seen.observer.startup_ns as f64);
+                }
+            }
         }
     }
     Ok(startup)

@@ -1,0 +1,87 @@
+//! Shares of races that `iotomy race` is to reach, and how many races it takes to tell.
+
+use iotomy_record::ClaimVerdict;
+
+use crate::stats::wilson;
+
+/// Races of each racer in each field by default: two differences found where there is none still meet the target.
+/// With fewer than 73 no result can meet it.
+pub(crate) const RACES: u32 = 150;
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A difference of a command from itself is found this seldom.
+    FalseAlarms,
+    /// A difference that is there is found this often.
+    Power,
+}
+
+impl Wanted {
+    /// Of the target with this name in records.
+    pub(crate) fn of_claim(id: &str) -> Self {
+        if id == Self::POWER { Self::Power } else { Self::FalseAlarms }
+    }
+
+    /// The name of the one target of [`Wanted::Power`].
+    pub(crate) const POWER: &str = "power";
+
+    fn share(self) -> f64 {
+        match self {
+            Self::FalseAlarms => 0.05,
+            Self::Power => 0.9,
+        }
+    }
+
+    /// In percent.
+    pub(crate) fn percent(self) -> String {
+        format!("{:.0} %", 100.0 * self.share())
+    }
+
+    /// As the column of bounds has it.
+    pub(crate) fn bound(self) -> String {
+        match self {
+            Self::FalseAlarms => format!("at most {}", self.percent()),
+            Self::Power => format!("{} or more", self.percent()),
+        }
+    }
+
+    /// By the whole interval of the share.
+    pub(crate) fn judge(self, hits: usize, races: usize) -> ClaimVerdict {
+        let [low, high] = wilson(hits, races);
+        let [is_inside, is_outside] = match self {
+            Self::FalseAlarms => [high <= self.share(), low > self.share()],
+            Self::Power => [low >= self.share(), high < self.share()],
+        };
+        match (is_inside, is_outside) {
+            (true, _) => ClaimVerdict::Holds,
+            (_, true) => ClaimVerdict::Fails,
+            _ => ClaimVerdict::Inconclusive,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_races_as_are_made_by_default_can_meet_each_target() {
+        let races = RACES as usize;
+        let alarms = |hits, races| Wanted::FalseAlarms.judge(hits, races);
+        assert_eq!(alarms(2, races), ClaimVerdict::Holds);
+        assert_eq!(alarms(5, races), ClaimVerdict::Inconclusive);
+        assert_eq!(alarms(20, races), ClaimVerdict::Fails);
+        assert_eq!(
+            [alarms(0, 72), alarms(0, 73)],
+            [ClaimVerdict::Inconclusive, ClaimVerdict::Holds]
+        );
+        let power = |hits| Wanted::Power.judge(hits, races);
+        assert_eq!(
+            [power(races - 6), power(races - 15), power(races / 2)],
+            [ClaimVerdict::Holds, ClaimVerdict::Inconclusive, ClaimVerdict::Fails]
+        );
+        assert_eq!(Wanted::FalseAlarms.bound(), "at most 5 %");
+        assert_eq!(Wanted::Power.bound(), "90 % or more");
+    }
+}
