@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Leaving the CPU and coming back, and the end of a thread. */
 
-/* The time, but not beyond the watch, nor before what the thread was last seen to do. */
+/*
+ * The time, but not beyond the watch, nor before what the thread was last seen to do: a program
+ * that began before the watch ended may have read the clock after it.
+ */
 static __always_inline u64 end_or_now(const struct thread *t)
 {
-	u64 now = ended_ns;
+	u64 now = ended_ns, off;
 
 	if (now <= 1)
 		return bpf_ktime_get_ns();
-	if (now < t->last_ns)
-		now = t->last_ns;
+	off = t->off_ns - t->off_at_last_ns;
+	if (now < t->last_ns + off)
+		now = t->last_ns + off;
 	if (now < t->start_ns)
 		now = t->start_ns;
 	return now < t->out_ns ? t->out_ns : now;
@@ -30,13 +34,10 @@ static __always_inline u8 reason(const struct thread *t, struct task_struct *tas
 	return IN_FAULT;
 }
 
-/* Closes the books of a thread that has ended, or outlives the watch. What they were before. */
-static __always_inline u32 close_books(struct thread *t, struct task_struct *task, u64 now)
+/* Closes the books of a thread that has ended, or outlives the watch: once `begin_to_close` let it.
+ */
+static __always_inline void close_books(struct thread *t, struct task_struct *task, u64 now)
 {
-	u32 before = begin_to_close(t, CLOSED);
-
-	if (before != OPEN)
-		return before;
 	if (t->in_call)
 		abandon_call(t, now, false);
 	else
@@ -46,7 +47,6 @@ static __always_inline u32 close_books(struct thread *t, struct task_struct *tas
 		settle_sides(t);
 	settle_thread(t, task, now);
 	__sync_fetch_and_sub(&counters.open_books, 1);
-	return before;
 }
 
 static __always_inline int come_in(struct task_struct *next)
@@ -63,18 +63,24 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	     unsigned int prev_state)
 {
 	struct thread *t;
+	u32 before;
 	u64 now;
 
 	t = watched(prev);
 	if (t) {
 		now = end_or_now(t);
-		if (t->out_ns && ended_ns)
-			come_back(t, now);
-		else if (t->out_ns)
+		/* Once the watch has ended, only who closes the books changes them. */
+		if (t->out_ns && !ended_ns)
 			come_back_unseen(t, prev, now);
 		if (prev_state & TASK_DEAD) {
-			if (close_books(t, prev, now) == WITHDRAWN)
+			before = begin_to_close(t, CLOSED);
+			if (before == WITHDRAWN)
 				return come_in(next);
+			if (before == OPEN) {
+				if (t->out_ns)
+					come_back(t, now);
+				close_books(t, prev, now);
+			}
 			__sync_fetch_and_sub(&counters.live_threads, 1);
 			leave_image(t->image);
 			announce(t->id);
@@ -127,12 +133,11 @@ int settle(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	t = watched(task);
-	if (!t || t->closed)
+	if (!t || t->closed || begin_to_close(t, CLOSED) != OPEN)
 		return 0;
 	if (!t->image) {
 		/* It has none to close. */
-		if (begin_to_close(t, CLOSED) == OPEN)
-			__sync_fetch_and_sub(&counters.open_books, 1);
+		__sync_fetch_and_sub(&counters.open_books, 1);
 		return 0;
 	}
 	now = end_or_now(t);
