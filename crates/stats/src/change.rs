@@ -9,7 +9,7 @@
 //! measurements on its sides differ by is a change.
 
 use crate::order::Random;
-use crate::signed_rank::tail;
+use crate::student::share_above;
 
 /// The fewest measurements on each side of a change: one outlier, or two, are no new level.
 const LEAST: usize = 3;
@@ -32,9 +32,7 @@ pub fn changes(series: &[f64], alpha: f64, seed: u64) -> Vec<usize> {
     while let Some((start, end)) = open.pop() {
         // A stretch, and not one split: that a series rose and fell again shows in no split of it.
         let part = &series[start..end];
-        let by_ranks = beyond_chance(part, stretch, alpha, &mut random);
-        let Some((from, to)) = by_ranks.or_else(|| far_beyond(part, &stretches(part.len()), alpha))
-        else {
+        let Some((from, to)) = changed(part, &stretches(part.len()), alpha, &mut random) else {
             continue;
         };
         let ends = [start, start + from, start + to, end];
@@ -53,8 +51,7 @@ fn confirmed(series: &[f64], mut found: Vec<usize>, alpha: f64, random: &mut Ran
         let start = at.checked_sub(1).map_or(0, |before| found[before]);
         let end = found.get(at + 1).copied().unwrap_or(series.len());
         let part = &series[start..end];
-        let by_ranks = beyond_chance(part, split, alpha, random);
-        match by_ranks.or_else(|| far_beyond(part, &splits(part.len()), alpha)) {
+        match changed(part, &splits(part.len()), alpha, random) {
             Some((place, _)) => {
                 found[at] = start + place;
                 at += 1;
@@ -67,22 +64,22 @@ fn confirmed(series: &[f64], mut found: Vec<usize>, alpha: f64, random: &mut Ran
     found
 }
 
-/// A part of a series, from its first place to behind its last, and how far its ranks lie from the
-/// others', in standard deviations.
-type Part = ((usize, usize), f64);
+/// A part of a series, from its first place to behind its last.
+type Part = (usize, usize);
+
+/// The part that has a level of its own, by either test.
+fn changed(series: &[f64], parts: &[Part], alpha: f64, random: &mut Random) -> Option<Part> {
+    let by_ranks = beyond_chance(series, parts, alpha, random);
+    by_ranks.or_else(|| far_beyond(series, parts, alpha))
+}
 
 /// The part that differs most, if it does so more than chance would make it.
-fn beyond_chance(
-    series: &[f64],
-    most: fn(&[f64]) -> Part,
-    alpha: f64,
-    random: &mut Random,
-) -> Option<(usize, usize)> {
-    if series.len() < 2 * LEAST {
+fn beyond_chance(series: &[f64], parts: &[Part], alpha: f64, random: &mut Random) -> Option<Part> {
+    if parts.is_empty() {
         return None;
     }
     let mut ranks = ranks(series);
-    let (part, apart) = most(&ranks);
+    let (part, apart) = furthest(&ranks, parts);
     let apart = apart / alike(&ranks, part).sqrt();
     let may = (alpha * (SHUFFLES + 1) as f64).floor() as usize;
     let mut as_far = 1;
@@ -92,14 +89,14 @@ fn beyond_chance(
         }
         random.shuffle(&mut ranks);
         // What differs by rounding alone is as far.
-        as_far += usize::from(most(&ranks).1 >= apart * (1.0 - 1e-9));
+        as_far += usize::from(furthest(&ranks, parts).1 >= apart * (1.0 - 1e-9));
     }
     (as_far <= may).then_some(part)
 }
 
 /// By what factor the variance of a mean is larger than that of independent measurements, since neighbours
 /// are alike (by their correlation, once the part has a level of its own).
-fn alike(ranks: &[f64], (from, to): (usize, usize)) -> f64 {
+fn alike(ranks: &[f64], (from, to): Part) -> f64 {
     let is_in = |at: usize| (from..to).contains(&at);
     let level = |inside: bool| {
         let mine: Vec<f64> =
@@ -123,7 +120,7 @@ fn alike(ranks: &[f64], (from, to): (usize, usize)) -> f64 {
 /// The part whose mean is far from that of the rest, by what both differ by among themselves (Student's t,
 /// for as many parts as are looked at), if there is one. Ratios are looked at, so that it does not matter
 /// on which side the larger figures are.
-fn far_beyond(series: &[f64], parts: &[(usize, usize)], alpha: f64) -> Option<(usize, usize)> {
+fn far_beyond(series: &[f64], parts: &[Part], alpha: f64) -> Option<Part> {
     if series.iter().any(|one| *one <= 0.0 || !one.is_finite()) {
         return None;
     }
@@ -147,20 +144,12 @@ fn far_beyond(series: &[f64], parts: &[(usize, usize)], alpha: f64) -> Option<(u
         }
     }
     let (part, step, apart) = most;
-    let chance = 2.0 * parts.len() as f64 * student_tail(apart, count.saturating_sub(2));
+    let chance = 2.0 * parts.len() as f64 * share_above(apart, count.saturating_sub(2));
     (step > FAR.ln_1p() && chance <= alpha * FAR_SHARE).then_some(part)
 }
 
-/// The share of Student's distribution above `t`, by Wallace's normal deviate, which is good to a few
-/// hundredths of one.
-fn student_tail(t: f64, freedom: usize) -> f64 {
-    let freedom = freedom as f64;
-    let deviate = (freedom * (t * t / freedom).ln_1p()).sqrt();
-    tail(deviate * (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0))
-}
-
 /// The parts that may have a level of their own, each with two ends or at one of the series'.
-fn stretches(count: usize) -> Vec<(usize, usize)> {
+fn stretches(count: usize) -> Vec<Part> {
     let mut found = Vec::new();
     for from in (0..=count).filter(|from| *from == 0 || *from >= LEAST) {
         for to in from + LEAST..=count {
@@ -174,40 +163,20 @@ fn stretches(count: usize) -> Vec<(usize, usize)> {
 }
 
 /// The second parts of all splits.
-fn splits(count: usize) -> Vec<(usize, usize)> {
+fn splits(count: usize) -> Vec<Part> {
     (LEAST..(count + 1).saturating_sub(LEAST)).map(|at| (at, count)).collect()
 }
 
-/// The stretch that differs most from what is around it.
-fn stretch(ranks: &[f64]) -> Part {
+/// The part whose ranks lie furthest from the others'.
+fn furthest(ranks: &[f64], parts: &[Part]) -> (Part, f64) {
     let count = ranks.len();
     let sums = sums(ranks);
     let spreads: Vec<f64> = (0..=count).map(|length| spread(length, count)).collect();
-    let mut most = ((0, 0), -1.0);
-    for from in (0..=count).filter(|from| *from == 0 || *from >= LEAST) {
-        for to in from + LEAST..=count {
-            let rest = count - to;
-            if from + rest < LEAST || (rest > 0 && rest < LEAST) {
-                continue;
-            }
-            let apart = off(sums[to] - sums[from], to - from, count) / spreads[to - from];
-            if apart > most.1 {
-                most = ((from, to), apart);
-            }
-        }
-    }
-    most
-}
-
-/// The split whose halves lie furthest apart; the part is the second of them.
-fn split(ranks: &[f64]) -> Part {
-    let count = ranks.len();
-    let sums = sums(ranks);
     let mut most = ((0, count), -1.0);
-    for (at, sum) in sums.iter().enumerate().take(count - LEAST + 1).skip(LEAST) {
-        let apart = off(*sum, at, count) / spread(at, count);
+    for (from, to) in parts.iter().copied() {
+        let apart = off(sums[to] - sums[from], to - from, count) / spreads[to - from];
         if apart > most.1 {
-            most = ((at, count), apart);
+            most = ((from, to), apart);
         }
     }
     most

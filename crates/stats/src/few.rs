@@ -1,7 +1,7 @@
 //! The centre of a sample, however small: by ranks where there are enough measurements, by Student's
 //! distribution where there are not.
 
-use crate::unpaired::student;
+use crate::student::t975;
 use crate::{Interval, mean, shift_interval, stddev};
 
 /// How often an interval may be wrong.
@@ -16,7 +16,7 @@ pub fn centre_interval(samples: &[f64]) -> Option<Interval> {
     }
     let freedom = samples.len().checked_sub(1).filter(|freedom| *freedom >= 2)?;
     let (point, spread) = (mean(samples)?, stddev(samples)?);
-    let half = student(freedom) * spread / (samples.len() as f64).sqrt();
+    let half = t975(freedom) * spread / (samples.len() as f64).sqrt();
     Some(Interval { point, low: point - half, high: point + half })
 }
 

@@ -1,5 +1,7 @@
 //! A straight line through points, and how surely it rises.
 
+use crate::student::t975;
+
 /// A line with the least squares of distances (in y), each weighed or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
@@ -53,40 +55,13 @@ fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64, is_weighted: bool
     // Points on a level line are all on it.
     let r2 = if total > 0.0 { (1.0 - left / total).max(0.0) } else { 1.0 };
     let slope_ci95 = (points.len() > 2).then(|| {
-        let half = student_t(points.len() - 2) * (left / (n - 2.0) / across).sqrt();
+        let half = t975(points.len() - 2) * (left / (n - 2.0) / across).sqrt();
         [slope - half, slope + half]
     });
     let miss = points.iter().try_fold(0.0, |most: f64, (x, y)| {
         (*y > 0.0).then(|| most.max(((intercept + slope * x) / y - 1.0).abs()))
     });
     Some(Line { intercept, slope, slope_ci95, r2, miss, is_weighted })
-}
-
-/// The 97.5 % point of Student's t, as printed tables have it; between their rows, the row before,
-/// which errs on the wide side.
-fn student_t(freedom: usize) -> f64 {
-    const TABLE: [(usize, f64); 18] = [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (5, 2.571),
-        (6, 2.447),
-        (7, 2.365),
-        (8, 2.306),
-        (9, 2.262),
-        (10, 2.228),
-        (12, 2.179),
-        (15, 2.131),
-        (20, 2.086),
-        (25, 2.060),
-        (30, 2.042),
-        (60, 2.000),
-        (120, 1.980),
-        (1_000, 1.962),
-    ];
-    let row = TABLE.iter().rev().find(|(rows, _)| *rows <= freedom);
-    row.map_or(f64::INFINITY, |(_, t)| *t)
 }
 
 #[cfg(test)]

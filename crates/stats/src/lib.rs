@@ -16,6 +16,7 @@ pub mod order;
 pub mod sequential;
 pub mod sessions;
 mod signed_rank;
+mod student;
 mod summary;
 mod unpaired;
 

@@ -5,7 +5,8 @@
 //! otherwise a regression that is kept would hide itself. All figures are logarithms, so that a
 //! difference is a ratio.
 
-use crate::unpaired::{fewest_against, student};
+use crate::student::t975;
+use crate::unpaired::fewest_against;
 use crate::{Interval, mean, median, shift_between, stddev};
 
 /// How often an interval may be wrong.
@@ -102,7 +103,7 @@ fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> Apa
     // The median of sessions is less sure than their mean by π/2.
     let worth = independent(levels, level);
     let share = 1.0 + std::f64::consts::FRAC_PI_2 / worth as f64;
-    let between = student(worth - 1) * stddev(levels).unwrap_or(0.0) * share.sqrt();
+    let between = t975(worth - 1) * stddev(levels).unwrap_or(0.0) * share.sqrt();
     let most = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let fewest = levels.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = baseline.iter().max_by_key(|one| one.samples.len());
@@ -139,10 +140,9 @@ fn independent(levels: &[f64], level: f64) -> usize {
 
 /// With one session or two: it has to be apart from each, and by more.
 fn unknown(baseline: &[Session], level: f64, now: &Session) -> Apart {
+    let point = now.level - level;
     let each: Option<Vec<_>> = baseline.iter().map(|one| within(one, now)).collect();
-    let each = each.filter(|each| !each.is_empty());
-    let (Some(each), point) = (each, now.level - level) else {
-        let point = now.level - level;
+    let Some(each) = each else {
         return Apart { level, point, interval: None, least: LEAST_UNKNOWN, more_runs: None };
     };
     let point = match each.as_slice() {
@@ -173,7 +173,7 @@ fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
         samples.iter().map(|one| (one - middle).powi(2)).sum()
     };
     let spread = ((squares(&base.samples) + squares(&now.samples)) / freedom as f64).sqrt();
-    let half = student(freedom) * spread * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
+    let half = t975(freedom) * spread * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let point = mean(&now.samples)? - mean(&base.samples)?;
     Some((Interval { point, low: point - half, high: point + half }, true))
 }

@@ -73,15 +73,6 @@ pub(crate) fn fewest_each(alpha: f64) -> Option<usize> {
     (1..=100).find(|count| left_out(*count, *count, alpha).is_some())
 }
 
-/// The 97.5 % point of Student's distribution: from the tables up to 10 degrees of freedom, then a
-/// little above it.
-pub(crate) fn student(freedom: usize) -> f64 {
-    const TABLE: [f64; 10] =
-        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    let past = 1.96 + 2.7 / freedom.max(1) as f64;
-    TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(past)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
