@@ -15,10 +15,17 @@ pub(crate) enum Machine {
     /// Runs differ by 2 %, sessions by 1 %; bursts of some runs, a fifth of them all told, take half as
     /// long again.
     Bursty,
+    /// Runs differ by 2 %, sessions by a factor of two (one standard deviation): more than the intervals of a
+    /// comparison allow for.
+    Wild,
 }
 
-pub(crate) const MACHINES: [(&str, Machine); 3] =
-    [("quiet", Machine::Quiet), ("drifting", Machine::Drifting), ("bursty", Machine::Bursty)];
+pub(crate) const MACHINES: [(&str, Machine); 4] = [
+    ("quiet", Machine::Quiet),
+    ("drifting", Machine::Drifting),
+    ("bursty", Machine::Bursty),
+    ("wild", Machine::Wild),
+];
 
 /// Sessions of a machine, one after the other.
 pub(crate) struct Sessions<'a> {
@@ -41,6 +48,7 @@ impl<'a> Sessions<'a> {
             Machine::Quiet => (0.01, 0.005 * random.normal(), 0.0),
             Machine::Drifting => (0.01, 0.02 * self.wander, 0.1 * (random.unit() - 0.5)),
             Machine::Bursty => (0.02, 0.01 * random.normal(), 0.0),
+            Machine::Wild => (0.02, std::f64::consts::LN_2 * random.normal(), 0.0),
         };
         let mut is_burst = random.unit() < 0.2;
         let samples: Vec<f64> = (0..runs)

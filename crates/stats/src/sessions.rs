@@ -9,7 +9,7 @@ use crate::student::t975;
 use crate::unpaired::fewest_against;
 use crate::{Interval, mean, median, shift_between, stddev};
 
-/// How often an interval may be wrong.
+/// How often an interval may be wrong, on machines whose sessions differ by less than a factor of 1.5.
 const ALPHA: f64 = 0.05;
 
 /// From so many sessions on it is known what they differ by.
@@ -26,7 +26,8 @@ const LEAST_WELL_KNOWN: f64 = 0.01;
 const LEAST_OF_FEW: f64 = 1.0;
 
 /// A session that is this factor beyond every session of the baseline is not one of them, however far
-/// these lie apart.
+/// these lie apart. The intervals end there: where sessions differ by a factor of more than 1.5 (one standard
+/// deviation), those against few sessions are wrong more often than 5 times in 100.
 const FAR: f64 = 2.0;
 
 /// One session.
@@ -45,7 +46,8 @@ pub struct Apart {
     pub level: f64,
     /// How far above it the session is.
     pub point: f64,
-    /// The interval of that; `None` where nothing is known of how far either may be off.
+    /// The interval of that, no further than twice beyond every session; `None` where nothing is known of how far
+    /// either may be off.
     pub interval: Option<Interval>,
     /// The least difference that is to be called one: 0.05 is 5 %.
     pub least: f64,
