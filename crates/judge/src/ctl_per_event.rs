@@ -1,12 +1,10 @@
 //! Changing the interest of a descriptor for every event of it.
 
-use std::collections::HashSet;
-
 use iotomy_record::numbers::thousands;
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
-use crate::run::{Run, total};
+use crate::run::Run;
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -48,16 +46,7 @@ struct Registered<'r> {
 }
 
 fn judge(run: &Run<'_>) -> Option<Found> {
-    // The others are not looked at: a build has thousands, and each look goes through every call.
-    let changing: HashSet<(u32, &str, u32)> = run
-        .trace
-        .calls
-        .iter()
-        .filter(|call| call.syscall == "epoll_ctl")
-        .map(|call| (call.pid, call.exec.as_str(), call.image))
-        .collect();
-    let changes = |image: &&Process| changing.contains(&(image.pid, &*image.exec, image.image));
-    let images = run.trace.processes.iter().filter(changes).map(|image| of_image(run, image));
+    let images = run.trace.processes.iter().map(|image| of_image(run, image));
     // Each descriptor is added once, and removed once.
     let again = |one: &Registered<'_>| one.changes.saturating_sub(one.made.saturating_mul(2));
     let those = images
@@ -80,22 +69,16 @@ fn judge(run: &Run<'_>) -> Option<Found> {
 }
 
 fn of_image<'r>(run: &'r Run<'_>, image: &'r Process) -> Registered<'r> {
-    let sum = |names: &[&str]| {
-        let rows = run.trace.calls.iter().filter(|call| {
-            (call.pid, &call.exec, call.image) == (image.pid, &image.exec, image.image)
-                && names.contains(&call.syscall.as_str())
-        });
-        total(rows)
-    };
+    let rows = run.of_image(image.pid, &image.exec, image.image);
     let succeeded = |name: &str| {
-        let all = sum(&[name]);
+        let all = rows.total(&[name]);
         all.calls.saturating_sub(all.errors)
     };
     let made = MAKERS.iter().map(|(name, each)| succeeded(name).saturating_mul(*each)).sum();
     Registered {
         exec: &image.exec,
         changes: succeeded("epoll_ctl"),
-        events: sum(&WAITS).ready,
+        events: rows.total(&WAITS).ready,
         made,
     }
 }

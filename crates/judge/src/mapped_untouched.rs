@@ -66,13 +66,12 @@ fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
             && !is_library(&file.path)
     });
     let mut found = mapped.filter_map(|file| {
-        let same = |pid: u32, exec: &str| pid == file.pid && exec == file.exec;
-        let of_image = run.trace.files.iter().filter(|other| same(other.pid, &other.exec));
-        let written: u64 = of_image.map(|other| other.write_bytes).sum();
-        let image = run.trace.processes.iter().find(|image| same(image.pid, &image.exec))?;
-        let faults = image.minor_faults.saturating_add(image.major_faults);
+        let of_image = run.of_image(file.pid, &file.exec, file.image);
+        let process = of_image.process?;
+        let faults = process.minor_faults.saturating_add(process.major_faults);
         let touched = faults.saturating_mul(A_FAULT);
-        let is_untouched = written.abs_diff(file.mapped_bytes) <= file.mapped_bytes / 8
+        let is_untouched = of_image.write_bytes.abs_diff(file.mapped_bytes)
+            <= file.mapped_bytes / 8
             && touched < file.mapped_bytes / 2;
         is_untouched.then_some(Untouched {
             path: &file.path,

@@ -4,7 +4,7 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
-use crate::run::{MIB, NULL, Run, ZERO, total};
+use crate::run::{MIB, NULL, Rows, Run, ZERO};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -23,12 +23,8 @@ const WORTH: u64 = 8 * MIB;
 fn judge(run: &Run<'_>) -> Option<Found> {
     let images = run.trace.processes.iter().filter(|image| image.exec != "iotomy");
     let relays = images.filter_map(|image| {
-        let files = || {
-            run.trace
-                .files
-                .iter()
-                .filter(|file| file.pid == image.pid && file.exec == image.exec && is_end(file))
-        };
+        let rows = run.of_image(image.pid, &image.exec, image.image);
+        let files = || rows.files.iter().copied().filter(|file| is_end(file));
         let from = files().max_by_key(|file| file.read_bytes)?;
         let to = files().max_by_key(|file| file.write_bytes)?;
         let (read, written) = (from.read_bytes, to.write_bytes);
@@ -36,21 +32,14 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             let others = files().filter(|file| file.path != target);
             others.map(|file| file.write_bytes).fold(0, u64::saturating_add)
         };
-        let by_hand = |names: &[&str]| {
-            let of_image = run.trace.calls.iter().filter(|call| {
-                call.pid == image.pid
-                    && call.exec == image.exec
-                    && names.contains(&call.syscall.as_str())
-            });
-            total(of_image).bytes
-        };
+        let by_hand = |names: &[&str]| rows.total(names).bytes;
         let is_relay = read >= WORTH
             && read == written
             && from.read_calls.abs_diff(to.write_calls) <= from.read_calls / 4
             && from.path != to.path
             // What is written twice (tee) is carried for more than the one.
             && elsewhere(to.path.as_str()) <= written / 10
-            && user_ns(run, image) <= handing_on_ns(run, from, to)
+            && user_ns(rows, image) <= handing_on_ns(run, from, to)
             && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9
             && by_hand(&["write", "writev", "pwrite64", "sendto", "sendmsg"]) >= written / 10 * 9;
         is_relay.then_some((image, from, to))
@@ -79,12 +68,10 @@ fn judge(run: &Run<'_>) -> Option<Found> {
 }
 
 /// The time of an image outside calls.
-fn user_ns(run: &Run<'_>, image: &Process) -> u64 {
-    let rows = run.trace.ledger.iter();
-    let of_image =
-        rows.filter(|row| (row.pid, &row.exec, row.image) == (image.pid, &image.exec, image.image));
+fn user_ns(rows: &Rows<'_>, image: &Process) -> u64 {
+    let of_image = rows.ledger.iter().map(|row| row.user_ns);
     // Without a ledger there are ticks of the kernel.
-    of_image.map(|row| row.user_ns).reduce(u64::saturating_add).unwrap_or(image.user_ns)
+    of_image.reduce(u64::saturating_add).unwrap_or(image.user_ns)
 }
 
 /// As much user time as a program needs that starts, makes calls, and looks at no byte; who looks at each

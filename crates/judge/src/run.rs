@@ -1,8 +1,8 @@
 //! A run as the rules look at it: what went through which file, summed over the processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Trace};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
 
 use crate::Yardstick;
 
@@ -17,7 +17,23 @@ pub(crate) struct Run<'a> {
     pub(crate) wall_ns: f64,
     /// What went through each file.
     pub(crate) flows: Vec<Flow<'a>>,
+    /// The rows of each program image, so that rules over all images look at each row once.
+    rows: HashMap<Image<'a>, Rows<'a>>,
     limits: &'a Yardstick<'a>,
+}
+
+/// A program image as every table names it.
+type Image<'a> = (u32, &'a str, u32);
+
+/// What the tables hold of one program image.
+#[derive(Debug, Default)]
+pub(crate) struct Rows<'a> {
+    pub(crate) process: Option<&'a Process>,
+    pub(crate) calls: Vec<&'a Call>,
+    pub(crate) files: Vec<&'a FileUse>,
+    /// Written to all of these.
+    pub(crate) write_bytes: u64,
+    pub(crate) ledger: Vec<&'a LedgerRow>,
 }
 
 /// A file with all that went through it.
@@ -57,7 +73,19 @@ impl<'a> Run<'a> {
         wall_ns: f64,
         limits: &'a Yardstick<'a>,
     ) -> Self {
-        Self { label, trace, wall_ns, flows: flows(&trace.files), limits }
+        Self { label, trace, wall_ns, flows: flows(&trace.files), rows: rows(trace), limits }
+    }
+
+    /// The rows of an image.
+    pub(crate) fn of_image(&self, pid: u32, exec: &'a str, image: u32) -> &Rows<'a> {
+        static NONE: Rows<'static> = Rows {
+            process: None,
+            calls: Vec::new(),
+            files: Vec::new(),
+            write_bytes: 0,
+            ledger: Vec::new(),
+        };
+        self.rows.get(&(pid, exec, image)).unwrap_or(&NONE)
     }
 
     /// A limit of the machine; a missing one is remembered, so ask last.
@@ -117,6 +145,14 @@ impl<'a> Run<'a> {
     }
 }
 
+impl Rows<'_> {
+    /// All calls of these names.
+    pub(crate) fn total(&self, names: &[&str]) -> Total {
+        let calls = self.calls.iter().copied();
+        total(calls.filter(|call| names.contains(&call.syscall.as_str())))
+    }
+}
+
 impl Flow<'_> {
     pub(crate) fn is(&self, kind: FileKind) -> bool {
         self.file.kind == kind
@@ -146,6 +182,25 @@ pub(crate) fn total<'c>(calls: impl Iterator<Item = &'c Call>) -> Total {
         asked: sum.asked.saturating_add(call.asked.unwrap_or(0)),
         blocked_ns: sum.blocked_ns.saturating_add(call.blocked_ns.unwrap_or(0)),
     })
+}
+
+fn rows(trace: &Trace) -> HashMap<Image<'_>, Rows<'_>> {
+    let mut rows: HashMap<Image<'_>, Rows<'_>> = HashMap::new();
+    for one in &trace.processes {
+        rows.entry((one.pid, &one.exec, one.image)).or_default().process.get_or_insert(one);
+    }
+    for one in &trace.calls {
+        rows.entry((one.pid, &one.exec, one.image)).or_default().calls.push(one);
+    }
+    for one in &trace.files {
+        let of_image = rows.entry((one.pid, &one.exec, one.image)).or_default();
+        of_image.files.push(one);
+        of_image.write_bytes = of_image.write_bytes.saturating_add(one.write_bytes);
+    }
+    for one in &trace.ledger {
+        rows.entry((one.pid, &one.exec, one.image)).or_default().ledger.push(one);
+    }
+    rows
 }
 
 fn flows(files: &[FileUse]) -> Vec<Flow<'_>> {

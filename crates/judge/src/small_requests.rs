@@ -4,7 +4,7 @@ use iotomy_record::numbers::{bytes, duration, share, thousands};
 use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
-use crate::run::{MIB, NULL, Run, ZERO, is_made_up, total};
+use crate::run::{MIB, NULL, Rows, Run, ZERO, is_made_up};
 use crate::{Declaration, Found, Rule};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -95,16 +95,19 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     Some(Found::new(text, evidence).advise(advice))
 }
 
+/// The rows of the image that used a file.
+fn rows_of<'r, 'a>(run: &'r Run<'a>, file: &'a FileUse) -> &'r Rows<'a> {
+    run.of_image(file.pid, &file.exec, file.image)
+}
+
 /// What an image's calls of these kinds took on a CPU on average; `None` where that is not known.
 fn on_cpu_each_ns(run: &Run<'_>, way: &Way<'_>) -> Option<f64> {
     let names = match way.verb {
         "reads" => ["read", "readv"],
         _ => ["write", "writev"],
     };
-    let of_image = run.trace.calls.iter().filter(|call| {
-        (call.pid, &call.exec, call.image) == (way.file.pid, &way.file.exec, way.file.image)
-            && names.contains(&call.syscall.as_str())
-    });
+    let of_image = rows_of(run, way.file).calls.iter();
+    let of_image = of_image.filter(|call| names.contains(&call.syscall.as_str()));
     let (mut calls, mut on_cpu_ns) = (0u64, 0u64);
     for call in of_image {
         calls = calls.saturating_add(call.calls);
@@ -115,7 +118,7 @@ fn on_cpu_each_ns(run: &Run<'_>, way: &Way<'_>) -> Option<f64> {
 
 /// The share of an image's time that others had the CPU, which is no measure of what it asked for.
 fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
-    let rows = run.trace.ledger.iter().filter(|row| row.pid == file.pid && row.exec == file.exec);
+    let rows = rows_of(run, file).ledger.iter();
     let (waiting, all) = rows.fold((0.0, 0.0), |(waiting, all), row| {
         (waiting + row.runnable_ns as f64, all + row.thread_ns as f64)
     });
@@ -145,10 +148,7 @@ fn takes_writes(file: &FileUse) -> bool {
 /// Whether writes are as small as what was read to be written (about as many reads of what does not tell what
 /// was asked for), or go into a pipe of the program's own, as signals do.
 fn is_passed_on(run: &Run<'_>, way: &Way<'_>) -> bool {
-    let of_image = run.trace.files.iter().filter(|file| {
-        (file.pid, &file.exec, file.image) == (way.file.pid, &way.file.exec, way.file.image)
-    });
-    let mut sources = of_image.filter(|file| !tells_reads(file));
+    let mut sources = rows_of(run, way.file).files.iter().filter(|file| !tells_reads(file));
     way.verb == "writes"
         && (way.file.kind == FileKind::Pipe && way.file.read_calls > 0
             || sources.any(|file| file.read_calls >= way.calls - way.calls / 4))
@@ -157,10 +157,5 @@ fn is_passed_on(run: &Run<'_>, way: &Way<'_>) -> bool {
 /// Seeks, and calls that say where they read or write, may jump about.
 fn is_in_sequence(run: &Run<'_>, way: &Way<'_>) -> bool {
     let jumps = ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
-    let of_image = run.trace.calls.iter().filter(|call| {
-        call.pid == way.file.pid
-            && call.exec == way.file.exec
-            && jumps.contains(&call.syscall.as_str())
-    });
-    total(of_image).calls <= way.calls / 10
+    rows_of(run, way.file).total(&jumps).calls <= way.calls / 10
 }

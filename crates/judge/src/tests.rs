@@ -352,6 +352,39 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
 }
 
 #[test]
+fn images_of_one_name_in_one_process_are_judged_apart() {
+    let image =
+        |image, minor_faults| Process { image, minor_faults, ..trace().processes.swap_remove(0) };
+    let file = |image, file| FileUse { image, ..file };
+    // The second touched what it mapped; the first had no reason to.
+    let mapped =
+        FileUse { map_calls: 1, mapped_bytes: 400 * MIB, read_bytes: 0, ..source(400 * MIB, 0) };
+    let files = vec![file(2, mapped), file(2, sink(FileKind::File, "/data/g", 400 * MIB, 1))];
+    let mut run = Trace { processes: vec![image(1, 10), image(2, 100_000)], files, ..trace() };
+    assert!(!ids(&judged(run.clone())).contains(&"mapped-untouched"));
+    run.processes.swap(0, 1);
+    (run.processes[0].image, run.processes[1].image) = (1, 2);
+    assert!(ids(&judged(run)).contains(&"mapped-untouched"));
+    // One reads, the other writes: no bytes were carried.
+    let call = |image, call| Call { image, ..call };
+    let carried = |writer| Trace {
+        processes: vec![image(1, 10), image(2, 10)],
+        calls: vec![
+            call(1, moved("read", 513, 64 * MIB)),
+            call(writer, moved("write", 512, 64 * MIB)),
+        ],
+        files: vec![
+            file(1, source(64 * MIB, 512)),
+            file(writer, sink(FileKind::Pipe, "pipe:[7]", 64 * MIB, 512)),
+        ],
+        ledger: vec![],
+        ..trace()
+    };
+    assert!(ids(&judged(carried(1))).contains(&"relay"));
+    assert!(!ids(&judged(carried(2))).contains(&"relay"));
+}
+
+#[test]
 fn a_relay_is_shown_the_line_that_does_without() {
     let relayed = |from: &str, written| {
         let mut from_file = source(64 * MIB, 512);

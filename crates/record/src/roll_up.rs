@@ -209,8 +209,10 @@ impl Row for FileUse {
         (&mut self.pid, &mut self.exec, &mut self.image)
     }
 
-    /// What the file was when it was first met, and in the end, is the first's to say.
+    /// What the file was when it was first met, and the room it took, is the first's to say. What was
+    /// dirty in the end is known of files written to, and the first may only have read.
     fn add(&mut self, one: Self) {
+        self.dirty_bytes = self.dirty_bytes.or(one.dirty_bytes);
         add([
             (&mut self.read_calls, one.read_calls),
             (&mut self.read_bytes, one.read_bytes),

@@ -18,6 +18,12 @@ fn shell(n: u32) -> Trace {
             before_exec,
             threads: 1,
             user_ns: u64::from(pid),
+            system_ns: 2,
+            minor_faults: 3,
+            major_faults: 4,
+            voluntary_switches: 5,
+            involuntary_switches: 6,
+            storage_read_bytes: Some(7),
             max_rss_bytes: u64::from(pid),
             ..Process::default()
         });
@@ -31,24 +37,49 @@ fn shell(n: u32) -> Trace {
                 calls: 1,
                 errors: 1,
                 error_kinds: [("ENOENT".to_owned(), 1)].into(),
+                bytes: 2,
                 wall_ns: u64::from(pid),
                 max_ns: u64::from(pid),
                 on_cpu_ns: Some(1),
+                blocked_ns: Some(3),
+                runnable_ns: Some(4),
+                in_flight: 5,
+                entered_before: 6,
+                asked: Some(7),
+                ready: Some(8),
+                return_log2: wall_log2.clone(),
                 wall_log2: wall_log2.clone(),
                 on_cpu_log2: Some(wall_log2.clone()),
+                blocked_log2: Some(wall_log2.clone()),
                 ..Call::default()
             });
         }
         for path in ["/lib/libc.so.6".to_owned(), format!("pipe:[{pid}]")] {
-            let (kind, read_calls) = (FileKind::File, 1);
-            let exec = exec.clone();
-            record.files.push(FileUse { pid, exec, kind, path, read_calls, ..FileUse::default() });
+            record.files.push(FileUse {
+                pid,
+                exec: exec.clone(),
+                kind: FileKind::File,
+                path,
+                read_calls: 1,
+                read_bytes: 2,
+                write_calls: 3,
+                write_bytes: 4,
+                map_calls: 5,
+                mapped_bytes: 6,
+                ..FileUse::default()
+            });
         }
         record.ledger.push(LedgerRow {
             pid,
             exec,
             thread_ns: 10,
-            user_ns: 10,
+            user_ns: 1,
+            calls_on_cpu_ns: 2,
+            blocked_ns: 3,
+            fault_ns: Some(1),
+            stopped_ns: 1,
+            runnable_ns: 4,
+            residual_ns: -5,
             ..LedgerRow::default()
         });
     };
@@ -122,6 +153,45 @@ fn an_exec_makes_no_process_and_no_thread() {
     assert_eq!((old.process_count(), old.thread_count()), (4, 4));
 }
 
+/// The sum of each number of a table that is one of all rows, distributions included.
+fn sums_of(table: &serde_json::Value) -> BTreeMap<String, i64> {
+    const OF_ONE: [&str; 6] = ["pid", "ppid", "image", "instances", "max_ns", "max_rss_bytes"];
+    let mut sums = BTreeMap::new();
+    for (field, value) in table.as_array().unwrap().iter().flat_map(|row| row.as_object().unwrap())
+    {
+        if !OF_ONE.contains(&field.as_str()) {
+            add_numbers(&mut sums, field, value);
+        }
+    }
+    sums
+}
+
+fn add_numbers(sums: &mut BTreeMap<String, i64>, path: &str, value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.iter().for_each(|(name, one)| add_numbers(sums, &format!("{path}.{name}"), one));
+        }
+        serde_json::Value::Array(all) => {
+            all.iter()
+                .enumerate()
+                .for_each(|(at, one)| add_numbers(sums, &format!("{path}.{at}"), one));
+        }
+        other => *sums.entry(path.to_owned()).or_default() += other.as_i64().unwrap_or(0),
+    }
+}
+
+#[test]
+fn what_is_dirty_in_the_end_is_kept_where_the_first_only_read() {
+    let mut record = shell(9);
+    for file in record.files.iter_mut().filter(|file| file.exec == "true" && file.pid > 101) {
+        file.dirty_bytes = Some(4096);
+    }
+    record.roll_up();
+    let of_true =
+        record.files.iter().find(|file| file.exec == "true" && file.path.ends_with("so.6"));
+    assert_eq!(of_true.unwrap().dirty_bytes, Some(4096));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -134,14 +204,10 @@ proptest! {
         record.files = shell.files;
         record.ledger = shell.ledger;
         let sums = |record: &Trace| {
-            let calls: u64 = record.calls.iter().map(|call| call.calls + call.errors).sum();
-            let wall: u64 = record.calls.iter().map(|call| call.wall_ns).sum();
-            let spread: u64 = record.calls.iter().map(|call| call.wall_log2.total()).sum();
-            let files: u64 = record.files.iter().map(|file| file.read_calls).sum();
-            let thread: u64 = record.ledger.iter().map(|row| row.thread_ns).sum();
-            let user: u64 = record.processes.iter().map(|one| one.user_ns).sum();
             let images: u32 = record.processes.iter().map(Process::count).sum();
-            (calls, wall, spread, files, thread, user, images, record.process_count(), record.thread_count())
+            let tables = serde_json::to_value(record).unwrap();
+            let tables = ["processes", "calls", "files", "ledger"].map(|name| sums_of(&tables[name]));
+            (tables, images, record.process_count(), record.thread_count())
         };
         let before = sums(&record);
         record.roll_up();

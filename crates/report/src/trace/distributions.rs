@@ -4,6 +4,8 @@
 //! the calls that move bytes and matter: made 16 times or more, or 5 % of the time of all calls.
 //! Of these the four that took most time.
 
+use std::collections::HashMap;
+
 use iotomy_record::{Call, Histogram, Quantity, Trace};
 
 use super::images::{CallSum, Image};
@@ -20,7 +22,8 @@ const OFTEN: u128 = 16;
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if record.view.quantize.is_empty() {
         for (image, name) in that_matter(record, images) {
-            print_one(page, image, name, Quantity::Return);
+            let calls = image.calls.iter().copied().filter(|call| call.syscall == name);
+            print_one(page, image, name, &calls.collect::<Vec<_>>(), Quantity::Return);
         }
         return;
     }
@@ -29,10 +32,15 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     quantities.dedup();
     let mut absent = quantities.clone();
     for image in shown_images(record, images) {
+        let mut by_name: HashMap<&str, Vec<&Call>> = HashMap::new();
+        for call in &image.calls {
+            by_name.entry(&call.syscall).or_default().push(call);
+        }
         let sums = CallSum::by_name(image.calls.iter().copied(), record.view.sort);
         for sum in sums.iter().take(rows(record, USUAL_ROWS)) {
+            let calls = by_name.get(sum.name).map(Vec::as_slice).unwrap_or_default();
             for quantity in &quantities {
-                if print_one(page, image, sum.name, *quantity) {
+                if print_one(page, image, sum.name, calls, *quantity) {
                     absent.retain(|other| other != quantity);
                 }
             }
@@ -64,9 +72,15 @@ pub(super) fn that_matter<'a, 'r>(
     found.into_iter().take(USUAL).map(|(_, image, name)| (image, name)).collect()
 }
 
-/// Says whether there was anything to print.
-fn print_one(page: &mut Page<'_>, image: &Image<'_>, name: &str, quantity: Quantity) -> bool {
-    let histogram = merged(image.calls.iter().filter(|call| call.syscall == name), quantity);
+/// One of the calls of this name; says whether there was anything to print.
+fn print_one(
+    page: &mut Page<'_>,
+    image: &Image<'_>,
+    name: &str,
+    calls: &[&Call],
+    quantity: Quantity,
+) -> bool {
+    let histogram = merged(calls.iter(), quantity);
     if histogram.total() == 0 {
         return false;
     }
