@@ -51,10 +51,12 @@ pub fn against(
     }
     let has_verdict = !differences.iter().any(|difference| difference.matters);
     let mut changes: Vec<Change> = Vec::new();
+    let mut compared: Vec<&Measure> = Vec::new();
     for now in &new {
         let Some(then) = old.iter().find(|then| same(then, now)) else { continue };
         if !changes.iter().any(|met| met.subject == now.subject && met.measure == now.name) {
             changes.push(change(then, now, &earlier.sessions_of(then), has_verdict));
+            compared.push(then);
         }
     }
     let first = changes.iter().filter(|one| is_indexed(then, one)).count();
@@ -67,7 +69,7 @@ pub fn against(
         return Err(unlike("they have no measure in common".to_owned()));
     }
     let (baseline, started) = (earlier.called(), earlier.kept.started.clone());
-    Ok(Against { baseline, started, runs: earlier.runs(), differences, changes })
+    Ok(Against { baseline, started, runs: earlier.runs_with(&compared), differences, changes })
 }
 
 fn same(one: &Measure, other: &Measure) -> bool {

@@ -107,6 +107,15 @@ pub enum HistoryError {
         /// The store.
         path: PathBuf,
     },
+    /// A baseline of runs that were all cut short.
+    #[error(
+        "cannot compare with {asked:?}: every run of this name was interrupted; --save={asked} keeps a whole \
+         one, and the number of a run names it alone"
+    )]
+    CutShort {
+        /// What was asked for.
+        asked: String,
+    },
     /// A run that was to be its own baseline.
     #[error(
         "cannot compare a run with itself: {asked} is no other run; name another run as the baseline"

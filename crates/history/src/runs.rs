@@ -59,6 +59,16 @@ pub struct Filter {
     pub last: Option<u64>,
 }
 
+/// A run of a name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) kept: Kept,
+    /// What it was measured on.
+    pub(crate) hardware: String,
+    /// What it measured.
+    pub(crate) subjects: Vec<String>,
+}
+
 const COLUMNS: &str = "runs.id, runs.name, runs.kind, runs.started, runs.subject, runs.version, \
                        runs.kernel, runs.bytes, measures.subject, measures.name, measures.unit, \
                        measures.value, measures.runs";
@@ -149,17 +159,27 @@ impl Store {
             .ok_or_else(|| HistoryError::NoRun { asked: pick.to_string(), path: self.path.clone() })
     }
 
-    /// All runs of a name, in the order they were kept, each with the hardware it was measured on.
+    /// All runs of a name, in the order they were kept.
     ///
     /// # Errors
     /// When the history cannot be read.
-    pub(crate) fn named(&self, name: &str) -> Result<Vec<(Kept, String)>, HistoryError> {
-        let failed = |error: rusqlite::Error| self.failed("read", &error);
+    pub(crate) fn named(&self, name: &str) -> Result<Vec<Named>, HistoryError> {
+        self.try_named(name).map_err(|error| self.failed("read", &error))
+    }
+
+    fn try_named(&self, name: &str) -> Result<Vec<Named>, rusqlite::Error> {
         let text =
             format!("SELECT {COLUMNS}, runs.hardware {FROM} WHERE runs.name = ? ORDER BY runs.id");
-        let mut query = self.connection.prepare(&text).map_err(failed)?;
-        let rows = query.query_map([name], |row| Ok((kept(row)?, row.get(13)?))).map_err(failed)?;
-        rows.collect::<Result<Vec<_>, _>>().map_err(failed)
+        let mut query = self.connection.prepare(&text)?;
+        let mut subjects =
+            self.connection.prepare("SELECT DISTINCT subject FROM measures WHERE run = ?")?;
+        let mut named = |row: &rusqlite::Row<'_>| {
+            let kept = kept(row)?;
+            let found = subjects.query_map([kept.id.cast_signed()], |row| row.get(0))?;
+            let subjects = found.collect::<Result<Vec<String>, _>>()?;
+            Ok(Named { kept, hardware: row.get(13)?, subjects })
+        };
+        query.query_map([name], |row| named(row))?.collect()
     }
 
     /// The hardware that a run was measured on.
@@ -172,16 +192,28 @@ impl Store {
         found.map_err(|error| self.failed("read", &error))
     }
 
-    /// The run kept last, after `like`, that did what `like` did.
+    /// The run kept last that did what the last of a baseline did, was made or kept after it, and is no
+    /// part of the baseline.
     ///
     /// # Errors
-    /// When there is none, or the history cannot be read.
-    pub fn newest_like(&self, like: &Kept) -> Result<Kept, HistoryError> {
+    /// When there is no such run or no baseline, or the history cannot be read.
+    pub fn newest_after(&self, baseline: &Pick) -> Result<Kept, HistoryError> {
+        let like = self.find(baseline).map_err(|error| match (baseline, error) {
+            (Pick::Name(name), HistoryError::NoRun { path, .. }) => {
+                HistoryError::NoBaseline { asked: name.clone(), path }
+            }
+            (_, error) => error,
+        })?;
+        let name = match baseline {
+            Pick::Name(name) => Some(name),
+            _ => None,
+        };
         let text = format!(
-            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id > ?3 \
+            "SELECT {COLUMNS} {FROM} WHERE runs.kind = ?1 AND runs.subject = ?2 AND runs.id <> ?3 \
+             AND (runs.id > ?3 OR runs.started > ?4) AND (?5 IS NULL OR runs.name IS NOT ?5) \
              ORDER BY runs.id DESC LIMIT 1"
         );
-        let wanted = params![like.kind, like.subject, like.id.cast_signed()];
+        let wanted = params![like.kind, like.subject, like.id.cast_signed(), like.started, name];
         let found = self.connection.query_row(&text, wanted, kept).optional();
         found.map_err(|error| self.failed("read", &error))?.ok_or_else(|| HistoryError::NoRun {
             asked: format!("after {} of {:?}", like.id, like.subject),

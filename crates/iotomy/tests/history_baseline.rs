@@ -151,6 +151,40 @@ fn a_baseline_that_is_gone_or_of_another_machine_is_an_error_before_anything_is_
 }
 
 #[test]
+fn a_check_that_can_judge_nothing_is_an_error_and_not_a_pass() {
+    let history = History::new();
+    for (day, ns, name) in [(1, 80.0, "main"), (2, 800.0, "now")] {
+        history.keep(day, ns, Some(name));
+    }
+    let race = |words: &[&str], end: &[&str]| {
+        history.run(&[&["race", "--no-trace", "-w", "0", "-r", "1"], words, end].concat())
+    };
+    assert!(race(&["--save=once"], &["true"]).status.success());
+    assert!(race(&["--save=pair"], &["true", "true 2"]).status.success());
+    let compare = ["history", "compare", "--baseline", "main", "now"];
+    let once = |words: &[&str]| race(&[&["--against", "once"], words].concat(), &["true"]);
+    // Without a call, a command is another one: with two on a side there is nothing to compare.
+    let without = |words: &[&str]| {
+        let words = [&["--against", "pair", "--deny", "getppid"], words].concat();
+        race(&words, &["true", "true 2"])
+    };
+    for (unchecked, checked, says) in [
+        (
+            history.run(&compare),
+            history.run(&[&compare[..], &["--check"]].concat()),
+            "too few measurements",
+        ),
+        (once(&[]), once(&["--check"]), "too few measurements"),
+        (without(&[]), without(&["--check"]), "no measure in common"),
+    ] {
+        assert!(unchecked.status.success(), "{unchecked:?}");
+        let error = String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(2), "{error}");
+        assert!(error.contains(says) && !checked.stdout.is_empty(), "{error}");
+    }
+}
+
+#[test]
 fn a_check_under_other_conditions_is_an_error_and_not_a_pass() {
     let history = history();
     assert!(race(&history, "0", &["-q", "--save=main"]).status.success());

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{
     Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, Dissected,
-    Exit, FileKind, FileUse, Harness, Layer, LedgerRow, Limit, Limits, Machine, Metric,
-    ObserverUse, Plan, Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
+    Exit, FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse,
+    Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
 };
 
 use crate::FINDINGS;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Against, Exit, Finding, Machine, Sampled, Trace};
 
 /// One race. A race of one command is that command timed and traced alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Race {
     /// Always [`Race::SCHEMA`].
     pub schema: String,
@@ -54,7 +54,7 @@ impl Race {
 }
 
 /// A command of a race.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Contender {
     /// `A`, `B`, …
     pub label: String,
@@ -94,7 +94,7 @@ pub struct Contender {
 }
 
 /// One timed run, from just before its process was made until it had been waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Run {
     /// From before the process was made to the return of `wait4`.
     pub wall_ns: u64,

@@ -94,6 +94,12 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Default for Exit {
+    fn default() -> Self {
+        Self::Code(0)
+    }
+}
+
 impl Exit {
     /// The status a shell reports: the code, or 128 + the signal.
     pub fn status(self) -> i32 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Kept, Machine, Measure};
 
-use super::{conditions, details, measures, subjects};
+use super::{conditions, details, measures, same, subjects};
 use crate::store::hardware;
 use crate::{HistoryError, Pick, Store};
 
@@ -23,8 +23,8 @@ pub struct Candidate<'a> {
     pub machine: &'a Machine,
     /// Its number in the history, if it is kept: a run is never part of its own baseline.
     pub id: Option<u64>,
-    /// Whether a baseline of another machine will do, or the run itself, where there is to be no verdict.
-    pub may_be_elsewhere: bool,
+    /// Whether there is to be no verdict: then a baseline of another machine will do, or the run itself.
+    pub is_unjudged: bool,
 }
 
 impl<'a> Candidate<'a> {
@@ -35,7 +35,7 @@ impl<'a> Candidate<'a> {
             subjects: subjects(&measures(record)),
             machine: record.machine(),
             id: Some(kept.id),
-            may_be_elsewhere: false,
+            is_unjudged: false,
         }
     }
 }
@@ -81,12 +81,12 @@ impl Earlier {
         let itself = || HistoryError::Itself { asked: pick.to_string() };
         let Pick::Name(name) = pick else {
             let kept = store.find(pick)?;
-            if is_itself(&kept) && !candidate.may_be_elsewhere {
+            if is_itself(&kept) && !candidate.is_unjudged {
                 return Err(itself());
             }
             let here = hardware(candidate.machine);
             let there = store.hardware_of(kept.id)?;
-            let must_be_here = !candidate.may_be_elsewhere && kept.kind == candidate.kind;
+            let must_be_here = !candidate.is_unjudged && kept.kind == candidate.kind;
             if here != there && must_be_here {
                 return Err(HistoryError::Elsewhere { asked: kept.id.to_string(), there, here });
             }
@@ -95,34 +95,36 @@ impl Earlier {
             return Earlier { kept, record, sessions, is_named: false }.with(candidate);
         };
         let mut runs = store.named(name)?;
-        prefer(&mut runs, |(kept, _)| !is_itself(kept));
-        if runs.iter().any(|(kept, _)| is_itself(kept)) && !candidate.may_be_elsewhere {
+        prefer(&mut runs, |run| !is_itself(&run.kept));
+        if runs.iter().any(|run| is_itself(&run.kept)) && !candidate.is_unjudged {
             return Err(itself());
         }
-        if runs.is_empty() {
+        prefer(&mut runs, |run| run.kept.kind == candidate.kind);
+        let Some(newest) = runs.last() else {
             return Err(HistoryError::NoBaseline {
                 asked: name.clone(),
                 path: store.path().to_owned(),
             });
-        }
-        prefer(&mut runs, |(kept, _)| kept.kind == candidate.kind);
+        };
         let here = hardware(candidate.machine);
-        let there = runs.last().map(|(_, there)| there.clone()).unwrap_or_default();
-        let is_here = runs.iter().any(|(_, there)| *there == here);
+        let there = newest.hardware.clone();
+        let is_here = runs.iter().any(|run| run.hardware == here);
         // The caller reports runs of another kind: they are a baseline on no machine.
-        let is_kind = runs.iter().any(|(kept, _)| kept.kind == candidate.kind);
-        if !is_here && is_kind && !candidate.may_be_elsewhere {
+        let is_kind = runs.iter().any(|run| run.kept.kind == candidate.kind);
+        if !is_here && is_kind && !candidate.is_unjudged {
             return Err(HistoryError::Elsewhere { asked: format!("{name:?}"), there, here });
         }
         let wanted = if is_here { here } else { there };
-        runs.retain(|(_, there)| *there == wanted);
-        prefer(&mut runs, |(kept, _)| kept.kernel == candidate.machine.kernel);
-        Self::of_runs(store, runs.into_iter().map(|(kept, _)| kept).collect(), candidate)
+        runs.retain(|run| run.hardware == wanted);
+        prefer(&mut runs, |run| run.subjects.iter().any(|one| candidate.subjects.contains(one)));
+        prefer(&mut runs, |run| run.kept.kernel == candidate.machine.kernel);
+        Self::of_runs(store, name, runs.into_iter().map(|run| run.kept).collect(), candidate)
     }
 
     /// Of runs of one name, in the order they were kept.
     fn of_runs(
         store: &Store,
+        name: &str,
         runs: Vec<Kept>,
         candidate: &Candidate<'_>,
     ) -> Result<Self, HistoryError> {
@@ -138,6 +140,10 @@ impl Earlier {
                 continue;
             }
             let record = store.record(kept.id)?;
+            // Who interrupts has seen how it goes: such a run is no session like the others.
+            if is_interrupted(&record) {
+                continue;
+            }
             let session = Session::of(kept.id, record.as_ref());
             match &mut found {
                 None => {
@@ -155,10 +161,8 @@ impl Earlier {
             }
         }
         let Some(mut found) = found else {
-            return Err(unlike.unwrap_or_else(|| HistoryError::NoRun {
-                asked: candidate.kind.to_owned(),
-                path: store.path().to_owned(),
-            }));
+            let cut_short = || HistoryError::CutShort { asked: name.to_owned() };
+            return Err(unlike.unwrap_or_else(cut_short));
         };
         found.sessions.reverse();
         Ok(found)
@@ -172,10 +176,12 @@ impl Earlier {
         Self { kept, record, sessions, is_named: true }
     }
 
-    /// Whether another run of its name was made under the same conditions.
+    /// Whether another run of its name did the same, or a part of it, under the same conditions.
     fn is_like(&self, record: RecordRef<'_>) -> bool {
         let then = self.record.as_ref();
+        let mine = self.subjects();
         then.schema() == record.schema()
+            && measures(record).iter().any(|one| mine.contains(&one.subject))
             && !then.machine().differences(record.machine()).iter().any(|one| one.matters)
             && !conditions(then, record).iter().any(|one| one.matters)
     }
@@ -185,9 +191,12 @@ impl Earlier {
         &self.record
     }
 
-    /// The numbers of its runs.
-    pub fn runs(&self) -> Vec<u64> {
-        self.sessions.iter().map(|one| one.id).collect()
+    /// The numbers of its runs that have any of these measures.
+    pub(super) fn runs_with(&self, measures: &[&Measure]) -> Vec<u64> {
+        let has = |session: &&Session| {
+            session.measures.iter().any(|one| measures.iter().any(|wanted| same(one, wanted)))
+        };
+        self.sessions.iter().filter(has).map(|one| one.id).collect()
     }
 
     /// Its name, or else its number.
@@ -223,11 +232,18 @@ impl Earlier {
     }
 
     /// A measure in each of its sessions, of a measure that its newest has.
-    pub(super) fn sessions_of(&self, measure: &Measure) -> Vec<&Measure> {
-        let same = |one: &&Measure| {
-            one.subject == measure.subject && one.name == measure.name && one.unit == measure.unit
-        };
-        self.sessions.iter().filter_map(|one| one.measures.iter().find(same)).collect()
+    pub(super) fn sessions_of<'a>(&'a self, measure: &Measure) -> Vec<&'a Measure> {
+        let of = |session: &'a Session| session.measures.iter().find(|one| same(one, measure));
+        self.sessions.iter().filter_map(of).collect()
+    }
+}
+
+/// Whether a signal ended it before it had run as long as it was to.
+fn is_interrupted(record: &Record) -> bool {
+    match record {
+        Record::Race(race) => race.interrupted.is_some(),
+        Record::Sweep(sweep) => sweep.run.is_partial,
+        _ => false,
     }
 }
 

@@ -1,5 +1,5 @@
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Block, Contender, Exit, Harness, Kept, Machine, Plan, Run, Spread};
+use iotomy_record::{Block, Contender, Kept, Machine, Run, Spread};
 
 use super::*;
 
@@ -36,15 +36,8 @@ fn race(times: &[u64]) -> Race {
     let run = |(at, ns): (usize, &u64)| Run {
         wall_ns: *ns,
         user_ns: ns / 2,
-        system_ns: 0,
-        max_rss_bytes: 0,
-        exit: Exit::Code(0),
-        startup_ns: 1,
-        minor_faults: 0,
-        major_faults: 0,
-        involuntary_switches: 0,
-        output_bytes: None,
         block: at as u64,
+        ..Run::default()
     };
     Race {
         schema: Race::SCHEMA.into(),
@@ -54,26 +47,12 @@ fn race(times: &[u64]) -> Race {
             label: "A".into(),
             command: "work".into(),
             runs: times.iter().enumerate().map(run).collect(),
-            trace: None,
-            shell: false,
-            denied: vec![],
-            parameters: Default::default(),
-            failures: 0,
-            left_behind: 0,
-            untraced: None,
-            sampled: None,
             wall,
             cpu: Spread { median_ns: wall.median_ns / 2.0, ..wall },
+            ..Contender::default()
         }],
-        order: vec![],
-        comparisons: vec![],
-        attributions: vec![],
-        findings: vec![],
-        plan: Plan::default(),
         blocks: vec![Block::default(); times.len()],
-        harness: Harness::default(),
-        against: None,
-        interrupted: None,
+        ..Race::default()
     }
 }
 

@@ -130,7 +130,8 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
 
-    /// Exit with status 1 if a command is slower than the baseline, and with 2 if there can be no verdict
+    /// Exit with status 1 if a command is slower than the baseline, and with 2 if nothing can be judged: under
+    /// other conditions, or with too few runs
     #[arg(long, requires = "against")]
     check: bool,
 
@@ -249,6 +250,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
                         Ok(ExitCode::SUCCESS) => Ok(done),
                         checked => checked,
                     },
+                    // Why there is no comparison was said.
+                    (None, None) if args.check => Ok(ExitCode::from(COULD_NOT_RUN)),
                     _ => Ok(done),
                 },
             )

@@ -10,27 +10,12 @@ fn race() -> Race {
         runs: vec![
             Run {
                 wall_ns: 100 * MS,
-                user_ns: 0,
-                system_ns: 0,
-                max_rss_bytes: 0,
-                exit: Exit::Code(0),
                 startup_ns: MS / 4,
-                minor_faults: 0,
-                major_faults: 0,
-                involuntary_switches: 0,
                 output_bytes: Some(10_000),
-                block: 0,
+                ..Run::default()
             };
             2
         ],
-        trace: None,
-        shell: false,
-        denied: Vec::new(),
-        parameters: BTreeMap::new(),
-        failures: 0,
-        left_behind: 0,
-        untraced: None,
-        sampled: None,
         wall: Spread {
             runs: 2,
             median_ns: 100.0 * MS as f64,
@@ -38,14 +23,13 @@ fn race() -> Race {
             max_ns: 110.0 * MS as f64,
             ..Spread::default()
         },
-        cpu: Spread::default(),
+        ..Contender::default()
     };
     Race {
         schema: Race::SCHEMA.into(),
         started: "2026-01-01T00:00:00.000Z".into(),
         machine: machine(),
         contenders: vec![contender("A"), contender("B")],
-        order: Vec::new(),
         comparisons: vec![Comparison {
             base: "A".into(),
             other: "B".into(),
@@ -58,13 +42,7 @@ fn race() -> Race {
             mean_ratio: None,
             mean_ci95: None,
         }],
-        attributions: Vec::new(),
-        findings: Vec::new(),
-        plan: Plan::default(),
-        blocks: Vec::new(),
-        harness: Harness::default(),
-        against: None,
-        interrupted: None,
+        ..Race::default()
     }
 }
 

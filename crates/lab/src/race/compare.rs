@@ -115,22 +115,9 @@ pub(super) fn spread(samples: &[f64]) -> Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iotomy_record::Exit;
 
     fn run(block: u64, wall_ns: u64) -> Run {
-        Run {
-            wall_ns,
-            user_ns: wall_ns / 2,
-            system_ns: 0,
-            max_rss_bytes: 0,
-            exit: Exit::Code(0),
-            startup_ns: 0,
-            minor_faults: 0,
-            major_faults: 0,
-            involuntary_switches: 0,
-            output_bytes: None,
-            block,
-        }
+        Run { wall_ns, user_ns: wall_ns / 2, block, ..Run::default() }
     }
 
     const RULES: Rules = Rules { min_effect: 0.01, among: 1, fixed: true, seed: 1 };

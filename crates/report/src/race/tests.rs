@@ -20,17 +20,10 @@ fn contender(label: &str, command: &str, ms: f64) -> Contender {
     Contender {
         label: label.into(),
         command: command.into(),
-        runs: vec![],
-        trace: None,
         shell: command.contains('>'),
-        denied: vec![],
-        parameters: Default::default(),
-        failures: 0,
-        left_behind: 0,
-        untraced: None,
-        sampled: None,
         wall: spread(ms * 1e6),
         cpu: spread(ms * 0.9e6),
+        ..Contender::default()
     }
 }
 
@@ -93,12 +86,10 @@ fn dd_and_cat() -> Race {
     let mut race = Race {
         schema: Race::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
-        machine: Machine::default(),
         contenders: vec![
             contender("A", "dd if=f of=g bs=8M", 531.0),
             contender("B", "cat f > g", 387.0),
         ],
-        order: vec![],
         comparisons: vec![
             comparison(Metric::Wall, 0.73, RaceVerdict::Faster),
             comparison(Metric::Cpu, 0.71, RaceVerdict::Faster),
@@ -107,7 +98,6 @@ fn dd_and_cat() -> Race {
             attribution(Metric::Wall, -144.0, terms.clone()),
             attribution(Metric::Cpu, -140.0, terms[..3].to_vec()),
         ],
-        findings: vec![],
         plan: Plan {
             min_effect: 0.01,
             warmup: 1,
@@ -122,8 +112,7 @@ fn dd_and_cat() -> Race {
             fault_ns: Some(500.0),
             call_ns: Some(80.0),
         },
-        against: None,
-        interrupted: None,
+        ..Race::default()
     };
     race.blocks[3].redone = true;
     race

@@ -47,11 +47,12 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "NAME", value_parser = pick)]
     baseline: Pick,
 
-    /// The run to compare [default: the one of the same command that was kept last, after the baseline]
+    /// The run to compare [default: the one of the same command that was kept last, and made or kept after the baseline]
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
 
-    /// Exit with status 1 if something is slower, and with 2 if there can be no verdict
+    /// Exit with status 1 if something is slower, and with 2 if nothing can be judged: under other conditions, or
+    /// with too few measurements
     #[arg(long)]
     check: bool,
 
@@ -63,7 +64,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let store = opened()?;
     let run = match &args.run {
         Some(run) => store.find(run)?,
-        None => store.newest_like(&store.find(&args.baseline)?)?,
+        None => store.newest_after(&args.baseline)?,
     };
     let found = held(&store, &args.baseline, &run, false)?;
     print(&iotomy_report::against(&found, &args.looks.on(&std::io::stdout())))?;
@@ -73,7 +74,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 /// How a check of a comparison ends.
 ///
 /// # Errors
-/// What differs around the two, so that there is no verdict.
+/// What differs around the two, or that too little was measured, so that there is no verdict.
 pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
     let reasons: Vec<&str> = found
         .differences
@@ -88,6 +89,14 @@ pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
             reasons.join(", ")
         );
     }
+    let mut judged = found.changes.iter().filter(|one| one.verdict.is_some());
+    if judged.all(|one| one.ci95.is_none()) {
+        bail!(
+            "cannot check against {}: there are too few measurements to judge by; keep a baseline of 3 \
+             sessions or more, or make more runs",
+            found.baseline
+        );
+    }
     let is_slower = found.changes.iter().any(|one| one.verdict == Some(RaceVerdict::Slower));
     Ok(if is_slower { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
@@ -96,7 +105,7 @@ fn held(store: &Store, earlier: &Pick, later: &Kept, in_detail: bool) -> Result<
     let record = store.record(later.id)?;
     let candidate = Candidate {
         // Two runs of any machines may be looked at; a baseline is to judge.
-        may_be_elsewhere: in_detail,
+        is_unjudged: in_detail,
         ..Candidate::kept(later, record.as_ref())
     };
     let earlier = Earlier::load(store, earlier, &candidate)?;

@@ -26,7 +26,7 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
         subjects: contenders(options)?,
         machine: &machine,
         id: None,
-        may_be_elsewhere: false,
+        is_unjudged: false,
     };
     let earlier = Earlier::load(&history::opened()?, &Pick::of(name), &candidate)?;
     match earlier.record() {

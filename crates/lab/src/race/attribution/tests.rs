@@ -1,5 +1,5 @@
 use iotomy_record::arbitrary;
-use iotomy_record::{Call, LedgerRow, Machine, Process, Spread};
+use iotomy_record::{Call, LedgerRow, Process, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -39,18 +39,10 @@ fn call(name: &str, calls: u64, on_cpu_ns: u64, blocked_ns: u64) -> Call {
 fn contender(label: &str, wall_ns: f64, trace: Option<Trace>) -> Contender {
     Contender {
         label: label.into(),
-        command: String::new(),
-        runs: vec![],
         trace,
-        shell: false,
-        denied: vec![],
-        parameters: Default::default(),
-        failures: 0,
-        left_behind: 0,
-        untraced: None,
-        sampled: None,
         wall: Spread { median_ns: wall_ns, ..Spread::default() },
         cpu: Spread { median_ns: wall_ns / 2.0, ..Spread::default() },
+        ..Contender::default()
     }
 }
 
@@ -70,17 +62,9 @@ fn race(contenders: Vec<Contender>) -> Race {
     Race {
         schema: Race::SCHEMA.into(),
         started: "2025-03-01T10:20:30Z".into(),
-        machine: Machine::default(),
         contenders,
-        order: vec![],
         comparisons: comparisons.into_iter().collect(),
-        attributions: vec![],
-        findings: vec![],
-        plan: Default::default(),
-        blocks: vec![],
-        harness: Default::default(),
-        against: None,
-        interrupted: None,
+        ..Race::default()
     }
 }
 
