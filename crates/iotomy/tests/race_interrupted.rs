@@ -108,6 +108,7 @@ fn where_a_command_has_not_run_yet_there_is_nothing_to_keep() {
 /// From the second run on: while it runs, while the race gets ready to trace, while it traces.
 #[test]
 fn an_interrupt_at_any_moment_after_the_first_run_keeps_what_was_made() {
+    let mut interrupted = 0;
     for moment in 0..12 {
         let history = History::new();
         let command = "echo x >> runs; exec sleep 0.02";
@@ -128,9 +129,11 @@ fn an_interrupt_at_any_moment_after_the_first_run_keeps_what_was_made() {
             continue;
         }
         assert_eq!(output.status.code(), Some(130), "{moment}: {output:?}");
+        interrupted += 1;
         let record = iotomy_record::store::load_race(history.path("race.json"));
         let record = record.unwrap_or_else(|error| panic!("{moment}: {error}: {output:?}"));
         assert_eq!(record.interrupted, Some(2));
         assert!((1..=2).contains(&record.contenders[0].runs.len()), "{record:?}");
     }
+    assert!(interrupted > 0, "every race was over before the signal came");
 }

@@ -41,10 +41,11 @@ fn who_sleeps_longer_is_slower_and_it_is_said() {
     assert!(said.contains("the 3 comparisons share an error of 5 %"), "{said}");
 }
 
-/// A race of a command with itself. Which verdict comes is chance: with an error of 5 in 100 a race, six
-/// races that are all wrong come once in 64 million times. How often it is wrong is the simulations' to tell.
+/// That the harness favours no side so much that every race of a command with itself is wrong: with an error of
+/// 5 in 100 a race, chance makes all of six wrong once in 64 million times. How often a race is wrong, the
+/// simulations of `iotomy_stats` tell.
 #[test]
-fn a_command_is_not_always_faster_than_itself() {
+fn of_six_races_of_a_command_with_itself_one_is_right() {
     let is_wrong = |seed: &u32| {
         let seed = seed.to_string();
         let race = quick(&["true", "true", "--max-time", "8", "--seed", &seed]).record();

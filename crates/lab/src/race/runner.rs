@@ -213,8 +213,9 @@ impl Runner {
             drop(interrupts);
             tracer(&command)
         });
-        let (watched, was_late) = guarded.map_err(system("start a thread that keeps the time"))?;
+        // Also where nothing was traced: --cleanup is still to run.
         self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
+        let (watched, was_late) = guarded.map_err(system("start a thread that keeps the time"))?;
         let came = remembered.take();
         drop(remembered);
         if was_late {
