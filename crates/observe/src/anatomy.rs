@@ -263,12 +263,11 @@ impl<'a> Naming<'a> {
         })
     }
 
-    /// The innermost first. All but that are where a call returns to, which may be behind the
-    /// function's end.
+    /// The innermost first.
     fn kernel_frames(&self, id: i32) -> Vec<String> {
         let addresses = self.stacks.get(&id).map(Vec::as_slice).unwrap_or_default();
         let name = |(depth, address): (usize, &u64)| {
-            let inside = address.saturating_sub(u64::from(depth > 0));
+            let inside = kernel::inside(depth, *address);
             self.kernel.name(inside).map_or_else(|| format!("{address:#x}"), str::to_owned)
         };
         addresses.iter().enumerate().map(name).collect()

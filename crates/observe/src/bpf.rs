@@ -98,7 +98,8 @@ pub(crate) fn watch(
         _ => None,
     };
     let calibration = Calibration::begin().map_err(unsupported)?;
-    let mut session = Session::load(&knobs(request, audience.is_some())).map_err(unsupported)?;
+    let knobs = knobs(request, audience.is_some());
+    let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
     let price = calibration.price(&mut session, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
     });
@@ -135,7 +136,7 @@ pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), St
         rows: 64,
         looked_at: false,
     };
-    let mut session = Session::load(&knobs)?;
+    let mut session = companion::load(&knobs, companions)?;
     session.attach()?;
     companions.iter_mut().try_for_each(|companion| companion.begin(&session))?;
     companions.iter_mut().try_for_each(|companion| companion.start(&session))

@@ -1,58 +1,86 @@
-//! Names of the kernel's functions by their addresses, from `/proc/kallsyms`.
+//! Names of the kernel's functions by their addresses.
 //!
-//! The table is read while the watch's programs are still loaded: they have names there, too.
+//! The kernel tells them address by address, by a program of the watch: to read the table of all,
+//! `/proc/kallsyms`, takes longer than many a command. They are asked for while the watch's programs are
+//! still loaded: these have names there, too.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 const KALLSYMS: &str = "/proc/kallsyms";
 const KPTR_RESTRICT: &str = "/proc/sys/kernel/kptr_restrict";
 
-/// The functions of the running kernel, in the order of their addresses.
+/// Functions of the running kernel, by addresses in them.
 #[derive(Default)]
 pub(crate) struct KernelSymbols {
-    functions: Vec<(u64, String)>,
+    functions: HashMap<u64, String>,
 }
 
 impl KernelSymbols {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// The file cannot be read, or the kernel does not show the addresses.
-    pub(crate) fn read() -> Result<Self, String> {
-        let text = fs::read_to_string(KALLSYMS)
-            .map_err(|error| format!("cannot read {KALLSYMS}: {error}"))?;
-        let symbols = Self::parse(&text);
-        if symbols.functions.is_empty() {
-            return Err(hidden());
+    /// Of lines `ffffffff81000000 name [module]`. Where there is no function, the kernel has the address for a name.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self { functions: text.lines().filter_map(function).collect() }
+    }
+
+    /// Looks up in the table which of these are not named: it has trampolines of ftrace, too.
+    pub(crate) fn complete(&mut self, addresses: &[u64]) {
+        let is_unnamed = |address: &u64| !self.functions.contains_key(address);
+        let unnamed: Vec<u64> = addresses.iter().copied().filter(is_unnamed).collect();
+        if unnamed.is_empty() {
+            return;
         }
-        Ok(symbols)
+        let table = fs::read_to_string(KALLSYMS).unwrap_or_default();
+        self.functions.extend(look_up(&table, &unnamed));
     }
 
-    fn parse(text: &str) -> Self {
-        let mut functions: Vec<(u64, String)> = text.lines().filter_map(function).collect();
-        functions.sort_by_key(|(address, _)| *address);
-        Self { functions }
-    }
-
-    /// The function an address is in.
+    /// The function an address is in, where it was asked for.
     pub(crate) fn name(&self, address: u64) -> Option<&str> {
-        let behind = self.functions.partition_point(|(start, _)| *start <= address);
-        self.functions.get(behind.checked_sub(1)?).map(|(_, name)| name.as_str())
+        self.functions.get(&address).map(String::as_str)
     }
 }
 
-/// `ffffffff81000000 T name [module]`, of what has code and an address that is shown. What the
-/// compiler made of one function (`name.cold`, `name.isra.0`) is that function.
+/// Those of the addresses that are behind the beginning of a function, with its name. The table has lines
+/// `ffffffff81000000 T name [module]`, which count where they are of code and show an address.
+fn look_up(table: &str, addresses: &[u64]) -> Vec<(u64, String)> {
+    let start = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address > 0)?;
+        matches!(words.next()?, "t" | "T" | "w" | "W").then_some(())?;
+        Some((address, plain(words.next()?.split_ascii_whitespace().next()?)))
+    };
+    let mut starts: Vec<_> = table.lines().filter_map(start).collect();
+    starts.sort_by_key(|(start, _)| *start);
+    let name = |address: &u64| {
+        let behind = starts.partition_point(|(start, _)| start <= address);
+        starts.get(behind.checked_sub(1)?).map(|(_, name)| (*address, name.clone()))
+    };
+    addresses.iter().filter_map(name).collect()
+}
+
+/// The addresses to ask for, of these stacks.
+pub(crate) fn addresses(stacks: &HashMap<i32, Vec<u64>>) -> Vec<u64> {
+    let frames = stacks.values().flat_map(|stack| stack.iter().enumerate());
+    let all: HashSet<u64> = frames.map(|(depth, address)| inside(depth, *address)).collect();
+    all.into_iter().collect()
+}
+
+/// An address in the function of this frame, the innermost being 0. All but that are where a call returns
+/// to, which may be behind the function's end.
+pub(crate) fn inside(depth: usize, address: u64) -> u64 {
+    address.saturating_sub(u64::from(depth > 0))
+}
+
 fn function(line: &str) -> Option<(u64, String)> {
     let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address > 0)?;
-    let kind = words.next()?;
-    if !matches!(kind, "t" | "T" | "w" | "W") {
-        return None;
-    }
-    let name = words.next()?;
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let name = words.next().filter(|name| !name.starts_with("0x"))?;
+    Some((address, plain(name)))
+}
+
+/// What the compiler made of one function (`name.cold`, `name.isra.0`) is that function.
+fn plain(name: &str) -> String {
     let plain = name.split('.').next().filter(|plain| !plain.is_empty()).unwrap_or(name);
-    Some((address, without_tag(plain)))
+    without_tag(plain)
 }
 
 /// A BPF program's name has a tag of 16 digits in front, which says nothing to a reader.
@@ -101,15 +129,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_in_the_function_that_begins_before_it() {
+    fn an_address_has_the_name_that_the_kernel_gives() {
+        let text = "ffffffff81000010 first\nffffffffc0000020 later.isra.0 [ext4]\n\
+                    ffffffffc0000030 0xffffffffc0000030\nnonsense\n";
+        let symbols = KernelSymbols::parse(text);
+        let name = |address: u64| symbols.name(address);
+        assert_eq!(
+            [0xffff_ffff_8100_0010, 0xffff_ffff_c000_0020, 0xffff_ffff_c000_0030, 0].map(name),
+            [Some("first"), Some("later"), None, None]
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_name_is_in_the_function_that_begins_before_it() {
         let table = "0000000000000000 A fixed_percpu_data\nffffffff81000040 t later.isra.0 [ext4]\n\
                      ffffffff81000010 T first\nffffffff81000020 d data\nnonsense\n";
-        let symbols = KernelSymbols::parse(table);
-        let name = |low: u64| symbols.name(0xffff_ffff_8100_0000 + low);
-        assert_eq!(
-            [name(0), name(0x10), name(0x3f), name(0x99)],
-            [None, Some("first"), Some("first"), Some("later")]
-        );
+        let at = |low: u64| 0xffff_ffff_8100_0000 + low;
+        let named = look_up(table, &[0, 0x10, 0x3f, 0x99].map(at));
+        let named: Vec<_> = named.iter().map(|(address, name)| (*address, name.as_str())).collect();
+        assert_eq!(named, [(at(0x10), "first"), (at(0x3f), "first"), (at(0x99), "later")]);
+    }
+
+    #[test]
+    fn hidden_addresses_are_no_functions() {
+        assert!(look_up("0000000000000000 T do_syscall_64\n", &[9]).is_empty());
+    }
+
+    #[test]
+    fn all_addresses_of_stacks_are_asked_for_but_callers_by_the_call() {
+        let stacks = HashMap::from([(1, vec![10, 20]), (2, vec![30, 20, 10])]);
+        let mut addresses = addresses(&stacks);
+        addresses.sort_unstable();
+        assert_eq!(addresses, [9, 10, 19, 30]);
     }
 
     #[test]
@@ -117,10 +168,5 @@ mod tests {
         assert_eq!(without_tag("bpf_prog_91b9d828c8ec3e4f_sys_enter"), "bpf_prog_sys_enter");
         assert_eq!(without_tag("bpf_prog_91b9d828c8ec3e4f"), "bpf_prog");
         assert_eq!(without_tag("bpf_prog_get_fd"), "bpf_prog_get_fd");
-    }
-
-    #[test]
-    fn hidden_addresses_are_no_functions() {
-        assert!(KernelSymbols::parse("0000000000000000 T do_syscall_64\n").functions.is_empty());
     }
 }

@@ -5,7 +5,8 @@
  * Hooks: a perf event that interrupts every CPU so often a second (`sample`), and sched_switch
  * (`doze`). Both are given the threads of trace.bpf.c by their map: a sample counts for the call
  * and the image that the trace books the same moment for, and a sleep takes exactly as long as
- * there. `wake` is an iterator, run once the watch has ended: it books the sleeps that go on.
+ * there. Two iterators are run once the watch has ended: `wake` books the sleeps that go on,
+ * `name_address` names functions of the kernel.
  *
  * A sample of a watched thread costs the interrupt, the unwinding of the kernel's stack or a look
  * at the mappings lately met, and two hash look-ups; one of any other thread a look-up that fails.
@@ -347,6 +348,28 @@ int wake(struct bpf_iter__task *ctx)
 	t = watched(task);
 	if (t)
 		book_last(task, t);
+	return 0;
+}
+
+/* Addresses in the kernel to be named; 0 is none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ADDRESSES);
+	__type(key, u32);
+	__type(value, u64);
+} addresses SEC(".maps");
+
+/*
+ * Has the kernel name the functions of addresses: it finds them without going through all of its
+ * symbols, which reading /proc/kallsyms does.
+ */
+SEC("iter/bpf_map_elem")
+int name_address(struct bpf_iter__bpf_map_elem *ctx)
+{
+	u64 *address = ctx->value;
+
+	if (address && *address)
+		BPF_SEQ_PRINTF(ctx->meta->seq, "%llx %ps\n", *address, *address);
 	return 0;
 }
 

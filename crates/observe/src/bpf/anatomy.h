@@ -28,6 +28,9 @@ struct sample_knobs {
 /* In the number of a stack: it is in the second table. */
 #define MORE_STACKS 0x40000000
 
+/* Addresses that are named at a time. */
+#define ADDRESSES 1024
+
 /* All samples and sleeps that were alike. */
 struct sample_key {
 	struct file_key file; /* of the instruction, in user mode */

@@ -11,14 +11,12 @@ mod outcome;
 mod stories;
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 
 use iotomy_record::{BlockIo, Stories};
 use iotomy_sys::perf_event;
 use iotomy_sys::syscalls::{self, Abi};
-use libbpf_rs::{
-    Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PerfEventOpts, ProgramMut,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, ProgramMut};
 
 use self::events::{TRACEPOINTS, may_happen};
 use self::layout::{
@@ -27,7 +25,7 @@ use self::layout::{
 };
 use super::companion::{Companion, Images};
 use super::layout::{Fields, Wire};
-use super::object::{Aligned, Session, map, refusal};
+use super::object::{Aligned, Session, Shared, map, open, refusal};
 use crate::tracefs::Tracefs;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o")));
@@ -65,6 +63,16 @@ impl Block {
         Self { stories: stories.min(MOST_STORIES), loaded: None, found }
     }
 
+    /// Without stories, which are asked for by name, a watch is worth its while without this too.
+    fn refuse(&mut self, reason: String) -> Result<(), String> {
+        self.loaded = None;
+        if self.stories > 0 {
+            return Err(reason);
+        }
+        self.found = Err(reason);
+        Ok(())
+    }
+
     /// What was found.
     ///
     /// # Errors
@@ -75,14 +83,20 @@ impl Block {
 }
 
 impl Companion for Block {
-    /// Without stories, which are asked for by name, a watch is worth its while without this too.
-    fn begin(&mut self, session: &Session) -> Result<(), String> {
-        match Loaded::begin(session, self.stories) {
+    fn load(&mut self, shared: &Shared) -> Result<(), String> {
+        match Loaded::load(shared, self.stories) {
             Ok(loaded) => self.loaded = Some(loaded),
-            Err(reason) if self.stories > 0 => return Err(reason),
-            Err(reason) => self.found = Err(reason),
+            Err(reason) => self.refuse(reason)?,
         }
         Ok(())
+    }
+
+    fn begin(&mut self, _: &Session) -> Result<(), String> {
+        let Some(loaded) = &mut self.loaded else { return Ok(()) };
+        match loaded.attach() {
+            Ok(()) => Ok(()),
+            Err(reason) => self.refuse(reason),
+        }
     }
 
     fn start(&mut self, _: &Session) -> Result<(), String> {
@@ -106,7 +120,7 @@ impl Companion for Block {
     }
 }
 
-/// The object, loaded and attached.
+/// The object, loaded and perhaps attached.
 struct Loaded {
     object: Object,
     links: Vec<Link>,
@@ -117,21 +131,19 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the object beside `session`, whose programs are attached, and attaches it.
+    /// Loads the object.
     ///
     /// # Errors
     /// What was refused and what the kernel said, in a line.
-    fn begin(session: &Session, stories: u32) -> Result<Self, String> {
-        let mut open = ObjectBuilder::default()
-            .name("iotomy")
-            .and_then(|builder| builder.open_memory(&OBJECT.0))
-            .map_err(|error| refusal("open the BPF object of the block layer", &error))?;
-        prepare(&mut open, session, stories)
+    fn load(shared: &Shared, stories: u32) -> Result<Self, String> {
+        let mut open = open(&OBJECT.0)?;
+        prepare(&mut open, stories)
+            .and_then(|()| shared.lend(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
         let object = open
             .load()
             .map_err(|error| refusal("load the BPF programs of the block layer", &error))?;
-        let mut loaded = Self {
+        let loaded = Self {
             object,
             links: Vec::new(),
             stories,
@@ -140,7 +152,6 @@ impl Loaded {
             before: Counters::default(),
         };
         loaded.assert_sizes();
-        loaded.attach()?;
         Ok(loaded)
     }
 
@@ -260,11 +271,10 @@ fn listen(
     }
 }
 
-fn prepare(open: &mut OpenObject, session: &Session, stories: u32) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, stories: u32) -> Result<(), libbpf_rs::Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
-            "threads" => map.reuse_fd(session.table("threads").as_fd())?,
             // A story takes 6 KiB: room for them only where they are asked for.
             "pool" | "given_back" if stories == 0 => map.set_max_entries(1)?,
             ".rodata.knobs" => {
@@ -329,9 +339,12 @@ mod tests {
     /// Once they were 38,000: the parts of a folio were looked at one by one.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
-        let loaded = verified::session().and_then(|mut session| {
+        let loaded = Shared::load().and_then(|shared| {
+            let mut session = verified::session(Some(&shared))?;
             session.attach()?;
-            Loaded::begin(&session, 0)
+            let mut loaded = Loaded::load(&shared, 0)?;
+            loaded.attach()?;
+            Ok(loaded)
         });
         match loaded {
             Ok(loaded) => {

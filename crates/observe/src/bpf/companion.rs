@@ -2,19 +2,26 @@
 //! where nobody asks for it.
 
 use std::collections::HashMap;
+use std::thread;
 
 use super::books::Books;
 use super::layout::{CALL_I386, CALL_NUMBER, FileKey};
-use super::object::Session;
+use super::object::{Knobs, Session, Shared};
 use super::outcome::path;
 use crate::naming::{call_name, numbers};
 use iotomy_sys::syscalls::Abi;
 
-/// Programs beside the trace's. A companion that fails in `begin` or `start` keeps the watch from beginning; after
+/// Programs beside the trace's. A companion that fails before `stop` keeps the watch from beginning; after
 /// that nothing it does may cost the command its run.
-pub(crate) trait Companion {
-    /// Loads and attaches its programs: the trace's are attached, so these run behind them, and
-    /// nothing is watched yet.
+pub(crate) trait Companion: Send {
+    /// Loads its programs, in a thread of its own: the trace's and other companions' are loaded meanwhile.
+    ///
+    /// # Errors
+    /// What was refused and what the kernel said.
+    fn load(&mut self, shared: &Shared) -> Result<(), String>;
+
+    /// Attaches its programs: the trace's are attached, so these run behind them, and nothing is watched
+    /// yet.
     ///
     /// # Errors
     /// What was refused and what the kernel said.
@@ -32,6 +39,38 @@ pub(crate) trait Companion {
 
     /// Takes what there is: the trace's books are closed. What cannot be taken is counted as lost.
     fn finish(&mut self, session: &Session, images: &Images);
+}
+
+/// Loads the trace's programs and those of its companions, side by side.
+///
+/// # Errors
+/// What was refused and what the kernel said.
+pub(super) fn load(
+    knobs: &Knobs,
+    companions: &mut [&mut dyn Companion],
+) -> Result<Session, String> {
+    if companions.is_empty() {
+        return Session::load(knobs, None);
+    }
+    let shared = Shared::load()?;
+    thread::scope(|scope| {
+        let loading: Vec<_> = companions
+            .iter_mut()
+            .map(|companion| {
+                let load = || companion.load(&shared);
+                let thread = thread::Builder::new().name("load".to_owned());
+                thread.spawn_scoped(scope, load)
+            })
+            .collect();
+        let session = Session::load(knobs, Some(&shared));
+        for one in loading {
+            let one =
+                one.map_err(|error| format!("cannot load the BPF programs: no thread: {error}"))?;
+            one.join()
+                .map_err(|_| "cannot load the BPF programs: the thread ended".to_owned())??;
+        }
+        session
+    })
 }
 
 /// Whose image is which.
@@ -122,6 +161,10 @@ mod tests {
     }
 
     impl Companion for Witness {
+        fn load(&mut self, _: &Shared) -> Result<(), String> {
+            Ok(())
+        }
+
         fn begin(&mut self, session: &Session) -> Result<(), String> {
             self.at_begin = images(session);
             Ok(())

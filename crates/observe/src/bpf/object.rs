@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iotomy_sys::map_batch;
@@ -30,6 +29,8 @@ use super::layout::{
 pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
+static SHARED: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/shared.bpf.o")));
 
 /// What is decided before loading.
 #[derive(Debug, Clone)]
@@ -87,17 +88,49 @@ const LAST_HEARD: &str = "sched_switch";
 /// Tables that could not be read to their end.
 static UNREAD_TABLES: AtomicU64 = AtomicU64::new(0);
 
-/// What libbpf said last: the reason of a refusal, which its error codes lack.
-static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+thread_local! {
+    /// What libbpf said last: the reason of a refusal, which its error codes lack. It speaks in the thread
+    /// that called it: objects are loaded side by side.
+    static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Session {
-    /// Loads the object; nothing is watched yet.
+/// The maps that the programs of all objects go on, made before any of these is loaded.
+pub(crate) struct Shared(Object);
+
+impl Shared {
+    /// Makes them.
     ///
     /// # Errors
     /// What was refused and what the kernel said, in a line.
-    pub(super) fn load(knobs: &Knobs) -> Result<Self, String> {
+    pub(super) fn load() -> Result<Self, String> {
+        let object = open(&SHARED.0)?.load();
+        object.map(Self).map_err(|error| refusal("make the shared BPF maps", &error))
+    }
+
+    /// Gives an object that is not loaded yet the maps instead of its own.
+    ///
+    /// # Errors
+    /// As libbpf has them.
+    pub(super) fn lend(&self, open: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
+        let is_shared = |name: &OsStr| self.0.maps().any(|map| map.name() == name);
+        for mut to in open.maps_mut().filter(|to| is_shared(to.name())) {
+            let own = map(&self.0, &to.name().to_string_lossy());
+            to.reuse_fd(own.as_fd())?;
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Loads the object, with maps of its own or `shared` ones; nothing is watched yet.
+    ///
+    /// # Errors
+    /// What was refused and what the kernel said, in a line.
+    pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
-        prepare(&mut open, knobs).map_err(|error| refusal("set up the BPF maps", &error))?;
+        prepare(&mut open, knobs)
+            .and_then(|()| shared.map_or(Ok(()), |shared| shared.lend(&mut open)))
+            .map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();
         let deaths = map(&object, "deaths");
@@ -228,11 +261,6 @@ impl Session {
         visit_rows(&self.object, table, visit);
     }
 
-    /// A table, to be shared with the programs of another object.
-    pub(super) fn table(&self, name: &str) -> Map<'_> {
-        map(&self.object, name)
-    }
-
     /// A descriptor that is readable when many threads have ended, or the last one has.
     pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
         self.doorbell.as_fd()
@@ -265,9 +293,7 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
 /// Opens an object that is part of this program, and hears what libbpf says of it.
 pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-        if let Ok(mut log) = LOG.lock() {
-            log.push(text.trim_end().to_owned());
-        }
+        let _ = LOG.try_with(|log| log.borrow_mut().push(text.trim_end().to_owned()));
     })));
     ObjectBuilder::default()
         .name("iotomy")
@@ -281,7 +307,12 @@ pub(super) fn iterate(object: &Object, name: &'static str) -> Result<(), String>
     written(object, name, None).map(drop)
 }
 
-fn written(object: &Object, name: &'static str, table: Option<&str>) -> Result<Vec<u8>, String> {
+/// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
+pub(super) fn written(
+    object: &Object,
+    name: &'static str,
+    table: Option<&str>,
+) -> Result<Vec<u8>, String> {
     let mut programs = object.progs_mut();
     let program = programs.find(|p| p.name() == name).expect("the object has its iterators");
     let run = || -> Result<Vec<u8>, libbpf_rs::Error> {
@@ -371,7 +402,7 @@ impl Knobs {
 /// One line: what was attempted, what the kernel said, and, where a program was refused, the
 /// verifier's last word: an error number alone would not tell what it disliked.
 pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
-    let log = LOG.lock().map(|mut log| std::mem::take(&mut *log)).unwrap_or_default();
+    let log = LOG.take();
     // Before the verifier's last word, which may be of a program that it let pass.
     if lacks_descriptors(&format!("{error:#}"), &log) {
         return format!("cannot {attempt}: {NO_DESCRIPTORS}");

@@ -6,8 +6,7 @@
 #define DEPTH	 48
 #define NAME_LEN 256
 
-/* iotomy's own root folder, where the paths it shows begin; found by `adopt` like `sight`. */
-struct root root SEC(".data.root");
+#include "root.bpf.h"
 
 /* A path under way, with room for the whole of its last component. */
 struct roomy_name {

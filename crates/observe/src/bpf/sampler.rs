@@ -7,17 +7,19 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use super::companion::{Companion, Images, call_by_number};
 use super::layout::{Fields, FileKey, FileName, Wire};
-use super::object::{Aligned, Fate, Session, iterate, map, open, refusal, visit_rows};
+use super::object::{
+    Aligned, Fate, Session, Shared, iterate, map, open, refusal, visit_rows, written,
+};
 use super::sample_rows::{Counted, SampleKey, SampleSum};
 use super::{outcome, sample_price};
-use crate::anatomy::kernel::KernelSymbols;
+use crate::anatomy::kernel::{self, KernelSymbols};
 use crate::anatomy::side_band::Listener;
 use crate::anatomy::{Asked, Callers, Chain, Found, Place, Raw, Seen};
 use crate::in_step;
@@ -65,11 +67,13 @@ impl Sampler {
 }
 
 impl Companion for Sampler {
-    fn begin(&mut self, session: &Session) -> Result<(), String> {
-        let mut loaded = Loaded::load(session, self.asked.user_stacks)?;
-        loaded.attach_sleeps()?;
-        self.loaded = Some(loaded);
+    fn load(&mut self, shared: &Shared) -> Result<(), String> {
+        self.loaded = Some(Loaded::load(shared, self.asked.user_stacks)?);
         Ok(())
+    }
+
+    fn begin(&mut self, _: &Session) -> Result<(), String> {
+        self.loaded.as_mut().map_or(Ok(()), Loaded::attach_sleeps)
     }
 
     fn start(&mut self, session: &Session) -> Result<(), String> {
@@ -108,14 +112,18 @@ impl Companion for Sampler {
         let mut raw = loaded.collect(self.asked.hz, images);
         raw.lost_sleeps += u64::from(unsettled);
         // The programs of the watch are functions of the kernel, too, as long as they are loaded.
-        self.raw = Some((raw, KernelSymbols::read().unwrap_or_default()));
+        let addresses = kernel::addresses(&raw.stacks);
+        let mut symbols = loaded.names(&addresses).unwrap_or_default();
+        symbols.complete(&addresses);
+        self.raw = Some((raw, symbols));
     }
 }
 
 impl Loaded {
-    fn load(session: &Session, user_stacks: bool) -> Result<Self, String> {
+    fn load(shared: &Shared, user_stacks: bool) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
-        prepare(&mut open, session, user_stacks)
+        prepare(&mut open, user_stacks)
+            .and_then(|()| shared.lend(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
         let object = open.load();
         let object =
@@ -140,6 +148,7 @@ impl Loaded {
         };
         assert_eq!(sizes("samples"), (SampleKey::SIZE, SampleSum::SIZE));
         assert_eq!(sizes("places"), (FileKey::SIZE, FileName::SIZE));
+        assert_eq!(sizes("addresses"), (4, size_of::<u64>()));
         assert_eq!(sizes(".bss"), (4, Counted::SIZE));
     }
 
@@ -237,6 +246,23 @@ impl Loaded {
         }
     }
 
+    /// What the kernel calls the functions at these addresses.
+    fn names(&self, addresses: &[u64]) -> Result<KernelSymbols, String> {
+        let table = map(&self.object, "addresses");
+        let rows = table.max_entries();
+        let keys: Vec<u8> = (0..rows).flat_map(u32::to_ne_bytes).collect();
+        let mut text = Vec::new();
+        for some in addresses.chunks(rows as usize) {
+            let mut values: Vec<u8> = some.iter().flat_map(|one| one.to_ne_bytes()).collect();
+            values.resize(rows as usize * size_of::<u64>(), 0);
+            table
+                .update_batch(&keys, &values, rows, MapFlags::ANY, MapFlags::ANY)
+                .map_err(|error| refusal("ask for names of the kernel", &error))?;
+            text.extend(written(&self.object, "name_address", Some("addresses"))?);
+        }
+        Ok(KernelSymbols::parse(&String::from_utf8_lossy(&text)))
+    }
+
     /// Addresses, the innermost first.
     fn stack(&self, id: i32, tables: [&str; 2]) -> Vec<u64> {
         const IN_MORE: i32 = 0x4000_0000;
@@ -280,18 +306,11 @@ fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Found {
     }
 }
 
-fn prepare(
-    open: &mut OpenObject,
-    session: &Session,
-    user_stacks: bool,
-) -> Result<(), libbpf_rs::Error> {
+fn prepare(open: &mut OpenObject, user_stacks: bool) -> Result<(), libbpf_rs::Error> {
     let deepest = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
     let deepest = deepest.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEPTH);
     for mut map in open.maps_mut() {
         match map.name().to_string_lossy().as_ref() {
-            shared @ ("threads" | ".data.root") => {
-                map.reuse_fd(session.table(shared).as_fd())?;
-            }
             "samples" => map.set_max_entries(ROWS)?,
             "places" => map.set_max_entries(PLACES)?,
             ".rodata.knobs" => {
@@ -350,6 +369,8 @@ fn cpus(list: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::super::object::verified;
     use super::*;
     use iotomy_needs::{Need, skip};
@@ -357,13 +378,52 @@ mod tests {
     /// Once they were 61,000: a loop that walks a path was looked at iteration by iteration.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
-        match verified::session().and_then(|session| Loaded::load(&session, false)) {
+        match Shared::load().and_then(|shared| Loaded::load(&shared, false)) {
             Ok(loaded) => {
                 let steps = verified::steps(&loaded.object);
                 assert!((500..12_000).contains(&steps), "{steps}");
             }
             Err(reason) => skip(Need::Bpf, &reason),
         }
+    }
+
+    /// Functions all over the kernel, more than are asked for at a time, and a program of the watch.
+    #[test]
+    fn functions_are_named_as_in_the_table_of_the_kernels_symbols() {
+        let loaded = Shared::load().and_then(|shared| Loaded::load(&shared, false));
+        let loaded = match kernel::probe().and(loaded) {
+            Ok(loaded) => loaded,
+            Err(reason) => return skip(Need::Bpf, &reason),
+        };
+        let table = fs::read_to_string("/proc/kallsyms").unwrap();
+        // What the table has at an address may have several names. Programs come and go; one is ours.
+        let mut functions: HashMap<u64, HashSet<&str>> = HashMap::new();
+        let mut programs: Vec<u64> = Vec::new();
+        for line in table.lines() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let at = u64::from_str_radix(words[0], 16).unwrap();
+            match (words[1], words.get(3)) {
+                (_, Some(&"[bpf]")) if words[2].ends_with("_name_address") => programs.push(at),
+                (_, Some(&"[bpf]")) => {}
+                ("t" | "T" | "w" | "W", _) if at.is_multiple_of(48) => {
+                    let name = words[2].split('.').next().unwrap();
+                    functions.entry(at).or_default().insert(name);
+                }
+                _ => {}
+            }
+        }
+        let addresses: Vec<u64> = functions.keys().chain(&programs).copied().collect();
+        assert!(functions.len() > 1024, "{}", functions.len());
+        let mut symbols = loaded.names(&addresses).unwrap();
+        let named = functions.keys().filter(|at| symbols.name(**at).is_some()).count();
+        assert!(named > functions.len() / 2, "{named} of {}", functions.len());
+        symbols.complete(&addresses);
+        for (at, names) in &functions {
+            let name = symbols.name(*at).unwrap_or_default();
+            assert!(names.contains(name), "{at:#x} {name} {names:?}");
+        }
+        let mut programs = programs.iter();
+        assert!(programs.any(|at| symbols.name(*at) == Some("bpf_prog_name_address")));
     }
 
     #[test]

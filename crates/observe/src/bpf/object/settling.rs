@@ -211,7 +211,7 @@ mod tests {
             looked_at: false,
         };
         let attached = |mut session: Session| session.attach().map(|()| session);
-        let mut session = match Session::load(&knobs).and_then(attached) {
+        let mut session = match Session::load(&knobs, None).and_then(attached) {
             Ok(session) => session,
             Err(reason) => return skip(Need::Bpf, &reason),
         };

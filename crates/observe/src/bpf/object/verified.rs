@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::Object;
 
-use super::{Knobs, Session};
+use super::{Knobs, Session, Shared};
 use iotomy_needs::{Need, skip};
 
 /// Instructions it went through, those of branches as often as it took them; programs that were not loaded have none.
@@ -19,21 +19,22 @@ pub(in crate::bpf) fn steps(object: &Object) -> u64 {
 }
 
 /// A session that has all that can be asked for.
-pub(in crate::bpf) fn session() -> Result<Session, String> {
-    Session::load(&Knobs {
+pub(in crate::bpf) fn session(shared: Option<&Shared>) -> Result<Session, String> {
+    let knobs = Knobs {
         by_file: true,
         whole_machine: true,
         wanted: None,
         transfers: [[0x21; 512]; 2],
         rows: 16,
         looked_at: false,
-    })
+    };
+    Session::load(&knobs, shared)
 }
 
 /// Once they were 72,000: a loop that walks a path was looked at iteration by iteration.
 #[test]
 fn the_verifier_passes_the_programs_in_few_steps() {
-    let session = match session() {
+    let session = match session(None) {
         Ok(session) => session,
         Err(reason) => return skip(Need::Bpf, &reason),
     };

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
+/*
+ * The maps that trace.bpf.c shares with what watches beside it. Made first where something does, so
+ * that the objects can be loaded side by side.
+ */
+#include "types.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include "trace.h"
+#include "thread.bpf.h"
+#include "root.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
