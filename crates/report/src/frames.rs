@@ -4,6 +4,9 @@
 //! What has no room of its own is left out and counted. The boxes stand in the order of a walk through
 //! the tree, a parent before its parts: the page's script finds the parents again by that order.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::chart::{Drawing, WIDE, start};
 use crate::page::head;
 
@@ -17,6 +20,8 @@ pub(crate) struct Frame {
     pub(crate) class: &'static str,
     /// Its time. Its parts are no longer than it together.
     pub(crate) width: u128,
+    /// The time of parts in front of it, of the same whole, that are too small to be drawn.
+    pub(crate) gap: u128,
     pub(crate) parts: Vec<Frame>,
 }
 
@@ -60,7 +65,7 @@ pub(crate) fn draw(root: &Frame, whole: Whole) -> Drawn {
     measure(root, 0, &mut widths);
     let all = widths.len();
     widths.sort_unstable_by_key(|width| std::cmp::Reverse(width.0));
-    let least = (root.width / LEAST).max(1);
+    let least = least(root.width);
     let shown = widths.iter().take(MOST).take_while(|width| width.0 >= least).count();
     // Of several that are as large as the smallest shown, all are or none is.
     let floor = match widths.get(shown) {
@@ -74,6 +79,38 @@ pub(crate) fn draw(root: &Frame, whole: Whole) -> Drawn {
     let mut pen = Pen { whole, levels, floor, scale: WIDE / root.width.max(1) as f64, drawing };
     pen.frame(root, 0, 0);
     Drawn { left_out: all - pen.drawing.points, drawing: pen.drawing }
+}
+
+/// The least width that can be seen in a picture so wide.
+fn least(width: u128) -> u128 {
+    (width / LEAST).max(1)
+}
+
+/// Of many boxes, from which width on they are drawn: so that a tree need not hold the others.
+#[derive(Default)]
+pub(crate) struct Largest {
+    /// One more than are drawn: as large as the smallest of these none is.
+    widths: BinaryHeap<Reverse<u128>>,
+    /// All there are.
+    pub(crate) count: usize,
+}
+
+impl Largest {
+    pub(crate) fn add(&mut self, width: u128) {
+        self.count += 1;
+        self.widths.push(Reverse(width));
+        if self.widths.len() > MOST + 1 {
+            self.widths.pop();
+        }
+    }
+
+    /// The least width that is drawn where the whole is so wide.
+    pub(crate) fn floor(&self, whole: u128) -> u128 {
+        match self.widths.peek() {
+            Some(Reverse(next)) if self.count > MOST && *next >= least(whole) => next + 1,
+            _ => least(whole),
+        }
+    }
 }
 
 /// The width and the level of every box.
@@ -109,6 +146,7 @@ impl Pen {
         if level + 1 < LEVELS {
             let mut from = from;
             for part in &frame.parts {
+                from = from.saturating_add(part.gap);
                 self.frame(part, from, level + 1);
                 from = from.saturating_add(part.width);
             }
@@ -121,7 +159,8 @@ mod tests {
     use super::*;
 
     fn frame(name: &str, width: u128, parts: Vec<Frame>) -> Frame {
-        Frame { name: name.into(), says: format!("{width} ns"), class: "f-hot0", width, parts }
+        let says = format!("{width} ns");
+        Frame { name: name.into(), says, class: "f-hot0", width, parts, ..Frame::default() }
     }
 
     #[test]

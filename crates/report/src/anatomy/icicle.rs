@@ -53,7 +53,7 @@ impl Tell {
     fn frame(&self, name: String, ns: u128, class: &'static str, more: &str) -> Frame {
         let part = share(i128::try_from(ns).unwrap_or(i128::MAX), self.whole);
         let says = format!("{}, {part}{more}", duration(ns as f64));
-        Frame { name, says, class, width: ns, parts: Vec::new() }
+        Frame { name, says, class, width: ns, ..Frame::default() }
     }
 
     fn call(&self, page: &Page<'_>, part: &Part) -> Frame {

@@ -4,6 +4,8 @@
 //! The pictures of `iotomy anatomy --svg` bring a script and handlers of their own, which the policy of a
 //! page lets nobody run; so a page draws its own, which are plain boxes where there are no scripts.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use iotomy_record::{Anatomy, Stack, StackKind};
@@ -12,7 +14,7 @@ use super::flame::{have_callers, is_of_callers_alone};
 use super::icicle::{ASLEEP, USER, WHOLE, is_of_user_space, left_out, legend, on_cpu};
 use crate::chart::{Chart, Key};
 use crate::frames::{self, Frame, Whole};
-use crate::numbers::{decimals_for, duration, fixed, percent, share, thousands};
+use crate::numbers::{counted, decimals_for, duration, fixed, percent, share, thousands};
 use crate::page::Page;
 use crate::sheet::{Cell, Field, Sheet};
 
@@ -37,85 +39,208 @@ impl Kind {
     }
 }
 
-/// Stacks put together from the outside in. Times are of one record, or of two: before and now.
-#[derive(Debug, Default)]
-struct Node {
-    /// Time with this frame innermost.
-    own: [u128; 2],
-    below: BTreeMap<(String, Kind), Node>,
-}
-
-impl Node {
-    fn add(&mut self, path: impl Iterator<Item = (String, Kind)>, side: usize, ns: u128) {
-        let mut node = self;
-        for key in path {
-            node = node.below.entry(key).or_default();
-        }
-        node.own[side] += ns;
-    }
-
-    /// Its time on both sides, and the sum over its frames of the longer of the two.
-    fn sums(&self) -> ([u128; 2], u128) {
-        let mut sums = (self.own, self.own[0].max(self.own[1]));
-        for node in self.below.values() {
-            let (both, width) = node.sums();
-            sums.0[0] += both[0];
-            sums.0[1] += both[1];
-            sums.1 += width;
-        }
-        sums
-    }
-}
-
 /// Functions of a stack that are kept: the kernel has no longer ones, a stranger's record might.
 const DEEPEST: usize = 127;
 
-/// A stack from its program, or its call, to its innermost function.
-fn path(
-    page: &Page<'_>,
-    stack: &Stack,
+/// A stack with its time, of the first record or of the second.
+struct Timed<'r> {
+    stack: Cow<'r, Stack>,
+    ns: u128,
+    side: usize,
+}
+
+/// The stacks of one record, or of two (before and now), put together from the outside in. A stranger's
+/// record may have millions of functions that are in no other stack, so boxes too small to be drawn are
+/// counted and not made.
+struct Tower<'r> {
+    /// In the order of their functions, from the outside in.
+    stacks: Vec<Timed<'r>>,
     with_program: bool,
     with_callers: bool,
-) -> impl Iterator<Item = (String, Kind)> {
-    let named = |name: &str| match page.name(name, 100) {
-        name if name.is_empty() => "?".to_owned(),
-        name => name,
-    };
-    let mut path = Vec::new();
+}
+
+/// Times of a box on both sides, and the sum over its frames of the longer of the two.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    both: [u128; 2],
+    width: u128,
+}
+
+/// Hears of a box when its parts are known.
+trait Boxes {
+    type Made;
+
+    /// A box with its parts; `at` is empty for the whole.
+    fn made(&mut self, at: (&str, Kind), sums: Sums, parts: Vec<(Self::Made, Sums)>) -> Self::Made;
+}
+
+impl<'r> Tower<'r> {
+    fn new(mut stacks: Vec<Timed<'r>>, with_program: bool, with_callers: bool) -> Self {
+        stacks.sort_by(|a, b| {
+            let both = |depth| {
+                let at = |one| function(one, depth, with_program, with_callers);
+                (at(&a.stack), at(&b.stack))
+            };
+            let differ = (0..).map(both).find(|(a, b)| a != b || a.is_none());
+            differ.map_or(Ordering::Equal, |(a, b)| a.cmp(&b))
+        });
+        Self { stacks, with_program, with_callers }
+    }
+
+    /// The boxes of these stacks, which are alike down to `depth`, are made, the innermost first.
+    fn go<B: Boxes>(
+        &self,
+        all: &[Timed<'r>],
+        at: (&str, Kind),
+        depth: usize,
+        boxes: &mut B,
+    ) -> (B::Made, Sums) {
+        let (mut own, mut rest) = ([0u128; 2], all);
+        let mut sums = Sums::default();
+        let mut parts = Vec::new();
+        while let Some(first) = rest.first() {
+            let name = self.function(first, depth);
+            let alike = rest.partition_point(|one| self.function(one, depth) <= name);
+            let (part, behind) = rest.split_at(alike);
+            rest = behind;
+            let Some((name, kind)) = name else {
+                part.iter().for_each(|one| own[one.side] += one.ns);
+                continue;
+            };
+            let part = self.go(part, (&name, kind), depth + 1, boxes);
+            sums.both[0] += part.1.both[0];
+            sums.both[1] += part.1.both[1];
+            sums.width += part.1.width;
+            parts.push(part);
+        }
+        sums.both[0] += own[0];
+        sums.both[1] += own[1];
+        sums.width += own[0].max(own[1]);
+        (boxes.made(at, sums, parts), sums)
+    }
+
+    fn function<'s>(&self, one: &'s Timed<'r>, depth: usize) -> Option<(Cow<'s, str>, Kind)> {
+        function(&one.stack, depth, self.with_program, self.with_callers)
+    }
+
+    /// The tree of the boxes that are drawn, and how many others there are. `frame` makes one of its name, its
+    /// kind and its times, whose width `width` tells.
+    fn frames(
+        &self,
+        name: (&str, Kind),
+        frame: &dyn Fn(&str, Kind, Sums) -> Frame,
+    ) -> (Frame, usize) {
+        let mut all = frames::Largest::default();
+        let ((), sums) = self.go(&self.stacks, name, 0, &mut all);
+        let floor = all.floor(sums.width);
+        let mut made = Made { floor, frame, count: 0 };
+        let (root, _) = self.go(&self.stacks, name, 0, &mut made);
+        (root.unwrap_or_default(), all.count - made.count)
+    }
+}
+
+impl Boxes for frames::Largest {
+    type Made = ();
+
+    fn made(&mut self, _: (&str, Kind), sums: Sums, _: Vec<((), Sums)>) {
+        self.add(sums.width);
+    }
+}
+
+/// Makes the boxes that are drawn.
+struct Made<'f> {
+    floor: u128,
+    frame: &'f dyn Fn(&str, Kind, Sums) -> Frame,
+    count: usize,
+}
+
+impl Boxes for Made<'_> {
+    type Made = Option<Frame>;
+
+    fn made(
+        &mut self,
+        (name, kind): (&str, Kind),
+        sums: Sums,
+        parts: Vec<(Option<Frame>, Sums)>,
+    ) -> Option<Frame> {
+        if sums.width < self.floor {
+            return None;
+        }
+        self.count += 1;
+        let mut frame = (self.frame)(name, kind, sums);
+        let mut gap = 0u128;
+        for (part, sums) in parts {
+            match part {
+                Some(part) => frame.parts.push(Frame { gap: std::mem::take(&mut gap), ..part }),
+                None => gap = gap.saturating_add(sums.width),
+            }
+        }
+        Some(frame)
+    }
+}
+
+/// What is `depth` below the outermost of a stack: its program, functions of user space, its call, and
+/// those of the kernel.
+fn function(
+    stack: &Stack,
+    depth: usize,
+    with_program: bool,
+    with_callers: bool,
+) -> Option<(Cow<'_, str>, Kind)> {
+    let mut depth = depth;
     if with_program {
-        path.push((named(&stack.exec), Kind::Whole));
+        if depth == 0 {
+            return Some((Cow::from(&stack.exec), Kind::Whole));
+        }
+        depth -= 1;
     }
     if with_callers {
-        path.extend(stack.user.iter().take(DEEPEST).map(|name| (named(name), Kind::User)));
-        if is_of_callers_alone(stack) {
-            return path.into_iter();
+        let callers = stack.user.len().min(DEEPEST);
+        if depth < callers {
+            return Some((Cow::from(&stack.user[depth]), Kind::User));
         }
+        if is_of_callers_alone(stack) {
+            return None;
+        }
+        depth -= callers;
     }
-    path.push((
-        stack.syscall.as_deref().map_or_else(|| "outside calls".to_owned(), named),
-        Kind::Whole,
-    ));
+    if depth == 0 {
+        let call = stack.syscall.as_deref().unwrap_or("outside calls");
+        return Some((Cow::from(call), Kind::Whole));
+    }
+    depth -= 1;
     let kind = match stack.kind {
+        StackKind::Blocked if depth == 0 => {
+            let reason = stack.reason.as_deref().unwrap_or("unknown");
+            return Some((Cow::from(format!("asleep: {reason}")), Kind::Asleep));
+        }
         StackKind::Blocked => {
-            let reason = named(stack.reason.as_deref().unwrap_or("unknown"));
-            path.push((format!("asleep: {reason}"), Kind::Asleep));
+            depth -= 1;
             Kind::Asleep
         }
         StackKind::OnCpu if stack.syscall.is_none() && is_of_user_space(&stack.layer) => Kind::User,
         StackKind::OnCpu => Kind::Kernel,
     };
-    path.extend(stack.frames.iter().take(DEEPEST).map(|name| (named(name), kind)));
-    path.into_iter()
+    let frame = stack.frames.get(depth).filter(|_| depth < DEEPEST)?;
+    Some((Cow::from(frame), kind))
+}
+
+/// The name of a box.
+fn named(page: &Page<'_>, name: &str) -> String {
+    match page.name(name, 100) {
+        name if name.is_empty() => "?".to_owned(),
+        name => name,
+    }
 }
 
 /// The stacks of a record, and what no stack speaks for: so that the whole is whole.
-fn stacks(record: &Anatomy) -> Vec<(Stack, u128)> {
+fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
     let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
     let mut stacks = Vec::new();
     for stack in &record.stacks {
         let key = (stack.pid, stack.exec.as_str(), stack.image, stack.syscall.as_deref());
         *known.entry(key).or_default() += u128::from(stack.ns);
-        stacks.push((stack.clone(), u128::from(stack.ns)));
+        stacks.push(Timed { stack: Cow::Borrowed(stack), ns: u128::from(stack.ns), side });
     }
     for call in &record.calls {
         let whole = u128::from(call.on_cpu_ns) + u128::from(call.blocked_ns);
@@ -126,34 +251,33 @@ fn stacks(record: &Anatomy) -> Vec<(Stack, u128)> {
             frames: vec!["not sampled".to_owned()],
             ..Stack::default()
         };
-        stacks.push((rest, whole.saturating_sub(known.remove(&key).unwrap_or(0))));
+        let ns = whole.saturating_sub(known.remove(&key).unwrap_or(0));
+        stacks.push(Timed { stack: Cow::Owned(rest), ns, side });
     }
-    stacks.retain(|(_, ns)| *ns > 0);
+    stacks.retain(|one| one.ns > 0);
     stacks
 }
 
 /// Whether the record is of more than one program.
-fn has_programs(stacks: &[(Stack, u128)]) -> bool {
-    stacks.windows(2).any(|two| two[0].0.exec != two[1].0.exec)
+fn has_programs(stacks: &[Timed<'_>]) -> bool {
+    stacks.windows(2).any(|two| two[0].stack.exec != two[1].stack.exec)
 }
 
 /// The picture; none where no time was seen.
 pub(super) fn flame(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
-    let stacks = stacks(record);
+    let stacks = stacks(record, 0);
     let programs = has_programs(&stacks);
-    let mut root = Node::default();
-    for (stack, ns) in &stacks {
-        root.add(path(page, stack, programs, true), 0, *ns);
-    }
-    let whole = root.sums().0[0];
+    let whole: u128 = stacks.iter().map(|one| one.ns).sum();
+    let name = match stacks.first() {
+        Some(one) if !programs => page.name(&one.stack.exec, 60),
+        _ => "all programs".to_owned(),
+    };
     if whole == 0 {
         return None;
     }
-    let name = match stacks.first() {
-        Some((stack, _)) if !programs => page.name(&stack.exec, 60),
-        _ => "all programs".to_owned(),
-    };
-    let root = plain(&root, (name, Kind::Whole), whole);
+    let plain = |name: &str, kind: Kind, sums: Sums| plain(named(page, name), kind, sums, whole);
+    let tower = Tower::new(stacks, programs, true);
+    let (root, small) = tower.frames((&name, Kind::Whole), &plain);
     let says: Vec<String> =
         largest(&root).iter().map(|frame| format!("{} {}", frame.name, frame.says)).collect();
     let drawn = frames::draw(&root, Whole::Below);
@@ -162,7 +286,7 @@ pub(super) fn flame(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
          the order from left to right is the alphabet's"
             .to_owned(),
     ];
-    notes.extend(left_out(drawn.left_out));
+    notes.extend(left_out(drawn.left_out + small));
     Some(Chart {
         id: "flame".into(),
         title: "Flame graph".into(),
@@ -183,15 +307,15 @@ fn legend_of(record: &Anatomy) -> Vec<Key> {
     legend
 }
 
-fn plain(node: &Node, (name, kind): (String, Kind), whole: u128) -> Frame {
-    let ns = node.sums().0[0];
+fn plain(name: String, kind: Kind, sums: Sums, whole: u128) -> Frame {
+    let ns = sums.both[0];
     let part = share(i128::try_from(ns).unwrap_or(i128::MAX), whole);
     Frame {
         says: format!("{}, {part}", duration(ns as f64)),
         class: kind.class(&name),
         width: ns,
-        parts: node.below.iter().map(|(key, node)| plain(node, key.clone(), whole)).collect(),
         name,
+        ..Frame::default()
     }
 }
 
@@ -241,9 +365,12 @@ fn by_function(record: &Anatomy) -> Vec<(&str, Times)> {
     rows
 }
 
+/// Rows of the table of functions, at most: no program has as many in its stacks, a stranger's record might.
+const MOST_FUNCTIONS: usize = 100_000;
+
 /// Every function with the time it was innermost in, and that of all it was part of.
 pub(super) fn functions(page: &Page<'_>, record: &Anatomy) -> Sheet {
-    let whole: u128 = stacks(record).iter().map(|(_, ns)| ns).sum();
+    let whole: u128 = stacks(record, 0).iter().map(|one| one.ns).sum();
     let decimals = decimals_for(whole as f64 / 1e6);
     let some = |n: u128, shown: String| Cell::whole(n, if n > 0 { shown } else { String::new() });
     let ms = |ns: u128| some(ns, fixed(ns as f64 / 1e6, decimals));
@@ -259,7 +386,12 @@ pub(super) fn functions(page: &Page<'_>, record: &Anatomy) -> Sheet {
             Field::number("all_percent", "share", "%"),
         ],
     );
-    for (name, times) in by_function(record) {
+    let all = by_function(record);
+    if all.len() > MOST_FUNCTIONS {
+        let more = counted((all.len() - MOST_FUNCTIONS) as u128, "function", "functions");
+        sheet.notes.push(format!("{more} with less time of their own are left out"));
+    }
+    for (name, times) in all.into_iter().take(MOST_FUNCTIONS) {
         let all = i128::try_from(times.all).unwrap_or(i128::MAX);
         let part = times.all as f64 / whole.max(1) as f64 * 100.0;
         sheet.push(vec![
@@ -286,18 +418,14 @@ const CHANGED: [(f64, &str, &str); 4] = [
 /// What differs from an earlier record: boxes are as wide as the longer of the two times, so that what is
 /// gone is there, too.
 pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Option<Chart> {
-    let mut root = Node::default();
     let callers = have_callers(before, now);
-    for (side, record) in [before, now].into_iter().enumerate() {
-        for (stack, ns) in stacks(record) {
-            // Programs have other names on the two sides; their calls have the same.
-            root.add(path(page, &stack, false, callers), side, ns);
-        }
-    }
-    if root.sums().1 == 0 {
+    // Programs have other names on the two sides; their calls have the same.
+    let both = stacks(before, 0).into_iter().chain(stacks(now, 1)).collect();
+    let changed = |name: &str, _: Kind, sums: Sums| changed(named(page, name), sums);
+    let (root, small) = Tower::new(both, false, callers).frames(("all", Kind::Whole), &changed);
+    if root.width == 0 {
         return None;
     }
-    let root = changed(&root, "all".to_owned());
     let says: Vec<String> =
         largest(&root).iter().map(|frame| format!("{}: {}", frame.name, frame.says)).collect();
     let drawn = frames::draw(&root, Whole::Below);
@@ -308,7 +436,7 @@ pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Op
          are chance"
             .to_owned(),
     ];
-    notes.extend(left_out(drawn.left_out));
+    notes.extend(left_out(drawn.left_out + small));
     Some(Chart {
         id: "difference".into(),
         title: "What is more and what is less than in the first anatomy".into(),
@@ -323,8 +451,7 @@ pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Op
     })
 }
 
-fn changed(node: &Node, name: String) -> Frame {
-    let ([before, now], width) = node.sums();
+fn changed(name: String, Sums { both: [before, now], width }: Sums) -> Frame {
     let delta = now as f64 - before as f64;
     let part = delta.abs() / before.max(now).max(1) as f64;
     let (_, more, less) = CHANGED.iter().find(|(least, ..)| part >= *least).unwrap_or(&CHANGED[3]);
@@ -337,8 +464,8 @@ fn changed(node: &Node, name: String) -> Frame {
         says: format!("{} before, {} now", duration(before as f64), duration(now as f64)),
         class: if delta < 0.0 { less } else { more },
         width,
-        parts: node.below.iter().map(|((name, _), node)| changed(node, name.clone())).collect(),
         name,
+        ..Frame::default()
     }
 }
 
@@ -382,4 +509,84 @@ pub(super) fn differences(before: &Anatomy, now: &Anatomy, page: &Page<'_>) -> S
     }
     sheet.folded = true;
     sheet
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::frames::MOST;
+
+    fn box_of(name: &str, kind: Kind, sums: Sums) -> Frame {
+        plain(name.to_owned(), kind, sums, sums.width)
+    }
+
+    /// Only the boxes that are drawn, and all there are.
+    fn trees(stacks: Vec<Stack>) -> ((Frame, usize), Frame) {
+        let timed = |stack: Stack| {
+            let ns = u128::from(stack.ns);
+            Timed { stack: Cow::Owned(stack), ns, side: 0 }
+        };
+        let tower = Tower::new(stacks.into_iter().map(timed).collect(), true, true);
+        let name = ("all", Kind::Whole);
+        let mut all = Made { floor: 0, frame: &box_of, count: 0 };
+        let (root, _) = tower.go(&tower.stacks, name, 0, &mut all);
+        (tower.frames(name, &box_of), root.unwrap())
+    }
+
+    fn boxes(frame: &Frame) -> usize {
+        1 + frame.parts.iter().map(boxes).sum::<usize>()
+    }
+
+    #[test]
+    fn of_functions_in_no_other_stack_only_those_that_are_drawn_are_kept() {
+        let stack = |at: u64| Stack {
+            exec: "dd".into(),
+            frames: (0..127).map(|depth| format!("{at}.{depth}")).collect(),
+            ns: 1 + at % 9,
+            ..Stack::default()
+        };
+        let ((drawn, small), all) = trees((0..400).map(stack).collect());
+        assert!(boxes(&drawn) <= MOST, "{}", boxes(&drawn));
+        assert_eq!(boxes(&drawn) + small, boxes(&all));
+        assert_eq!(boxes(&all), 3 + 400 * 127);
+    }
+
+    #[test]
+    fn functions_beyond_any_number_a_program_has_are_left_out_of_the_table() {
+        let mut record = iotomy_record::store::parse_anatomy(include_bytes!(
+            "../../../../docs/examples/dd-to-disk.json"
+        ))
+        .unwrap();
+        let stack = |at: usize| Stack {
+            frames: (0..100).map(|depth| format!("{at}.{depth}")).collect(),
+            ns: 1,
+            ..Stack::default()
+        };
+        record.stacks = (0..1_001).map(stack).collect();
+        let style = crate::sheet::wide_style();
+        let sheet = functions(&Page::new(&style), &record);
+        assert_eq!(sheet.rows.len(), MOST_FUNCTIONS);
+        assert_eq!(sheet.notes, ["100 functions with less time of their own are left out"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn the_picture_is_that_of_all_boxes(
+            stacks in prop::collection::vec((prop::collection::vec(0u8..4, 0..7), 0u64..9, 0u32..40), 0..2_000)
+        ) {
+            let stack = |(frames, ns, scale): (Vec<u8>, u64, u32)| Stack {
+                frames: frames.into_iter().map(|at| format!("f{at}")).collect(),
+                ns: ns << scale,
+                ..Stack::default()
+            };
+            let ((drawn, small), all) = trees(stacks.into_iter().map(stack).collect());
+            let (drawn, all) = (frames::draw(&drawn, Whole::Below), frames::draw(&all, Whole::Below));
+            prop_assert_eq!(drawn.left_out + small, all.left_out);
+            prop_assert_eq!(drawn.drawing.body, all.drawing.body);
+        }
+    }
 }
