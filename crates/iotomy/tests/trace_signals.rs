@@ -277,6 +277,7 @@ fn iotomy_killed_at_any_moment_leaves_nothing_held_nor_stopped() {
             let mut child = tracing.command.stdout(Stdio::piped()).spawn().unwrap();
             // No wait for anything: the moment to strike.
             std::thread::sleep(whole * moment / 40);
+            let held = Attached::to(child.id());
             let kin = children(child.id());
             child.kill().unwrap();
             child.wait().unwrap();
@@ -286,6 +287,7 @@ fn iotomy_killed_at_any_moment_leaves_nothing_held_nor_stopped() {
             assert!(["", "r\nan\n"].contains(&said.as_str()), "{observer} {moment}: {said:?}");
             ran += u32::from(!said.is_empty());
             kin.into_iter().for_each(support::until_ended);
+            held.until_gone();
         }
         assert!(ran < 40, "{observer}: every kill came too late");
     });

@@ -12,8 +12,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     verdict: Verdict::Suspect,
     summary: "a file was mapped and written on, but most of its pages were not touched",
     description: "A program mapped 1 MiB or more of a file that is no shared library and wrote as many bytes, to an \
-                  eighth, and its page faults cannot have touched half of the mapping, even if each brought in 2 MiB, a huge page. \
-                  The bytes were not read by the program.",
+                  eighth, and its page faults cannot have touched half of the mapping, even if each brought in 2 MiB, a huge page. Files of \
+                  hugetlbfs, whose pages may be larger, are not meant. The bytes were not read by the program.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -64,6 +64,8 @@ fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
             && file.mapped_bytes >= MIB
             && file.read_bytes < file.mapped_bytes / 2
             && !is_library(&file.path)
+            // A page there may be of 1 GiB.
+            && file.file_system.as_deref() != Some("hugetlbfs")
     });
     let mut found = mapped.filter_map(|file| {
         let of_image = run.of_image(file.pid, &file.exec, file.image);

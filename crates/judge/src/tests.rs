@@ -207,8 +207,12 @@ fn a_mapping_whose_pages_were_touched_was_read() {
     // A fault may bring in a huge page.
     run.processes[0].minor_faults = 100;
     assert!(!ids(&judged(run.clone())).contains(&"mapped-untouched"));
-    // What a loader maps is touched as it is called.
     run.processes[0].minor_faults = 10;
+    // A fault there may bring in 1 GiB.
+    let mut huge = run.clone();
+    huge.files[0].file_system = Some("hugetlbfs".into());
+    assert!(!ids(&judged(huge)).contains(&"mapped-untouched"));
+    // What a loader maps is touched as it is called.
     run.files[0].path = "/usr/lib/libpython3.11.so.1.0".into();
     assert!(!ids(&judged(run)).contains(&"mapped-untouched"));
 }
