@@ -11,7 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iotomy_record::store::{Place, RecordRef, check_close};
+use iotomy_record::store::{Place, RecordRef};
+use iotomy_sys::close::close_duplicate;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
@@ -351,7 +352,7 @@ impl Store {
         let Self { connection, path } = self;
         connection.close().map_err(|(_, error)| HistoryError::of("close", &path, &error))?;
         let file = OpenOptions::new().write(true).open(&path);
-        file.and_then(|file| check_close(file.as_fd()))
+        file.and_then(|file| close_duplicate(file.as_fd()))
             .map_err(|error| HistoryError::io("close", &path, &error))
     }
 

@@ -25,14 +25,12 @@ iotomy_sys::main!(run);
 
 #[cfg_attr(test, expect(dead_code, reason = "tests have a `main` of their own"))]
 fn run() -> ExitCode {
+    // A limit of file sizes is an error to be told, and not the end of iotomy.
+    iotomy_sys::signals::ignore_file_size();
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
-    if !matches!(cli.verb, Verb::Copy(_)) {
-        // A limit of file sizes is an error to be told, and not the end of iotomy. A copy sees to that itself.
-        iotomy_sys::signals::ignore_file_size();
-    }
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
         Verb::Anatomy(args) => verbs::anatomy::run(&args),
@@ -54,7 +52,6 @@ fn run() -> ExitCode {
 
 /// Help and version are answers; anything else is an error like every other.
 fn usage(mut error: clap::Error) -> ExitCode {
-    iotomy_sys::signals::ignore_file_size();
     if !error.use_stderr() {
         return match print(&error) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -5,14 +5,15 @@
 
 mod support;
 
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use support::{IOTOMY, Need, bare, has, iotomy, root, skip};
 
 /// A command line of each verb; those of a record find `trace.json` and `race.json`.
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "trace -- /bin/true",
     "trace --observer ptrace -- /bin/true",
     "anatomy --user-stacks -- /bin/true",
@@ -20,6 +21,8 @@ const VERBS: [&str; 18] = [
     "race -r 2 -w 0 /bin/true /bin/true",
     "copy --explain --verify source target",
     "copy --mover parallel source target",
+    "copy --mover io-uring source target",
+    "copy --mover io-uring /dev/zero --count 100000 target",
     "copy --atomic --progress=always source target",
     "show trace.json",
     "report -o page.html trace.json race.json",
@@ -49,26 +52,28 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Runs a verb under `limit`, as the shell's `ulimit` takes it, by `way` in front of it.
-fn under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Output {
+/// A verb to be run under `limit`, as the shell's `ulimit` takes it, by `way` in front of it. One that hangs fails.
+fn command_under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Command {
     let script = format!("ulimit -c 0; ulimit {limit} || exit 99; exec \"$@\"");
-    let mut command: Command = bare(way.first().copied().unwrap_or("sh"), &[]);
-    if let Some((_, options)) = way.split_first() {
-        command.args(options).arg("sh");
-    }
-    command.args(["-c", &script, "sh", IOTOMY]).args(verb.split(' '));
+    let mut command: Command = bare("timeout", &["-k", "10", "300"]);
+    command.args(way).args(["sh", "-c", &script, "sh", IOTOMY]).args(verb.split(' '));
     for kind in ["STATE", "CACHE", "DATA"] {
         command.env(format!("XDG_{kind}_HOME"), folder);
     }
     command.env("IOTOMY_HISTORY", "never").env_remove("RUST_BACKTRACE").current_dir(folder);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
+    command
+}
+
+fn under(folder: &Path, limit: &str, way: &[&str], verb: &str) -> Output {
+    command_under(folder, limit, way, verb).output().unwrap()
 }
 
 /// Holds a run to what the file's head promises; whether iotomy was begun at all.
 fn is_orderly(output: &Output, what: &str) -> bool {
     let said = String::from_utf8_lossy(&output.stderr);
-    // The loader of libraries may be out of memory or descriptors before there is an iotomy.
-    if said.contains("error while loading shared libraries") || output.status.code() == Some(99) {
+    // The loader of libraries may be out of memory before there is an iotomy.
+    let loader = format!("{IOTOMY}: error while loading shared libraries");
+    if said.contains(&loader) || output.status.code() == Some(99) {
         return false;
     }
     assert_eq!(output.status.signal(), None, "{what}: {said}");
@@ -80,18 +85,21 @@ fn is_orderly(output: &Output, what: &str) -> bool {
     true
 }
 
-fn each_verb(limits: &[&str], way: &[&str]) {
+/// Runs every verb under each of these limits; gives those under which no verb began. Under the others all did.
+fn each_verb<'a>(limits: &[&'a str], way: &[&str]) -> Vec<&'a str> {
     let folder = folder();
-    let mut begun = 0;
+    let mut not_begun = Vec::new();
     for limit in limits {
-        for verb in VERBS {
+        let begins = |verb: &&&str| {
             let output = under(folder.path(), limit, way, verb);
-            begun += u32::from(is_orderly(&output, &format!("ulimit {limit}: {verb}")));
+            is_orderly(&output, &format!("ulimit {limit}: {verb}"))
+        };
+        match VERBS.iter().filter(begins).count() {
+            0 => not_begun.push(*limit),
+            begun => assert_eq!(begun, VERBS.len(), "ulimit {limit}: verbs that began"),
         }
     }
-    if begun == 0 {
-        skip(Need::Machine, "under these limits no program begins here");
-    }
+    not_begun
 }
 
 #[test]
@@ -125,17 +133,66 @@ fn a_command_under_study_has_the_limits_and_signals_that_iotomy_was_given() {
 
 #[test]
 fn memory_that_is_refused_is_an_error() {
-    each_verb(&["-v 30000", "-v 40000", "-v 80000"], &[]);
+    for limit in each_verb(&["-v 30000", "-v 40000", "-v 80000"], &[]) {
+        skip(Need::Machine, &format!("under ulimit {limit} no program begins here"));
+    }
+}
+
+#[test]
+fn a_stack_that_is_refused_is_an_error_also_when_it_cannot_be_said() {
+    let folder = folder();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut met = 0;
+    for kib in (20_000..60_000).step_by(2000) {
+        let limit = format!("-s 64; ulimit -v {kib}");
+        let said = under(folder.path(), &limit, &[], "--version").stderr;
+        if String::from_utf8_lossy(&said).contains("iotomy: cannot get memory for a stack: ") {
+            met += 1;
+            let mut command = command_under(folder.path(), &limit, &[], "--version");
+            let output = command.stderr(full()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{limit}: {output:?}");
+        }
+    }
+    if met == 0 {
+        skip(Need::Machine, "no limit here lets the command begin and refuses it a stack");
+    }
 }
 
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
-    each_verb(&["-f 0", "-f 1"], &[]);
+    assert_eq!(each_verb(&["-f 0", "-f 1"], &[]), [""; 0]);
+}
+
+#[test]
+fn what_is_printed_into_a_file_that_may_not_grow_is_an_error() {
+    let folder = folder();
+    for verb in VERBS.iter().copied().chain(["copy --list", "copy source -", "no-verb"]) {
+        let mut command = command_under(folder.path(), "-f 0", &[], verb);
+        let printed = File::create(folder.path().join("printed")).unwrap();
+        let output = command.stdout(printed).output().unwrap();
+        assert!(is_orderly(&output, verb), "{verb}");
+        if ["copy --list", "copy source -", "--help", "lab list", "doctor"].contains(&verb) {
+            assert_eq!(output.status.code(), Some(2), "{verb}: {output:?}");
+        }
+    }
 }
 
 #[test]
 fn few_descriptors_are_an_error() {
-    each_verb(&["-n 5", "-n 12"], &[]);
+    assert_eq!(each_verb(&["-n 5", "-n 12"], &[]), [""; 0]);
+}
+
+#[test]
+fn a_copy_that_has_no_descriptor_left_to_ask_by_is_whole() {
+    let folder = folder();
+    for descriptors in 4..12 {
+        for verb in ["copy --atomic --fsync source target", "copy --json record source target"] {
+            let output = under(folder.path(), &format!("-n {descriptors}"), &[], verb);
+            assert!(is_orderly(&output, verb), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("cannot close"), "{descriptors}: {verb}: {said}");
+        }
+    }
 }
 
 #[test]
@@ -151,5 +208,5 @@ fn a_thread_or_process_that_is_refused_is_an_error() {
         return;
     }
     // The shell may call it another way.
-    each_verb(&["-u 0 2> /dev/null || ulimit -p 0"], &nobody);
+    assert_eq!(each_verb(&["-u 0 2> /dev/null || ulimit -p 0"], &nobody), [""; 0]);
 }

@@ -3,84 +3,35 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+#[path = "../../record/src/store/attack_scene.rs"]
+mod scene;
 mod support;
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use scene::{SWAPS, Scene};
 use support::{has, iotomy, program, root};
-
-/// nobody.
-const OTHER: u32 = 65534;
-
-/// Swaps of an attack at least.
-const SWAPS: u64 = 10_000;
 
 /// Runs of iotomy meanwhile at least.
 const RUNS: u64 = 60;
 
-/// A folder `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with another; a link
-/// `theirs/l` of the other user leads from here to there.
-struct Scene {
-    top: tempfile::TempDir,
+/// A link `theirs/l` of the other user leads from the folder of that user to root's.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    fs::write(scene.path("source"), "new").unwrap();
+    scene.link("../ours", "theirs/l");
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scene = Self { top: tempfile::tempdir_in("/tmp").unwrap() };
-        fs::set_permissions(scene.top.path(), Permissions::from_mode(0o755)).unwrap();
-        for folder in ["theirs", "theirs/d", "ours"] {
-            fs::create_dir(scene.path(folder)).unwrap();
-        }
-        fs::write(scene.path("theirs/d/f"), "old").unwrap();
-        fs::write(scene.path("ours/f"), "precious").unwrap();
-        fs::set_permissions(scene.path("ours/f"), Permissions::from_mode(0o600)).unwrap();
-        fs::write(scene.path("source"), "new").unwrap();
-        symlink("../ours", scene.path("theirs/l")).unwrap();
-        for theirs in ["theirs", "theirs/d", "theirs/d/f", "theirs/l"] {
-            lchown(scene.path(theirs), Some(OTHER), Some(OTHER)).unwrap();
-        }
-        scene
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.top.path().join(name)
-    }
-
-    /// What root has: names, content, owner, mode and the file itself.
-    fn ours(&self) -> (Vec<String>, Vec<u8>, (u32, u32, u32), u64) {
-        let names = fs::read_dir(self.path("ours")).unwrap();
-        let names = names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
-        let file = fs::metadata(self.path("ours/f")).unwrap();
-        let content = fs::read(self.path("ours/f")).unwrap();
-        (names, content, (file.uid(), file.gid(), file.mode()), file.ino())
-    }
-
-    /// Swaps the folder for the link and back while iotomy runs again and again.
-    fn attack(&self, words: &[&str]) {
-        let (one, other) = (self.path("theirs/d"), self.path("theirs/l"));
-        let (swaps, ends) = (AtomicU64::new(0), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let attacker = scope.spawn(|| {
-                while !ends.load(Ordering::Relaxed) {
-                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-            let mut runs = 0;
-            while !attacker.is_finished() && (runs < RUNS || swaps.load(Ordering::Relaxed) < SWAPS)
-            {
-                // It is written where it was meant to be, or refused.
-                let output = iotomy(words).current_dir(self.top.path()).output().unwrap();
-                assert!(matches!(output.status.code(), Some(0 | 2)), "{words:?}: {output:?}");
-                runs += 1;
-            }
-            ends.store(true, Ordering::Relaxed);
-        });
-    }
+/// Swaps the folder for the link and back while iotomy runs again and again.
+fn attack(scene: &Scene, words: &[&str]) {
+    scene.attack("theirs/d", "theirs/l", RUNS, || {
+        // It is written where it was meant to be, or refused.
+        let output = iotomy(words).current_dir(scene.path("")).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{words:?}: {output:?}");
+    });
 }
 
 #[test]
@@ -88,13 +39,13 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_copy_elsewhere() {
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = scene();
     let ours = scene.ours();
-    scene.attack(&["copy", "--atomic", "source", "theirs/d/f"]);
+    attack(&scene, &["copy", "--atomic", "source", "theirs/d/f"]);
     assert_eq!(scene.ours(), ours);
     // The same by the name of the folder: here the source has that of root's file.
     fs::rename(scene.path("source"), scene.path("f")).unwrap();
-    scene.attack(&["copy", "--atomic", "f", "theirs/d"]);
+    attack(&scene, &["copy", "--atomic", "f", "theirs/d"]);
     assert_eq!(scene.ours(), ours);
 }
 
@@ -103,21 +54,13 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = scene();
     let ours = scene.ours();
-    scene.attack(&["copy", "--json", "theirs/d/f", "source", "copied"]);
-    scene.attack(&[
-        "race",
-        "-q",
-        "--no-trace",
-        "-r",
-        "1",
-        "-w",
-        "0",
-        "--output",
-        "theirs/d/f",
-        "true",
-    ]);
+    attack(&scene, &["copy", "--json", "theirs/d/f", "source", "copied"]);
+    attack(
+        &scene,
+        &["race", "-q", "--no-trace", "-r", "1", "-w", "0", "--output", "theirs/d/f", "true"],
+    );
     assert_eq!(scene.ours(), ours);
 }
 
@@ -126,10 +69,9 @@ fn a_link_of_another_user_leads_no_history_elsewhere() {
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = scene();
     let (theirs, ours) = (scene.path("theirs"), scene.ours());
-    symlink("../ours", theirs.join("iotomy")).unwrap();
-    lchown(theirs.join("iotomy"), Some(OTHER), Some(OTHER)).unwrap();
+    scene.link("../ours", "theirs/iotomy");
     let mut command = iotomy(&["trace", "-q", "--save", "true"]);
     let output = command.env("XDG_DATA_HOME", &theirs).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -143,7 +85,7 @@ fn a_command_leads_the_record_of_its_run_nowhere() {
     if !root() || !has("perl") {
         return;
     }
-    let scene = Scene::new();
+    let scene = scene();
     let ours = scene.ours();
     // Twice 10,000 renames there and back, and at the end the link has the name.
     let script = "sub r { rename($_[0], $_[1]) or die \"$_[0] $_[1] $!\" } \
@@ -152,7 +94,7 @@ fn a_command_leads_the_record_of_its_run_nowhere() {
     let outputs = ["--json", "theirs/d/f", "-o", "theirs/d/report"];
     let mut command = iotomy(&["trace", "--user", "nobody"]);
     command.args(outputs).args(["--", "perl", "-e", &format!("chdir 'theirs'; {script}")]);
-    let output = command.current_dir(scene.top.path()).output().unwrap();
+    let output = command.current_dir(scene.path("")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(scene.ours(), ours);
     // The record is where it was to be, in the folder that has another name now.

@@ -199,8 +199,11 @@ impl Failure {
     fn told(self, target: &End<'_>) -> Result<Outcome, MoveError> {
         let Self { call, side, lost, errno, .. } = self;
         let moved = moved(target, self.moved);
-        let outcome = refused_or_failed(&DECLARATION, call, side, moved, errno);
-        outcome.map_err(|error| error.losing(lost))
+        if lost > 0 {
+            // Another way would go on behind what is lost.
+            return Err(MoveError::new(&DECLARATION, call, side, moved, errno).losing(lost));
+        }
+        refused_or_failed(&DECLARATION, call, side, moved, errno)
     }
 }
 

@@ -61,8 +61,10 @@ pub(crate) fn patiently_both<T>(
     loop {
         match call() {
             Err(Errno::INTR) => {}
-            // For room in the target it would have waited.
-            Err(Errno::AGAIN) if in_vain == IN_VAIN && never_blocks(source) => {
+            // For an end that can block it would have waited.
+            Err(Errno::AGAIN)
+                if in_vain == IN_VAIN && (never_blocks(source) || never_blocks(target)) =>
+            {
                 return Err(Errno::AGAIN);
             }
             Err(Errno::AGAIN) => {

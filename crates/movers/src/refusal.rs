@@ -8,7 +8,8 @@ use crate::{Declaration, End, Kind, MoveError, Moved, Outcome, Side};
 /// that another way may.
 ///
 /// `EBADF` is what an appending target gives, `EPERM` what a filter of system calls gives,
-/// `ETXTBSY` and `EFBIG` what `copy_file_range(2)` gives where plain writes tell more.
+/// `ETXTBSY` and `EFBIG` what `copy_file_range(2)` gives where plain writes tell more, and `ECANCELED` what
+/// `io_uring(7)` gives where it may make no worker.
 pub(crate) fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -27,6 +28,7 @@ pub(crate) fn is_refusal(errno: Errno) -> bool {
             | Errno::NOMEM
             | Errno::ISDIR
             | Errno::OVERFLOW
+            | Errno::CANCELED
     )
 }
 

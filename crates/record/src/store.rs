@@ -31,7 +31,7 @@ pub use copy::{parse_copy, save_copy};
 pub use error::{RecordError, StoreError};
 pub use fresh::Fresh;
 pub use limits::{limits_bytes, parse_limits};
-pub use output::{OutputFile, check_close, same_output};
+pub use output::{OutputFile, same_output};
 pub use parse::{parse_trace, write_trace};
 pub use place::{Passage, Place, Slot};
 pub use race::{parse_race, write_race};

@@ -8,6 +8,9 @@
 //! and never give it to a worker. When nothing has completed for as long as the ring's patience, what is
 //! under way is cancelled. What the kernel lets go of completes as `ECANCELED` and can be asked for
 //! again; what is really at work goes on, and is waited for twice as long the next time.
+//!
+//! The kernel also cancels of its own accord what it can make no worker for (`RLIMIT_NPROC`). That does not
+//! change by asking again: [`CopyRing::is_refused`].
 
 use std::io;
 use std::ops::Range;
@@ -24,6 +27,9 @@ const TARGET: types::Fixed = types::Fixed(1);
 
 /// The offset that means the descriptor's position.
 const POSITION: u64 = u64::MAX;
+
+/// How often the kernel may cancel as many requests as a ring holds before it is taken at its word.
+const ROUNDS: usize = 3;
 
 /// Which half of a move a completion is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +69,8 @@ pub struct CopyRing {
     /// The same of the next wait: twice as long after each that was in vain, so that what is only slow
     /// comes to its end.
     waits: Duration,
+    /// How many requests in a row were cancelled since the ring last did that itself.
+    cancelled: usize,
 }
 
 /// `struct io_uring_getevents_arg` of `linux/io_uring.h`.
@@ -134,6 +142,7 @@ impl CopyRing {
             registered_buffers,
             patience,
             waits: patience,
+            cancelled: 0,
         })
     }
 
@@ -227,6 +236,11 @@ impl CopyRing {
         self.under_way[slot] > 0
     }
 
+    /// Whether the kernel cancels all that is asked of it: it will do so again.
+    pub fn is_refused(&self) -> bool {
+        self.cancelled >= ROUNDS * 2 * self.slots()
+    }
+
     /// Hands what is queued to the kernel and waits for a completion. When none comes for too long,
     /// what is under way is cancelled, and waited for again.
     ///
@@ -247,6 +261,7 @@ impl CopyRing {
                 Err(e) if is_transient(&e) => {}
                 Err(e) if e.raw_os_error() == Some(libc::ETIME) => {
                     self.take_back();
+                    self.cancelled = 0;
                     self.waits = self.waits.saturating_mul(2);
                 }
                 Err(e) => {
@@ -296,6 +311,10 @@ impl CopyRing {
         if result.is_ok() {
             self.waits = self.patience;
         }
+        self.cancelled = match &result {
+            Err(e) if e.raw_os_error() == Some(libc::ECANCELED) => self.cancelled + 1,
+            _ => 0,
+        };
         Some(Completion { slot, half, result })
     }
 

@@ -9,8 +9,12 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
+
+const BPF_MAP_TYPE_HASH: u32 = 1;
+const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 
 /// Entries asked for at once, at first.
 const BATCH: usize = 256;
@@ -29,19 +33,34 @@ struct BatchAttributes {
     flags: u64,
 }
 
+/// The beginning of `struct bpf_map_info`.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+}
+
+/// The part of `union bpf_attr` that `BPF_OBJ_GET_INFO_BY_FD` uses.
+#[repr(C)]
+struct InfoAttributes {
+    map_fd: u32,
+    info_bytes: u32,
+    info: u64,
+}
+
 /// Shows every entry of a hash map to `visit`, as its key and value, and deletes those for which it
 /// returns true.
 ///
-/// `key_bytes` and `value_bytes` must be the map's own sizes.
-///
 /// # Errors
-/// What the kernel says: the descriptor is no hash map, or the kernel knows no batches.
+/// What the kernel says, as when it knows no batches; the descriptor is no hash map that all CPUs share.
 pub fn visit_entries(
     map: BorrowedFd<'_>,
-    key_bytes: usize,
-    value_bytes: usize,
     mut visit: impl FnMut(&[u8], &[u8]) -> bool,
 ) -> io::Result<()> {
+    let (key_bytes, value_bytes) = sizes(map)?;
     let mut capacity = BATCH;
     let mut keys = vec![0; capacity * key_bytes];
     let mut values = vec![0; capacity * value_bytes];
@@ -73,6 +92,25 @@ pub fn visit_entries(
     }
 }
 
+/// The bytes of a key and of a value of a hash map. Of other maps the batch commands need other buffers: one by CPU
+/// has a value for each.
+fn sizes(map: BorrowedFd<'_>) -> io::Result<(usize, usize)> {
+    let mut info = MapInfo::default();
+    let mut attributes = InfoAttributes {
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        info_bytes: size_of::<MapInfo>() as u32,
+        info: std::ptr::from_mut(&mut info).expose_provenance() as u64,
+    };
+    // SAFETY: the kernel writes as many bytes into `info` as are stated.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) }?;
+    match (info.kind, info.key_bytes, info.value_bytes) {
+        (BPF_MAP_TYPE_HASH | BPF_MAP_TYPE_LRU_HASH, 1.., 1..) => {
+            Ok((info.key_bytes as usize, info.value_bytes as usize))
+        }
+        _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+    }
+}
+
 /// Reads the next batch: how many entries it has, and whether the map ends with it. The caller's
 /// buffers hold `capacity` keys and values.
 fn lookup_batch(
@@ -95,7 +133,7 @@ fn lookup_batch(
         ..BatchAttributes::default()
     };
     // SAFETY: in_batch and out_batch are null or hold 8 bytes, more than the u32 of a hash map. `keys`
-    // and `values` hold `count` entries of the map's own sizes, as the caller states, and nobody else
+    // and `values` hold `count` entries of the map's own sizes, which `sizes` asked for, and nobody else
     // reads or writes them during the call.
     let result = unsafe { bpf(BPF_MAP_LOOKUP_BATCH, &mut attributes) };
     let at_end = match result {
@@ -133,15 +171,10 @@ fn delete_batch(map: BorrowedFd<'_>, key_bytes: usize, mut keys: &[u8]) -> io::R
 
 /// # Safety
 /// What `attributes` points to must be as `command` needs it.
-unsafe fn bpf(command: libc::c_int, attributes: &mut BatchAttributes) -> io::Result<()> {
+unsafe fn bpf<A>(command: libc::c_int, attributes: &mut A) -> io::Result<()> {
     // SAFETY: `attributes` may be read and written for its size; the caller vouches for the rest.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_mut(attributes),
-            size_of::<BatchAttributes>(),
-        )
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<A>())
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -155,11 +188,12 @@ mod tests {
 
     const BPF_MAP_CREATE: libc::c_int = 0;
     const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-    const BPF_MAP_TYPE_HASH: u32 = 1;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    const BPF_MAP_TYPE_PERCPU_HASH: u32 = 5;
 
-    /// A hash map of u32 to u64 with `entries` entries, each twice its key; `None` where BPF is refused.
-    fn map_of(entries: u32) -> Option<OwnedFd> {
-        let attributes = [BPF_MAP_TYPE_HASH, 4, 8, entries.max(1), 0];
+    /// An empty map of u32 to u64; `None` where BPF is refused.
+    fn map(kind: u32, entries: u32) -> Option<OwnedFd> {
+        let attributes = [kind, 4, 8, entries.max(1), 0];
         // SAFETY: the kernel reads as many bytes of `attributes` as are stated.
         let fd = unsafe {
             libc::syscall(
@@ -171,7 +205,13 @@ mod tests {
         };
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0)?;
         // SAFETY: the kernel just made the descriptor and nobody else owns it.
-        let map = unsafe { OwnedFd::from_raw_fd(fd) };
+        Some(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// A hash map with `entries` entries, each twice its key.
+    fn map_of(entries: u32) -> Option<OwnedFd> {
+        let map = map(BPF_MAP_TYPE_HASH, entries)?;
+        let fd = map.as_raw_fd();
         for key in 0..entries {
             let value = u64::from(key) * 2;
             let attributes = [
@@ -196,7 +236,7 @@ mod tests {
 
     fn keys_of(map: &OwnedFd, delete: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut seen = Vec::new();
-        visit_entries(map.as_fd(), 4, 8, |key, value| {
+        visit_entries(map.as_fd(), |key, value| {
             let key = u32::from_ne_bytes(key.try_into().unwrap());
             assert_eq!(u64::from_ne_bytes(value.try_into().unwrap()), u64::from(key) * 2);
             seen.push(key);
@@ -226,6 +266,17 @@ mod tests {
     #[test]
     fn what_is_no_map_is_an_error() {
         let null = std::fs::File::open("/dev/null").unwrap();
-        assert!(visit_entries(null.as_fd(), 4, 8, |_, _| false).is_err());
+        assert!(visit_entries(null.as_fd(), |_, _| false).is_err());
+    }
+    #[test]
+    fn maps_whose_values_need_other_buffers_are_refused() {
+        for kind in [BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_HASH] {
+            let Some(map) = map(kind, 8) else {
+                let reason = "this process may not make a BPF map";
+                return iotomy_needs::skip(iotomy_needs::Need::Bpf, reason);
+            };
+            let refused = visit_entries(map.as_fd(), |_, _| false).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        }
     }
 }

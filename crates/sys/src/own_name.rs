@@ -28,8 +28,9 @@ impl OwnName {
         unsafe { libc::prctl(libc::PR_SET_NAME, self.name.as_ptr(), 0, 0, 0) };
         let (start, end) = self.words;
         let shown = self.name.to_bytes();
+        let Some(room) = end.checked_sub(start).filter(|room| *room > 0) else { return };
         // The last byte stays NUL, or the kernel would take the environment for more of the words.
-        let Some(room) = end.checked_sub(start).filter(|room| *room > shown.len()) else { return };
+        let shown = &shown[..shown.len().min(room - 1)];
         let memory = std::ptr::with_exposed_provenance_mut::<u8>(start);
         // SAFETY: the kernel names `start..end` as the memory of this process's command line, on its
         // stack, which is writable and never unmapped; the caller vouches that nobody reads it as text.
@@ -53,6 +54,16 @@ fn words() -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_command_line_takes_as_much_of_a_name_as_it_has_room_for() {
+        let mut words = *b"iotomy\0HOME=/\0";
+        let start = words.as_mut_ptr().expose_provenance();
+        OwnName { name: c"another-name", words: (start, start + 7) }.take();
+        assert_eq!(words, *b"anothe\0HOME=/\0");
+        OwnName { name: c"brief", words: (start, start + 7) }.take();
+        assert_eq!(words, *b"brief\0\0HOME=/\0");
+    }
 
     #[test]
     fn a_child_takes_a_name_and_its_parent_keeps_its_own() {

@@ -7,6 +7,7 @@
 //! the end of the stack, and sets up a stack for a message about its overflow: a tenth of the time of a
 //! small copy. Without it such an overflow ends the process by SIGSEGV and without a word.
 
+use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -55,7 +56,9 @@ pub fn run(main: fn() -> ExitCode) -> ! {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let status =
         on_enough(|| catch_unwind(main).map_or(PANICKED, number)).unwrap_or_else(|error| {
-            eprintln!(
+            // With standard error gone there is nobody left to tell.
+            let _ = writeln!(
+                std::io::stderr(),
                 "iotomy: cannot get memory for a stack: {error}; raise the limit (ulimit -s, -v)"
             );
             COULD_NOT_RUN

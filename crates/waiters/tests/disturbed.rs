@@ -13,12 +13,12 @@ use iotomy_waiters::{Events, Interest, Settings};
 
 use support::asleep::{this_thread, until_asleep, until_signals_are_handled};
 use support::watched::{self, Pair};
-use support::{PATIENCE, Skips, Under, alone, waiters};
+use support::{PATIENCE, Under, alone, waiters};
 
 #[test]
 fn a_wait_that_a_signal_interrupts_goes_on() {
-    let (_alone, skips) = (alone(), Skips::default());
-    for waiter in waiters(&skips) {
+    let _alone = alone();
+    for waiter in waiters() {
         // Writing to this pipe sends this thread a signal whose handler does nothing.
         let bell = watched::pipe();
         let signals = Signals::hold().unwrap();
@@ -51,8 +51,8 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
 }
 
 /// A waiter that was told to expect little.
-fn small(name: &str, skips: &Skips) -> Option<Under> {
-    let waiter = waiters(skips).into_iter().find(|waiter| waiter.name == name)?;
+fn small(name: &str) -> Option<Under> {
+    let waiter = waiters().into_iter().find(|waiter| waiter.name == name)?;
     let settings = Settings { descriptors: 1, buffer_bytes: 16 };
     let waiter = (waiter.open)(&settings).unwrap();
     Some(Under { waiter, events: Events::with_capacity(64) })
@@ -60,10 +60,10 @@ fn small(name: &str, skips: &Skips) -> Option<Under> {
 
 #[test]
 fn completions_that_find_no_room_are_counted_and_nothing_is_lost() {
-    let (_alone, skips) = (alone(), Skips::default());
+    let _alone = alone();
     support::raise_descriptors();
     for name in ["io-uring-poll", "io-uring-recv"] {
-        let Some(mut under) = small(name, &skips) else { continue };
+        let Some(mut under) = small(name) else { continue };
         let pairs: Vec<_> = (0..1500).map(|_| watched::unix()).collect();
         for (at, pair) in pairs.iter().enumerate() {
             under.add(pair.as_fd(), at as u64);
@@ -87,8 +87,8 @@ fn completions_that_find_no_room_are_counted_and_nothing_is_lost() {
 
 #[test]
 fn more_bytes_than_buffers_are_received_in_their_order() {
-    let (_alone, skips) = (alone(), Skips::default());
-    let Some(mut under) = small("io-uring-recv", &skips) else { return };
+    let _alone = alone();
+    let Some(mut under) = small("io-uring-recv") else { return };
     let (pair, content) = (watched::unix(), content());
     under.try_add(pair.as_fd(), Interest::READ, 1).unwrap();
     rustix::io::ioctl_fionbio(pair.other.as_ref().unwrap(), false).unwrap();

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use iotomy_waiters::{Closed, Interest, Kind, Ready, Trigger};
 
 use support::watched::{self, Pair};
-use support::{Skips, Under, alone, raise_descriptors, waiters};
+use support::{Under, alone, raise_descriptors, waiters};
 
 /// More than FD_SETSIZE.
 const MANY: usize = 1_100;
@@ -22,9 +22,9 @@ fn pairs(count: usize) -> Vec<Pair> {
 
 #[test]
 fn more_than_1024_are_watched_or_refused_clearly() {
-    let (_alone, skips) = (alone(), Skips::default());
+    let _alone = alone();
     let pairs = pairs(MANY);
-    for waiter in waiters(&skips) {
+    for waiter in waiters() {
         let mut under = Under::room_for(waiter, 2 * MANY);
         let mut watched = Vec::new();
         for (token, pair) in pairs.iter().enumerate() {
@@ -62,9 +62,9 @@ fn more_than_1024_are_watched_or_refused_clearly() {
 
 #[test]
 fn what_there_is_no_room_for_is_told_by_the_next_waits() {
-    let (_alone, skips) = (alone(), Skips::default());
+    let _alone = alone();
     const COUNT: usize = 100;
-    for waiter in waiters(&skips) {
+    for waiter in waiters() {
         for room in [1, 7, 99] {
             let pairs = pairs(COUNT);
             let mut under = Under::room_for(waiter, room);
@@ -94,9 +94,9 @@ fn what_there_is_no_room_for_is_told_by_the_next_waits() {
 
 #[test]
 fn descriptors_come_and_go_and_the_others_stay() {
-    let (_alone, skips) = (alone(), Skips::default());
+    let _alone = alone();
     let pairs = pairs(40);
-    for waiter in waiters(&skips) {
+    for waiter in waiters() {
         let mut under = Under::test(waiter);
         for round in 0..30_usize {
             let is_in = |at: usize| !(at + round).is_multiple_of(3);
@@ -123,8 +123,8 @@ fn descriptors_come_and_go_and_the_others_stay() {
 
 #[test]
 fn what_is_closed_while_it_is_watched_comes_out_as_declared() {
-    let (_alone, skips) = (alone(), Skips::default());
-    for waiter in waiters(&skips) {
+    let _alone = alone();
+    for waiter in waiters() {
         let (stays, closed) = (watched::unix(), watched::unix());
         let mut under = Under::test(waiter);
         under.add(stays.as_fd(), 1);
@@ -173,8 +173,8 @@ fn number_of(closed: i32) -> std::os::fd::OwnedFd {
 
 #[test]
 fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
-    let (_alone, skips) = (alone(), Skips::default());
-    for waiter in waiters(&skips).into_iter().filter(|w| w.abilities.closed == Closed::Forgotten) {
+    let _alone = alone();
+    for waiter in waiters().into_iter().filter(|w| w.abilities.closed == Closed::Forgotten) {
         let Pair { watched, other, .. } = watched::pipe();
         let mut under = Under::test(waiter);
         under.add(watched.as_fd(), 2);
@@ -189,13 +189,12 @@ fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
 
 #[test]
 fn a_waiter_that_ends_leaves_the_descriptors_as_they_were() {
-    let (_alone, skips) = (alone(), Skips::default());
-    for waiter in waiters(&skips) {
+    let _alone = alone();
+    for waiter in waiters() {
         let flags = |fd: BorrowedFd<'_>| rustix::fs::fcntl_getfl(fd).unwrap();
         for make in watched::STREAMS {
             let mut pair = make();
             if pair.kind == Kind::Pipe && !waiter.abilities.serves.contains(&Kind::Pipe) {
-                skips.skip(waiter.name, "does not watch a pipe");
                 continue;
             }
             let before = flags(pair.as_fd());

@@ -13,13 +13,12 @@ use iotomy_waiters::{Declaration, Events, Interest, Settings, Trigger, Waiter, W
 
 use support::asleep::{this_thread, until_asleep};
 use support::watched;
-use support::{PATIENCE, Skips, Under, waiters};
+use support::{PATIENCE, Under, waiters};
 
 /// Waiters several threads can wait at.
-fn shared(skips: &Skips) -> Vec<&'static Declaration> {
-    let all = waiters(skips);
+fn shared() -> Vec<&'static Declaration> {
+    let all = waiters();
     for waiter in all.iter().filter(|waiter| !waiter.abilities.shared) {
-        skips.skip(waiter.name, "is one thread's");
         assert!((waiter.open)(&Settings::default()).unwrap().share().is_none());
     }
     all.into_iter().filter(|waiter| waiter.abilities.shared).collect()
@@ -27,8 +26,7 @@ fn shared(skips: &Skips) -> Vec<&'static Declaration> {
 
 #[test]
 fn a_waiter_is_woken_by_another_thread() {
-    let skips = Skips::default();
-    for waiter in waiters(&skips) {
+    for waiter in waiters() {
         let mut under = Under::test(waiter);
         let waker = Waker::new(under.waiter.as_mut(), 77).unwrap();
         let thread = this_thread();
@@ -51,8 +49,7 @@ fn a_waiter_is_woken_by_another_thread() {
 
 #[test]
 fn what_is_removed_while_another_thread_waits_is_not_told() {
-    let skips = Skips::default();
-    for waiter in shared(&skips) {
+    for waiter in shared() {
         let (pair, mut under) = (watched::unix(), Under::test(waiter));
         let waker = Waker::new(under.waiter.as_mut(), 77).unwrap();
         under.add(pair.as_fd(), 1);
@@ -72,8 +69,7 @@ fn what_is_removed_while_another_thread_waits_is_not_told() {
 
 #[test]
 fn what_is_added_while_another_thread_waits_is_told() {
-    let skips = Skips::default();
-    for waiter in shared(&skips) {
+    for waiter in shared() {
         let (pair, mut under) = (watched::unix(), Under::test(waiter));
         let mut other = under.waiter.share().unwrap();
         let thread = this_thread();
@@ -120,8 +116,7 @@ fn work(
 fn several_threads_at_one_set_lose_nothing() {
     const ROUNDS: usize = 50;
     const THREADS: usize = 4;
-    let skips = Skips::default();
-    for waiter in shared(&skips) {
+    for waiter in shared() {
         let pairs: Vec<_> = (0..32).map(|_| watched::unix()).collect();
         let read: Vec<_> = pairs.iter().map(|_| AtomicUsize::new(0)).collect();
         let mut under = Under::test(waiter);
@@ -171,10 +166,8 @@ fn end_all(under: &mut Under, threads: usize) -> Vec<Waker> {
 
 #[test]
 fn one_readiness_goes_to_one_thread_where_it_is_told_once() {
-    let skips = Skips::default();
-    for waiter in shared(&skips) {
+    for waiter in shared() {
         if waiter.abilities.trigger == Trigger::Level {
-            skips.skip(waiter.name, "tells whoever asks while it is ready");
             continue;
         }
         let pairs: Vec<_> = (0..200).map(|_| watched::event()).collect();
@@ -235,14 +228,11 @@ fn told_of_one_event(waiter: &'static Declaration, sets: usize) -> usize {
 #[test]
 fn an_exclusive_one_does_not_wake_the_herd() {
     const SETS: usize = 8;
-    let skips = Skips::default();
-    for waiter in waiters(&skips) {
+    for waiter in waiters() {
         if !waiter.abilities.serves.contains(&iotomy_waiters::Kind::Event) {
-            skips.skip(waiter.name, "does not watch an eventfd");
             continue;
         }
         if !waiter.abilities.sleeps {
-            skips.skip(waiter.name, "is never woken");
             continue;
         }
         let told = told_of_one_event(waiter, SETS);

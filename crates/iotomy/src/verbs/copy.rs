@@ -78,7 +78,6 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     }
     let (sources, target) = args.ends()?;
     let json = args.json.as_ref().map(|json| spares(json, sources, target)).transpose()?;
-    iotomy_sys::signals::ignore_file_size();
     let started = makes_record(args).then(SystemTime::now);
     let mut session = Session::new(args);
     if session.keeps() {

@@ -52,8 +52,6 @@ impl SaveArgs {
     /// Keeps the record of a run that [`SaveArgs::is_wanted`]; `false` when it was asked for and could
     /// not be done, which is said.
     pub(super) fn keep(&self, record: RecordRef<'_>, quiet: bool) -> bool {
-        // A limit of file sizes is an error to be told, and not the end of iotomy.
-        iotomy_sys::signals::ignore_file_size();
         match self.kept(record) {
             Ok((id, namesakes)) if self.is_given() && !quiet => {
                 let set = match self.name() {

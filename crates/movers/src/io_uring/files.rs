@@ -152,7 +152,8 @@ impl Files<'_, '_> {
             (half, Err(e)) => match (half, errno_of(e)) {
                 // Interrupted, taken back, or the write behind a read that was not whole: asked for
                 // again.
-                (_, Errno::INTR | Errno::CANCELED) => {}
+                (_, Errno::INTR) => {}
+                (_, Errno::CANCELED) if !self.ring.is_refused() => {}
                 (_, Errno::AGAIN) if self.in_vain < IN_VAIN => {}
                 (Half::Read, e) => self.failed(slot, "read", Side::Source, e),
                 (Half::Write, e) => self.failed(slot, "write", Side::Target, e),

@@ -33,8 +33,9 @@ struct Stream<'a, 'b, 'fd> {
     /// A slot that was read into and waits to be written, with how much it holds.
     ready: Option<(usize, usize)>,
     ended: bool,
-    /// How often in a row a read said that it would block.
-    in_vain: u32,
+    /// How often in a row a read, or a write, said that it would block.
+    reads_in_vain: u32,
+    writes_in_vain: u32,
 }
 
 /// Moves bytes in order until the source ends or the job's count is reached.
@@ -58,7 +59,8 @@ pub(super) fn carry(
         writing: None,
         ready: None,
         ended: false,
-        in_vain: 0,
+        reads_in_vain: 0,
+        writes_in_vain: 0,
     };
     let outcome = stream.run();
     if outcome.is_err() {
@@ -162,21 +164,18 @@ impl Stream<'_, '_, '_> {
         match result {
             Ok(0) => self.ended = true,
             Ok(got) => {
-                self.in_vain = 0;
+                self.reads_in_vain = 0;
                 self.taken += got as u64;
                 self.ready = Some((slot, got));
             }
             // Interrupted, to be waited for, or taken back because nothing came for a while.
-            Err(e @ (Errno::INTR | Errno::AGAIN | Errno::CANCELED)) => {
-                if e == Errno::AGAIN {
-                    // Only an end without a position has a cause to say so for ever.
-                    self.in_vain += 1;
-                    if self.in_vain > IN_VAIN && self.source_start.is_some() {
-                        return Err(("read", Side::Source, e));
-                    }
-                    wait_for(self.source.fd(), PollFlags::IN)
-                        .map_err(|e| ("ppoll", Side::Source, e))?;
-                }
+            Err(Errno::INTR) => self.read(slot, want),
+            Err(Errno::CANCELED) if !self.ring.is_refused() => self.read(slot, want),
+            // Only an end without a position has a cause to say so for ever.
+            Err(Errno::AGAIN) if self.reads_in_vain < IN_VAIN || self.source_start.is_none() => {
+                self.reads_in_vain = IN_VAIN.min(self.reads_in_vain + 1);
+                wait_for(self.source.fd(), PollFlags::IN)
+                    .map_err(|e| ("ppoll", Side::Source, e))?;
                 self.read(slot, want);
             }
             Err(e) => return Err(("read", Side::Source, e)),
@@ -189,13 +188,18 @@ impl Stream<'_, '_, '_> {
         match result {
             Ok(0) => return Err(("write", Side::Target, Errno::IO)),
             Ok(put) => {
+                self.writes_in_vain = 0;
                 from += put;
                 self.moved += put as u64;
                 self.job.advance(put as u64);
             }
-            Err(Errno::INTR | Errno::CANCELED) => {}
-            Err(Errno::AGAIN) => wait_for(self.target.fd(), PollFlags::OUT)
-                .map_err(|e| ("ppoll", Side::Target, e))?,
+            Err(Errno::INTR) => {}
+            Err(Errno::CANCELED) if !self.ring.is_refused() => {}
+            Err(Errno::AGAIN) if self.writes_in_vain < IN_VAIN || self.target_start.is_none() => {
+                self.writes_in_vain = IN_VAIN.min(self.writes_in_vain + 1);
+                wait_for(self.target.fd(), PollFlags::OUT)
+                    .map_err(|e| ("ppoll", Side::Target, e))?;
+            }
             Err(e) => return Err(("write", Side::Target, e)),
         }
         if from < until {

@@ -280,8 +280,7 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     mut visit: impl FnMut(Key, Row) -> Fate,
 ) {
     let table = map(object, table);
-    let sizes = (table.key_size() as usize, table.value_size() as usize);
-    let visited = map_batch::visit_entries(table.as_fd(), sizes.0, sizes.1, |key, value| {
+    let visited = map_batch::visit_entries(table.as_fd(), |key, value| {
         visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == Fate::Freed
     });
     // Rows that could not be read are lost, how many is unknown: one at least.

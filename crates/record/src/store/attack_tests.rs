@@ -2,20 +2,20 @@
 //! that user's folders may change, and nothing of anybody's be given away.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
 
 use iotomy_needs::{Need, skip};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 
 use super::*;
+use scene::{OTHER, SWAPS, Scene, give};
 
-/// The other user.
-const OTHER: u32 = 65534;
-
-/// Swaps there are at least in an attack.
-const SWAPS: u64 = 10_000;
+#[path = "attack_scene.rs"]
+mod scene;
 
 /// Outputs written meanwhile at least.
 const WRITES: u64 = 1_000;
@@ -29,73 +29,6 @@ fn is_root() -> bool {
     is_root
 }
 
-fn give(path: &Path) {
-    lchown(path, Some(OTHER), Some(OTHER)).unwrap();
-}
-
-/// A folder `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with another.
-struct Scene {
-    top: tempfile::TempDir,
-}
-
-impl Scene {
-    fn new() -> Self {
-        // In memory, where there is some: every replaced file is synced.
-        let memory = tempfile::tempdir_in("/dev/shm");
-        let scene = Self { top: memory.or_else(|_| tempfile::tempdir()).unwrap() };
-        for folder in ["theirs", "theirs/d", "ours"] {
-            fs::create_dir(scene.path(folder)).unwrap();
-        }
-        fs::write(scene.path("theirs/d/f"), "old").unwrap();
-        fs::write(scene.path("ours/f"), "precious").unwrap();
-        fs::set_permissions(scene.path("ours/f"), Permissions::from_mode(0o600)).unwrap();
-        for theirs in ["theirs", "theirs/d", "theirs/d/f"] {
-            give(&scene.path(theirs));
-        }
-        scene
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.top.path().join(name)
-    }
-
-    fn link(&self, to: &str, name: &str) {
-        symlink(to, self.path(name)).unwrap();
-        give(&self.path(name));
-    }
-
-    /// What root has: names, content, owner, mode and the file itself.
-    fn ours(&self) -> (Vec<String>, Vec<u8>, (u32, u32, u32), u64) {
-        let names = fs::read_dir(self.path("ours")).unwrap();
-        let names = names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
-        let file = fs::metadata(self.path("ours/f")).unwrap();
-        let content = fs::read(self.path("ours/f")).unwrap();
-        (names, content, (file.uid(), file.gid(), file.mode()), file.ino())
-    }
-
-    /// Exchanges two names while `work` is done again and again.
-    fn attack(&self, one: &str, other: &str, work: impl Fn()) {
-        let (one, other) = (self.path(one), self.path(other));
-        let (swaps, ends) = (AtomicU64::new(0), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let attacker = scope.spawn(|| {
-                while !ends.load(Ordering::Relaxed) {
-                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-            // Enough of both, so that they meet whichever is the faster.
-            for _ in 0..WRITES {
-                work();
-            }
-            while swaps.load(Ordering::Relaxed) < SWAPS && !attacker.is_finished() {
-                work();
-            }
-            ends.store(true, Ordering::Relaxed);
-        });
-    }
-}
-
 #[test]
 fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     if !is_root() {
@@ -105,7 +38,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     scene.link("../ours", "theirs/l");
     let ours = scene.ours();
     let out = scene.path("theirs/d/f");
-    scene.attack("theirs/d", "theirs/l", || {
+    scene.attack("theirs/d", "theirs/l", WRITES, || {
         // It is written where it was meant to be, or refused.
         let _ = OutputFile::write(&out, Path::new("/"), b"new");
     });
@@ -134,7 +67,7 @@ fn a_file_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     scene.link("../../ours/f", "theirs/d/l");
     let ours = scene.ours();
     let out = scene.path("theirs/d/f");
-    scene.attack("theirs/d/f", "theirs/d/l", || {
+    scene.attack("theirs/d/f", "theirs/d/l", WRITES, || {
         let _ = OutputFile::write(&out, Path::new("/"), b"new");
     });
     assert_eq!(scene.ours(), ours);
@@ -212,7 +145,7 @@ fn a_file_that_changes_all_the_while_is_replaced_and_nothing_is_left_beside_it()
     fs::write(scene.path("ours/theirs"), "old").unwrap();
     give(&scene.path("ours/theirs"));
     let out = scene.path("ours/f");
-    scene.attack("ours/f", "ours/theirs", || {
+    scene.attack("ours/f", "ours/theirs", WRITES, || {
         OutputFile::write(&out, Path::new("/"), b"new").unwrap();
     });
     let names = fs::read_dir(scene.path("ours")).unwrap().count();
@@ -236,6 +169,55 @@ fn links_of_root_and_of_the_user_are_followed_and_dots_go_back() {
     ] {
         OutputFile::write(Path::new(path), dir.path(), path.as_bytes()).unwrap();
         assert_eq!(fs::read(dir.path().join(at)).unwrap(), path.as_bytes(), "{path}");
+    }
+    // From a folder that is open, dots lead to the one above it.
+    let open = fs::File::open(dir.path().join("a/b/c")).unwrap();
+    for (dots, at) in [("../7", "a/b/7"), ("../../8", "a/8"), ("./9", "a/b/c/9")] {
+        let path = format!("/proc/self/fd/{}/{dots}", open.as_raw_fd());
+        OutputFile::write(Path::new(&path), dir.path(), path.as_bytes()).unwrap();
+        assert_eq!(fs::read(dir.path().join(at)).unwrap(), path.as_bytes(), "{path}");
+    }
+}
+
+#[test]
+fn what_is_appended_to_is_what_was_looked_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, moved) = (dir.path().join("f"), dir.path().join("moved"));
+    fs::write(&path, "old").unwrap();
+    let place = Place::of(&path).unwrap();
+    fs::rename(&path, &moved).unwrap();
+    let none = Place::of(&path).unwrap();
+    fs::write(&path, "other").unwrap();
+    place.append().unwrap().write_all(b" new").unwrap();
+    assert_eq!(none.append().unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(fs::read(&path).unwrap(), b"other");
+    assert_eq!(fs::read(&moved).unwrap(), b"old new");
+    fs::remove_file(&path).unwrap();
+    none.append().unwrap().write_all(b"made").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"made");
+}
+
+#[test]
+fn set_id_bits_are_taken_over_only_with_the_owner() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+    for (user, expected) in [(0, (0, 0o6777)), (OTHER, (OTHER, 0o777))] {
+        let path = dir.path().join(user.to_string());
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o6777)).unwrap();
+        // Another user for this thread alone, which has no rights but that user's then.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let id = Some(Uid::from_raw(user));
+                set_thread_res_uid(id, id, id).unwrap();
+                OutputFile::write(&path, Path::new("/"), b"new").unwrap();
+            });
+        });
+        let file = fs::metadata(&path).unwrap();
+        assert_eq!((file.uid(), file.mode() & 0o7777), expected);
     }
 }
 

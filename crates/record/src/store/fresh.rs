@@ -138,14 +138,15 @@ impl Fresh {
         }
     }
 
-    /// Makes it like the file it will replace: its mode and, where that is allowed, its owner.
+    /// Makes it like the file it will replace: its owner, where that is allowed, and its mode. Another owner's
+    /// file must not run with the rights of this one: set-id bits go only with the owner and the group.
     fn take_over(&self, old: &Metadata) -> io::Result<()> {
         let now = self.file.metadata()?;
-        if (now.uid(), now.gid()) != (old.uid(), old.gid()) {
+        let is_of_both = (now.uid(), now.gid()) == (old.uid(), old.gid())
             // Only root may give a file away; for others the content matters more than the owner.
-            let _ = fchown(&self.file, Some(old.uid()), Some(old.gid()));
-        }
-        self.file.set_permissions(old.permissions())
+            || fchown(&self.file, Some(old.uid()), Some(old.gid())).is_ok();
+        let mode = if is_of_both { old.mode() } else { old.mode() & 0o777 };
+        self.file.set_permissions(Permissions::from_mode(mode))
     }
 
     /// Undoes [`Fresh::take_over`], as to the owner.

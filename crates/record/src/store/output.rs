@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use iotomy_sys::close::close_duplicate;
 use rustix::fs::{Access, AtFlags, CWD, accessat, fdatasync};
 use rustix::io::Errno;
 
@@ -194,7 +195,7 @@ fn replace(
         // Else a power failure could leave neither the old content nor the new.
         synced(fresh.file().as_fd()).map_err(|error| Failed("fsync", error))?;
     }
-    check_close(fresh.file().as_fd()).map_err(|error| Failed("close", error))?;
+    close_duplicate(fresh.file().as_fd()).map_err(|error| Failed("close", error))?;
     fresh.put(true).map_err(write)
 }
 
@@ -250,18 +251,8 @@ fn through(
     match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(e) => Err(Failed("write to", e)),
-        Ok(()) => check_close(to).map_err(|e| Failed("close", e)),
+        Ok(()) => close_duplicate(to).map_err(|e| Failed("close", e)),
     }
-}
-
-/// Asks for what close(2) says of a file, which stays open: NFS, FUSE and quotas may tell only then that
-/// what was written had no room. To close a copy of the descriptor flushes the file just so.
-///
-/// # Errors
-/// What close(2) says.
-pub fn check_close(file: BorrowedFd<'_>) -> io::Result<()> {
-    let copy = file.try_clone_to_owned()?;
-    Ok(nix::unistd::close(copy)?)
 }
 
 fn synced(file: BorrowedFd<'_>) -> io::Result<()> {

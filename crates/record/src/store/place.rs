@@ -80,11 +80,7 @@ impl Place {
     /// What the kernel says.
     pub fn append(&self) -> io::Result<File> {
         match self {
-            Self::Replace(slot) => {
-                let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
-                let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-                Ok(openat(slot.folder(), slot.name(), flags, Mode::from_raw_mode(0o666))?.into())
-            }
+            Self::Replace(slot) => slot.append(),
             Self::Through(passage) => passage.open(),
         }
     }
@@ -112,6 +108,16 @@ impl Slot {
     /// What had the name when it was looked up.
     pub fn old(&self) -> Option<&Metadata> {
         self.old.as_ref().map(|(_, metadata)| metadata)
+    }
+
+    /// Opens what had the name for writing behind what it holds, or makes a file where none had it.
+    fn append(&self) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY;
+        if let Some((node, _)) = &self.old {
+            return reopened(node, flags, (self.folder(), &self.name));
+        }
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(openat(self.folder(), &self.name, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
     /// Opens what had the name for writing, which changes nothing.

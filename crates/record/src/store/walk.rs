@@ -170,7 +170,9 @@ impl Walk {
                 if !is_in_proc(&link)? {
                     return self.follow(&link, &of, false);
                 }
-                self.trail.push(openat(self.folder(), name, FOLDER, Mode::empty())?);
+                // No path leads there, so what is above it is asked of the kernel.
+                self.trail = vec![openat(self.folder(), name, FOLDER, Mode::empty())?];
+                self.is_from_root = false;
             }
             Err(errno) => return Err(errno.into()),
         }

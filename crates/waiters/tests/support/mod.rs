@@ -1,12 +1,11 @@
-//! What the suites share: descriptors of every kind that can be made ready, waits that cannot hang
-//! for ever, and skips that are counted.
+//! What the suites share: descriptors of every kind that can be made ready, and waits that cannot hang
+//! for ever. A waiter is left out of what it declares not to do, which is no skip.
 
 #![allow(dead_code, reason = "each suite uses a part")]
 
 pub(crate) mod asleep;
 pub(crate) mod watched;
 
-use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,28 +28,10 @@ pub(crate) fn missing(waiter: &str, reason: &str) {
     skip(need, &format!("{waiter}: {reason}"));
 }
 
-/// What waiters declare that they do not do, and a test leaves out for that; told at its end.
-#[derive(Default)]
-pub(crate) struct Skips(Cell<usize>);
-
-impl Skips {
-    pub(crate) fn skip(&self, what: &str, reason: &str) {
-        self.0.set(self.0.get() + 1);
-        println!("skipped: {what}: {reason}");
-    }
-}
-
-impl Drop for Skips {
-    fn drop(&mut self) {
-        println!("skipped {}", self.0.get());
-    }
-}
-
 /// Every waiter that works here and asks the kernel at all.
-pub(crate) fn waiters(skips: &Skips) -> Vec<&'static Declaration> {
+pub(crate) fn waiters() -> Vec<&'static Declaration> {
     let works = |waiter: &&'static Declaration| {
         if waiter.calls.wait.is_empty() {
-            skips.skip(waiter.name, "makes no call");
             return false;
         }
         match (waiter.probe)() {
