@@ -1,13 +1,15 @@
 //! JSON to records and back.
 //!
-//! The schema is read before anything else, so that a record of another kind or version is called
-//! that and not "field `wall_ns` is missing". Messages quote the record, so they are made
+//! The schema is looked for before anything else, so that a record of another kind or version is called
+//! that and not "field `wall_ns` is missing"; it stands first in what iotomy writes, and what is behind it is read
+//! once. Messages quote the record, so they are made
 //! printable and short.
 
-use std::io;
+use std::borrow::Cow;
+use std::{fmt, io};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
@@ -40,11 +42,20 @@ pub fn parse_trace(bytes: &[u8]) -> Result<Trace, RecordError> {
 /// Reads a record from the bytes of its JSON.
 pub(super) fn parse<R: Stored>(bytes: &[u8]) -> Result<R, RecordError> {
     check_schema::<R>(&schema(bytes)?)?;
-    // Reading the schema went through the whole text: from here on it is JSON, to its end.
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let budget = Budget::new(MAX_BUILT_BYTES.min(built_at_most(bytes.len())));
-    let record: R = serde_path_to_error::deserialize(Bounded::new(&mut json, &budget))
-        .map_err(|e| field(&e.path().to_string(), e.inner()))?;
+    let record: R =
+        serde_path_to_error::deserialize(Bounded::new(&mut json, &budget)).map_err(|e| {
+            let (path, error) = (e.path().to_string(), e.inner());
+            match error.classify() {
+                // serde says so, too, of a variant with too many fields, in what is JSON.
+                Category::Syntax if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() => {
+                    field(&path, error)
+                }
+                _ => misread(&path, error),
+            }
+        })?;
+    json.end().map_err(|e| misread(".", &e))?;
     record.check()?;
     Ok(record)
 }
@@ -114,12 +125,8 @@ pub(super) fn check_time(path: &str, text: &str) -> Result<(), RecordError> {
     Err(wrong(path, format!("\"{}\" is no time; expected RFC 3339", quoted(text))))
 }
 
-/// The schema of what is JSON from its first bracket to its last.
+/// The schema of a text that is JSON up to there; what follows is not looked at.
 pub(super) fn schema(bytes: &[u8]) -> Result<String, RecordError> {
-    #[derive(Deserialize)]
-    struct Header {
-        schema: Option<String>,
-    }
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         None => return Err(RecordError::Empty),
         Some(b'{') => {}
@@ -129,8 +136,40 @@ pub(super) fn schema(bytes: &[u8]) -> Result<String, RecordError> {
             return Err(RecordError::Syntax { line: 1, column: 1, what });
         }
     }
-    let header: Header = serde_json::from_slice(bytes).map_err(|e| syntax(&e))?;
-    header.schema.ok_or(RecordError::NoSchema)
+    let mut found = None;
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let whole = json.deserialize_map(SchemaIn(&mut found)).and_then(|()| json.end());
+    // Where it was found, the rest is unread, which is an error of the map's end.
+    match (found, whole) {
+        (Some(schema), _) => Ok(schema),
+        (None, Err(error)) => Err(misread("schema", &error)),
+        (None, Ok(())) => Err(RecordError::NoSchema),
+    }
+}
+
+/// Looks for the schema among the fields of a record, and stops there.
+struct SchemaIn<'a>(&'a mut Option<String>);
+
+impl<'de> Visitor<'de> for SchemaIn<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(name) = fields.next_key::<Cow<'_, str>>()? {
+            if name == "schema" {
+                *self.0 = fields.next_value()?;
+                if self.0.is_some() {
+                    return Ok(());
+                }
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The kind a schema names: `trace` of `iotomy.trace/1`.
@@ -153,12 +192,12 @@ pub(super) fn check_schema<R: Stored>(found: &str) -> Result<(), RecordError> {
     Err(RecordError::OtherKind { article, found: quoted(found), wanted: R::WANTED })
 }
 
-/// An error of the first pass, which may be one of syntax.
-fn syntax(error: &serde_json::Error) -> RecordError {
+/// An error of a field, or of syntax.
+fn misread(path: &str, error: &serde_json::Error) -> RecordError {
     let (line, column) = (error.line(), error.column());
     match error.classify() {
         Category::Eof => RecordError::Cut { line, column },
-        Category::Data => field("schema", error),
+        Category::Data => field(path, error),
         Category::Syntax | Category::Io => {
             RecordError::Syntax { line, column, what: without_place(error) }
         }
@@ -166,7 +205,7 @@ fn syntax(error: &serde_json::Error) -> RecordError {
 }
 
 /// An error of a field, `.` being the whole record.
-pub(super) fn field(path: &str, error: &serde_json::Error) -> RecordError {
+fn field(path: &str, error: &serde_json::Error) -> RecordError {
     RecordError::Field {
         path: if path == "." { "the top".into() } else { quoted(path) },
         line: error.line(),

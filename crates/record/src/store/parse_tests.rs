@@ -65,6 +65,19 @@ fn what_is_no_trace_is_called_what_it_is() {
     }
 }
 
+/// A text that is no record of this kind is refused by its first field, whatever follows.
+#[test]
+fn what_stands_behind_the_schema_is_not_read_to_find_it() {
+    let error = refused("{\"schema\": \"iotomy.race/1\", what is no JSON");
+    assert!(error.contains("a race record (iotomy.race/1), not a trace"), "{error}");
+    let error = refused("{\"schema\": \"iotomy.trace/1\", what is no JSON");
+    assert!(error.contains("no JSON at line 1, column 30"), "{error}");
+    let error = refused("{\"new\": [1, 2], \"schema\": \"iotomy.race/1\"}");
+    assert!(error.contains("a race record (iotomy.race/1), not a trace"), "{error}");
+    let error = refused("{\"schema\": null, \"new\": 1}");
+    assert!(error.contains("schema"), "{error}");
+}
+
 #[test]
 fn a_wrong_value_is_named_with_its_place() {
     for (from, to, says) in [
