@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 
-use iotomy_record::{Metric, Race, RaceVerdict};
+use iotomy_record::{Call, Metric, Race, RaceVerdict};
 use support::iotomy;
 use support::races::raced;
 
@@ -101,6 +101,18 @@ fn a_saved_race_is_shown_as_the_run_printed_it() {
         assert!(shown.status.success() && shown.stderr.is_empty(), "{shown:?}");
         assert_eq!(std::str::from_utf8(&shown.stdout).unwrap(), raced.stdout());
     }
+}
+
+#[test]
+fn identical_images_are_one_entry_in_the_traces_of_a_race() {
+    let command = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; echo";
+    let race = raced(&["-r", "1", "-w", "0", command]).record();
+    let trace = race.contenders[0].trace.as_ref().unwrap();
+    let of_true: Vec<_> = trace.processes.iter().filter(|one| one.exec == "true").collect();
+    assert_eq!((of_true.len(), of_true[0].instances), (1, 20));
+    let is_row = |one: &&Call| one.exec == "true" && one.syscall == "brk";
+    let rows: Vec<_> = trace.calls.iter().filter(is_row).map(|one| one.calls).collect();
+    assert!(matches!(rows[..], [calls] if calls >= 20 && calls % 20 == 0), "{rows:?}");
 }
 
 #[test]

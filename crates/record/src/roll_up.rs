@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, HashSet};
 
-use crate::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
+use crate::{Call, FileKind, FileUse, LedgerRow, Process, Race, Trace};
 
 /// So many identical images are still told apart.
 const FEW: usize = 4;
@@ -112,6 +112,16 @@ impl Trace {
             }
         }
         firsts
+    }
+}
+
+impl Race {
+    /// Puts identical images of each traced run together; not where samples stand beside the trace, since these
+    /// name every process.
+    pub fn roll_up(&mut self) {
+        for one in self.contenders.iter_mut().filter(|one| one.sampled.is_none()) {
+            one.trace.iter_mut().for_each(Trace::roll_up);
+        }
     }
 }
 

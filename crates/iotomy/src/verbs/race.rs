@@ -226,6 +226,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
                 Some(_) => judging::findings_by_kept(|limits| iotomy_judge::race(record, limits)),
                 None => judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits)),
             };
+            // What is found out rests on each process by itself.
+            record.roll_up();
             if let Some(baseline) = &baseline {
                 record.against = baseline::held(baseline, record);
             }
