@@ -290,7 +290,7 @@ impl Watch<'_, '_> {
 
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
-        for companion in self.companions.iter_mut() {
+        for companion in self.companions.iter_mut().rev() {
             companion.stop();
         }
         self.session.settle().map_err(unsupported)?;

@@ -12,6 +12,7 @@ mod stories;
 
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
+use std::thread::{self, JoinHandle};
 
 use iotomy_record::{BlockIo, Stories};
 use iotomy_sys::perf_event;
@@ -107,14 +108,14 @@ impl Companion for Block {
     }
 
     fn stop(&mut self) {
-        if let Some(loaded) = &self.loaded {
+        if let Some(loaded) = &mut self.loaded {
             loaded.stop();
         }
     }
 
     fn finish(&mut self, _session: &Session, images: &Images) {
         if let Some(mut loaded) = self.loaded.take() {
-            loaded.links.clear();
+            loaded.detaching.take().map(JoinHandle::join);
             self.found = Ok(loaded.found(images));
         }
     }
@@ -124,6 +125,9 @@ impl Companion for Block {
 struct Loaded {
     object: Object,
     links: Vec<Link>,
+    /// By perf events.
+    event_links: Vec<Link>,
+    detaching: Option<JoinHandle<()>>,
     stories: u32,
     tracepoints: u64,
     absent: Vec<String>,
@@ -146,6 +150,8 @@ impl Loaded {
         let loaded = Self {
             object,
             links: Vec::new(),
+            event_links: Vec::new(),
+            detaching: None,
             stories,
             tracepoints: 0,
             absent: Vec::new(),
@@ -179,7 +185,7 @@ impl Loaded {
             if name == PAGE_ADDED {
                 let (category, event) = PAGE_EVENT;
                 match listen(&program, tracefs.as_ref(), category, event, 0) {
-                    Some(link) => self.links.push(link),
+                    Some(link) => self.event_links.push(link),
                     None => self.absent.push(name),
                 }
                 continue;
@@ -212,7 +218,7 @@ impl Loaded {
             });
             match link {
                 Some(link) => {
-                    self.links.push(link);
+                    self.event_links.push(link);
                     self.tracepoints += 1;
                 }
                 None => self.absent.push(tracepoint.name.to_owned()),
@@ -220,11 +226,18 @@ impl Loaded {
         }
     }
 
-    /// Stops counting at once; to detach may take a second. Where the kernel refuses, a little of
-    /// what came after the watch is counted, too.
-    fn stop(&self) {
+    /// Stops counting at once, and detaches. Where the kernel refuses, a little of what came after the watch
+    /// is counted, too.
+    fn stop(&mut self) {
         let over = map(&self.object, ".data.over");
         let _ = over.update(&0u32.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY);
+        // A tracepoint whose first program goes while a second stays has the kernel wait for every CPU: these go
+        // before the trace's.
+        self.links.clear();
+        // With each of these it waits three times; the watch ends meanwhile. Without a thread they are dropped here.
+        let links = std::mem::take(&mut self.event_links);
+        let detach = thread::Builder::new().name("detach".to_owned());
+        self.detaching = detach.spawn(move || drop(links)).ok();
     }
 
     fn counted(&self) -> Counters {

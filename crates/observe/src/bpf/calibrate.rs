@@ -182,7 +182,7 @@ impl Calibration {
 }
 
 /// Where it cannot stay, the rounds take longer, watched or not.
-fn stay_on(cpu: usize) {
+pub(super) fn stay_on(cpu: usize) {
     let mut only = CpuSet::new();
     if cpu < CpuSet::MAX_CPU {
         only.set(cpu);

@@ -12,8 +12,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use iotomy_sys::perf_event::{Scope, open_sampler};
-use rustix::thread::gettid;
+use rustix::thread::{gettid, sched_getcpu};
 
+use super::calibrate::stay_on;
 use super::object::{Adoption, Session};
 use super::sampler::Loaded;
 
@@ -34,7 +35,9 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
     let before = loaded.counted().samples;
     let rounds = std::thread::scope(|scope| {
         let caller = std::thread::Builder::new().spawn_scoped(scope, || {
-            if tell.send(gettid()).is_err() {
+            let cpu = sched_getcpu();
+            stay_on(cpu);
+            if tell.send((gettid(), cpu)).is_err() {
                 return Vec::new();
             }
             while !go.load(Ordering::Acquire) {
@@ -44,10 +47,11 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
         });
         let caller = caller.map_err(|e| format!("cannot start a thread to calibrate with: {e}"))?;
         let ready = hear.recv().map_err(|_| "cannot calibrate: the thread ended".to_owned());
-        let ready = ready.and_then(|tid| {
-            let tid = tid.as_raw_nonzero().get();
-            session.adopt(Adoption::Thread(tid.unsigned_abs()))?;
-            let event = open_sampler(loaded.ticker(), Scope::Thread(tid), HZ.min(most()))
+        let ready = ready.and_then(|(tid, cpu)| {
+            session.adopt(Adoption::Thread(tid.as_raw_nonzero().get().unsigned_abs()))?;
+            // The first event of a thread has the kernel wait for every CPU; one of a CPU does not.
+            let cpu = Scope::Cpu(u32::try_from(cpu).unwrap_or_default());
+            let event = open_sampler(loaded.ticker(), cpu, HZ.min(most()))
                 .map_err(|error| format!("cannot open a perf event: {error}"))?;
             loaded.attach_event(event)
         });
