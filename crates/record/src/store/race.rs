@@ -1,5 +1,6 @@
 //! JSON to [`Race`] and back.
 
+use std::collections::HashSet;
 use std::io;
 
 use super::RecordError;
@@ -60,8 +61,9 @@ impl Stored for Race {
                 finite("against.changes", &[change.then, change.now, ratio, low, high, least])?;
             }
         }
+        let labels: HashSet<&str> = self.contenders.iter().map(|one| one.label.as_str()).collect();
         for label in &self.order {
-            if self.contender(label).is_none() {
+            if !labels.contains(label.as_str()) {
                 let what = format!("\"{}\" is the label of no contender", quoted(label));
                 return Err(wrong("order", what));
             }
