@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -161,6 +162,26 @@ fn a_stack_that_is_refused_is_an_error_also_when_it_cannot_be_said() {
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
     assert_eq!(each_verb(&["-f 0", "-f 1"], &[]), [""; 0]);
+}
+
+#[test]
+fn what_was_taken_from_a_pipe_and_cannot_be_written_is_told_and_left_to_no_other_mover() {
+    let folder = folder();
+    for mover in ["io-uring", "read-write"] {
+        let verb = format!("copy --mover {mover} - target");
+        let mut command = command_under(folder.path(), "-f 0", &[], &verb);
+        let (read, mut write) = std::io::pipe().unwrap();
+        write.write_all(&[7; 1000]).unwrap();
+        drop(write);
+        let output = command.stdin(read).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("io_uring_setup") {
+            skip(Need::IoUring, &said);
+            continue;
+        }
+        let lost = "after 0 bytes, 1,000 more were taken from standard input and are lost";
+        assert!(is_orderly(&output, &verb) && said.contains(lost), "{verb}: {said}");
+    }
 }
 
 #[test]
