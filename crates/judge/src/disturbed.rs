@@ -11,8 +11,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "disturbed",
     verdict: Verdict::Note,
     summary: "blocks of runs were disturbed",
-    description: "Blocks during which other programs took CPUs, the hypervisor gave time to others, memory was short or frequencies \
-                  changed; they are marked in the record, and redone as far as --redo goes.",
+    description: "Blocks during which other programs took CPUs, the hypervisor gave time to others, or memory was \
+                  short; they are marked in the record, and redone as far as --redo goes.",
     rules: &[Rule::Race(judge)],
 };
 
