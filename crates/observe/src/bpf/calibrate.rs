@@ -4,8 +4,8 @@
 //! from a socket; it does so through several sockets in turn and uses the nearest caches for something else in between,
 //! as a busy server does; it asks another thread and sleeps until the answer comes; and that with its caches used in
 //! between. The fastest block of rounds is the one least disturbed. Those unwatched, taken from those watched, leave
-//! the price. Half of the unwatched ones are made before the programs are loaded: where neighbours slow the machine
-//! for a moment, that is not in both, and the price of watching is not lost in it. It holds the clock reads, the
+//! the price. The unwatched ones are made while the programs are loaded, one block after another with a pause between:
+//! where neighbours slow the machine for a moment, that is not in all of them. It holds the clock reads, the
 //! look-ups and the kernel's slower entry path, all that the command pays too.
 //!
 //! The threads share a CPU, so that no time of theirs is another's idle time, and all of it is theirs.
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use iotomy_sys::caches::Evictor;
 use rustix::thread::{CpuSet, gettid, sched_getcpu, sched_setaffinity};
@@ -26,8 +26,10 @@ use crate::price::{Price, Range};
 /// The calls made: which ones, for the filter to let through.
 pub(super) const CALLS: [&str; 3] = ["getppid", "read", "write"];
 
-/// Of the watched, of each kind; the unwatched are half as many, twice.
+/// Of the watched, of each kind, and of the unwatched.
 const BLOCKS: usize = 12;
+/// Between unwatched blocks: they are spread over most of the time that loading takes.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Rounds of a block: of the cheapest call, and of the others.
 const TIGHT: u32 = 256;
 const ROUNDS: u32 = 16;
@@ -38,6 +40,8 @@ const SOCKETS: usize = 8;
 /// What is asked of another thread, and what it answers.
 const MESSAGE: usize = 64;
 const ASKED_COLD: u8 = 1;
+
+const THREAD_ENDED: &str = "cannot calibrate: the thread ended";
 
 /// What a round of each kind took in the fastest block, in ns.
 #[derive(Debug, Clone, Copy)]
@@ -83,15 +87,16 @@ fn price(bare: &Fastest, watched: &Fastest) -> Price {
 
 /// Threads that work when asked to.
 pub(super) struct Calibration {
-    ask: SyncSender<usize>,
+    /// The pause before each block.
+    ask: SyncSender<Duration>,
     hear: Receiver<Fastest>,
     threads: [JoinHandle<()>; 2],
     ids: [u32; 2],
-    bare: Fastest,
 }
 
 impl Calibration {
-    /// Makes the threads, and the first half of the unwatched rounds.
+    /// Makes the threads, which begin with the unwatched rounds: beside the loading of the programs,
+    /// where there is a CPU for that.
     ///
     /// # Errors
     /// What there was too little of.
@@ -103,7 +108,7 @@ impl Calibration {
             _ => format!("cannot calibrate: no pair of sockets: {error}"),
         })?;
         let far = worker.far.take();
-        let (ask, asked) = sync_channel::<usize>(0);
+        let (ask, asked) = sync_channel::<Duration>(0);
         let (tell, hear) = sync_channel(0);
         let (tell_id, hear_id) = sync_channel(2);
         let cpu = sched_getcpu();
@@ -117,8 +122,9 @@ impl Calibration {
             Box::new(move || {
                 stay_on(cpu);
                 let _ = tell_own.send((0, gettid()));
-                for blocks in asked {
-                    let fastest = (0..blocks).fold(Fastest::NONE, |fastest, _| {
+                for pause in asked {
+                    let fastest = (0..BLOCKS).fold(Fastest::NONE, |fastest, _| {
+                        std::thread::sleep(pause);
                         fastest.or(worker.block().unwrap_or(Fastest::NONE))
                     });
                     if tell.send(fastest).is_err() {
@@ -141,15 +147,18 @@ impl Calibration {
         for (nth, id) in hear_id.iter().take(2) {
             ids[nth] = id.as_raw_nonzero().get().unsigned_abs();
         }
-        let mut calibration = Self { ask, hear, threads: [caller, peer], ids, bare: Fastest::NONE };
-        calibration.bare = calibration.rounds(BLOCKS / 2)?;
+        let calibration = Self { ask, hear, threads: [caller, peer], ids };
+        calibration.request(PAUSE)?;
         Ok(calibration)
     }
 
-    fn rounds(&self, blocks: usize) -> Result<Fastest, String> {
-        let ended = |_| String::from("cannot calibrate: the thread ended");
-        self.ask.send(blocks).map_err(|e| ended(e.to_string()))?;
-        let fastest = self.hear.recv().map_err(|e| ended(e.to_string()))?;
+    fn request(&self, pause: Duration) -> Result<(), String> {
+        self.ask.send(pause).map_err(|_| THREAD_ENDED.to_owned())
+    }
+
+    /// The result of what was requested.
+    fn fastest(&self) -> Result<Fastest, String> {
+        let fastest = self.hear.recv().map_err(|_| THREAD_ENDED.to_owned())?;
         match fastest.cold_talk.is_finite() {
             true => Ok(fastest),
             false => Err("cannot calibrate: no round was made".to_owned()),
@@ -165,13 +174,14 @@ impl Calibration {
         session: &mut Session,
         beside: impl FnOnce(&Session) -> Result<(), String>,
     ) -> Result<Price, String> {
-        let bare = self.bare.or(self.rounds(BLOCKS / 2)?);
+        let bare = self.fastest()?;
         session.attach()?;
         beside(session)?;
         for id in self.ids {
             session.adopt(Adoption::Thread(id))?;
         }
-        let watched = self.rounds(BLOCKS)?;
+        self.request(Duration::ZERO)?;
+        let watched = self.fastest()?;
         // The caller ends for want of requests, and its peer with it.
         drop(self.ask);
         for thread in self.threads {
@@ -330,7 +340,7 @@ mod tests {
     #[test]
     fn rounds_of_every_kind_are_made_and_leave_no_thread() {
         let calibration = Calibration::begin().unwrap();
-        let fastest = calibration.rounds(1).unwrap();
+        let fastest = calibration.fastest().unwrap();
         for ns in [fastest.tight, fastest.warm, fastest.cold, fastest.talk, fastest.cold_talk] {
             assert!(ns > 0.0 && ns.is_finite(), "{fastest:?}");
         }

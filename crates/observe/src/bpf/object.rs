@@ -360,6 +360,17 @@ const TABLES: [&str; 10] = [
     "file_names",
 ];
 
+/// The kernel takes a millisecond to make a table of the usual size, so those that few rows go into
+/// are smaller: counters of more than 32 bits, and processes that were there before the watch.
+fn most_rows(table: &str, knobs: &Knobs) -> u32 {
+    let most = match table {
+        "carries" => 1024,
+        "attached_images" if !knobs.whole_machine => 64,
+        _ => u32::MAX,
+    };
+    knobs.rows.clamp(1, most)
+}
+
 fn prepare(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libbpf_rs::Error> {
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible");
     for mut program in open.progs_mut() {
@@ -371,7 +382,7 @@ fn prepare(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libbpf_rs::Error>
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if TABLES.contains(&name.as_str()) {
-            map.set_max_entries(knobs.rows.max(1))?;
+            map.set_max_entries(most_rows(&name, knobs))?;
         } else if name == "scratches" {
             map.set_max_entries(cpus.map_or(4096, |last: u32| last + 1))?;
         } else if name == ".rodata.knobs" {

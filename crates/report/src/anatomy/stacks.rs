@@ -135,7 +135,8 @@ impl<'r> Tower<'r> {
         let floor = all.floor(sums.width);
         let mut made = Made { floor, frame, count: 0 };
         let (root, _) = self.go(&self.stacks, name, 0, &mut made);
-        (root.unwrap_or_default(), all.count - made.count)
+        // The whole is in the tree, however small.
+        (root.unwrap_or_default(), all.count - made.count.max(1))
     }
 }
 
@@ -551,6 +552,15 @@ mod tests {
         assert!(boxes(&drawn) <= MOST, "{}", boxes(&drawn));
         assert_eq!(boxes(&drawn) + small, boxes(&all));
         assert_eq!(boxes(&all), 3 + 400 * 127);
+    }
+
+    #[test]
+    fn of_no_time_nothing_is_left_out_but_the_whole() {
+        for stacks in [vec![], vec![Stack { frames: vec!["f".into()], ..Stack::default() }]] {
+            let ((drawn, small), all) = trees(stacks);
+            let [drawn, all] = [&drawn, &all].map(|root| frames::draw(root, Whole::Below).left_out);
+            assert_eq!(drawn + small, all);
+        }
     }
 
     #[test]
