@@ -2,20 +2,32 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::manual::{FAILED, Manual};
 use crate::verbs;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy doctor", "List what works on this machine:"),
+        ("iotomy trace -- ls -lR /usr/share", "Watch what a command asks of the kernel:"),
+        (
+            "iotomy race 'dd if=/dev/zero of=f bs=4k count=9999' 'dd if=/dev/zero of=f bs=1M count=39'",
+            "Race two commands, and see which calls make the difference:",
+        ),
+    ],
+    status: &[
+        (
+            "0",
+            "The verb did what it was asked for. `trace` and `anatomy` exit as their command did.",
+        ),
+        ("1", "A check failed, of those that --check and --verify ask for."),
+        FAILED,
+    ],
+    see_also: &["strace(1)", "perf(1)", "bpftrace(8)", "fio(1)"],
+};
 
 /// The I/O path laboratory for Linux: where a command's reads, writes and waits spend their time.
 #[derive(Debug, Parser)]
-#[command(
-    name = "iotomy",
-    version,
-    max_term_width = 100,
-    disable_help_subcommand = true,
-    after_help = "To begin with:\n  \
-                  iotomy doctor\n  \
-                  iotomy trace -- ls -lR /usr/share\n  \
-                  iotomy race 'dd if=/dev/zero of=f bs=4k count=9999' 'dd if=/dev/zero of=f bs=1M count=39'"
-)]
+#[command(name = "iotomy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]

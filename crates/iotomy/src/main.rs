@@ -3,14 +3,15 @@
 #![cfg_attr(not(test), no_main)]
 
 mod cli;
+mod manual;
 mod screen;
 mod verbs;
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iotomy_record::printable;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
@@ -52,9 +53,15 @@ fn run() -> ExitCode {
 
 /// Help and version are answers; anything else is an error like every other.
 fn usage(mut error: clap::Error) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        error = manual::help(std::env::args_os()).unwrap_or(error);
+    }
     if !error.use_stderr() {
         return match print(&error) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 complain(&anyhow::Error::new(error).context("cannot write to standard output"));
                 ExitCode::from(COULD_NOT_RUN)
             }

@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 
-use support::iotomy;
+use support::{bare, has, iotomy};
 
 fn said(arguments: &[&str]) -> String {
     let output = iotomy(arguments).output().unwrap();
@@ -149,6 +149,126 @@ fn man_pages_and_completions_are_written() {
     let output = iotomy(&["generate", "man", "/proc/nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stderr.starts_with(b"iotomy: cannot make the folder /proc/nowhere"));
+}
+
+/// The pages by name, each with its sections.
+fn pages() -> Vec<(String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    said(&["generate", "man", folder.path().to_str().unwrap()]);
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read_to_string(path).unwrap())
+    };
+    fs::read_dir(folder.path()).unwrap().map(read).collect()
+}
+
+#[test]
+fn man_pages_have_the_sections_of_man_pages_7_in_its_order() {
+    let order = [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "COMMANDS",
+        "OPTIONS",
+        "EXIT STATUS",
+        "ENVIRONMENT",
+        "FILES",
+        "EXAMPLES",
+        "SEE ALSO",
+    ];
+    let pages = pages();
+    assert!(pages.len() > 20);
+    for (name, page) in &pages {
+        let headings = page.lines().filter_map(|line| line.strip_prefix(".SH "));
+        let headings: Vec<&str> = headings.map(|heading| heading.trim_matches('"')).collect();
+        let expected = order.iter().filter(|one| headings.contains(one));
+        assert!(headings.iter().eq(expected), "{name}: {headings:?}");
+        let always =
+            ["NAME", "SYNOPSIS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "SEE ALSO"];
+        assert!(always.iter().all(|one| headings.contains(one)), "{name}: {headings:?}");
+        // A shell's words, and no page of a verb that is not for users.
+        assert!(page.is_ascii() && !page.contains("complete.1"), "{name}");
+        // Every page that is named exists, of our own.
+        for named in page.split("\\fBiotomy").skip(1).filter_map(|rest| rest.split_once("\\fR(1)"))
+        {
+            let file = format!("iotomy{}.1", named.0.replace('\\', ""));
+            if !named.0.contains(char::is_whitespace) {
+                assert!(pages.iter().any(|(name, _)| *name == file), "{name} names {file}");
+            }
+        }
+    }
+    let page = |name: &str| &pages.iter().find(|(of, _)| of == name).unwrap().1;
+    assert!(page("iotomy-history.1").contains("history.db"));
+    assert!(!page("iotomy-doctor.1").contains("history.db"));
+}
+
+#[test]
+fn man_pages_are_formatted_without_a_warning() {
+    let missing = ["groff", "troff"].iter().any(|program| !has(program));
+    if missing {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    said(&["generate", "man", folder.path().to_str().unwrap()]);
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let page = entry.unwrap().path();
+        let words = ["-man", "-ww", "-b", "-z", "-Tutf8", page.to_str().unwrap()];
+        let ran = bare("groff", &words).output().unwrap();
+        assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+    }
+    // The warnings are on.
+    let wrong = folder.path().join("wrong");
+    fs::write(&wrong, ".TH a 1\n.SH NAME\n.nonsense\n").unwrap();
+    let words = ["-man", "-ww", "-z", "-Tutf8", wrong.to_str().unwrap()];
+    assert!(!bare("groff", &words).output().unwrap().stderr.is_empty());
+}
+
+#[test]
+fn help_has_the_status_and_the_surroundings_and_the_short_one_only_examples() {
+    let long = said(&["trace", "--help"]);
+    for part in ["Exit status:", "Environment:", "Files:", "Examples:", "NO_COLOR", "history.db"] {
+        assert!(long.contains(part), "{part}: {long}");
+    }
+    let short = said(&["trace", "-h"]);
+    assert!(short.contains("Examples:\n  iotomy trace -- ") && !short.contains("Exit status"));
+    // One that is read by a parser of its own, and one below another.
+    assert!(said(&["copy", "--help"]).contains("\n  1\n          What was read back"));
+    assert!(said(&["history", "rm", "-h"]).contains("iotomy history rm 3 4"));
+}
+
+/// The file that a page names below the folder of this variable.
+fn named_file(page: &str, variable: &str) -> String {
+    let page = page.replace('\\', "");
+    let rest = page.split_once(&format!("${variable}/")).unwrap().1;
+    rest.split("fR").next().unwrap().to_owned()
+}
+
+#[test]
+fn the_files_that_pages_name_are_those_that_are_read_and_written() {
+    let pages = pages();
+    let page = &pages.iter().find(|(name, _)| name == "iotomy-limits.1").unwrap().1;
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let config = place("config").join(named_file(page, "XDG_CONFIG_HOME"));
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "history.always = true\n").unwrap();
+    let mut run = iotomy(&["limits", "--only", "syscall"]);
+    run.env_remove("IOTOMY_HISTORY");
+    for (variable, name) in
+        [("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "cache")]
+    {
+        run.env(variable, place(name));
+    }
+    assert!(run.output().unwrap().status.success());
+    assert!(place("data").join(named_file(page, "XDG_DATA_HOME")).exists());
+    let limits = place("cache").join(named_file(page, "XDG_CACHE_HOME"));
+    let (begin, end) = limits.to_str().unwrap().split_once('*').unwrap();
+    let is_it = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.unwrap().path().to_str().unwrap().to_owned();
+        path.starts_with(begin) && path.ends_with(end)
+    };
+    assert!(fs::read_dir(limits.parent().unwrap()).unwrap().any(is_it));
 }
 
 #[test]

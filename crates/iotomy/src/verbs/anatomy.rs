@@ -19,11 +19,34 @@ use iotomy_sys::launch::Command;
 use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::trace::{
-    Refusal, UserArgs, command, ended, launch_status, process, say_how_to_end, seconds, watching,
+    Refusal, UserArgs, WATCH_STATUS, command, ended, launch_status, process, say_how_to_end,
+    seconds, watching,
 };
 use super::{judging, outputs};
 use crate::complain;
+use crate::manual::Manual;
 use crate::screen::Looks;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy anatomy -- dd if=file of=copy bs=8192", "Dissect the calls of a command:"),
+        (
+            "iotomy anatomy --story=1 -- dd if=file of=copy conv=fsync",
+            "Follow the slowest call that reads, and the slowest that writes, moment by moment:",
+        ),
+        (
+            "iotomy anatomy --svg flames.svg --rate 5000 -- git status",
+            "Draw a flame graph of 5000 samples a second on each CPU:",
+        ),
+        (
+            "iotomy anatomy --json before.json -- cat file\n\
+             iotomy anatomy --against before.json --svg difference.svg -- dd if=file",
+            "Draw what differs between two commands:",
+        ),
+    ],
+    status: WATCH_STATUS,
+    see_also: &["iotomy-trace(1)", "iotomy-show(1)", "perf-record(1)"],
+};
 
 /// Show in which layers of the kernel a command's calls spend their time
 ///
@@ -32,16 +55,8 @@ use crate::screen::Looks;
 /// journal or the scheduler, with the hottest functions; time asleep stands there by what was waited
 /// for. The parts add up to the call's time in the trace, and the error of the sampling is printed.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "iotomy anatomy [OPTIONS] [--] CMD [ARG]…\n       \
-                      iotomy anatomy [OPTIONS] -p PID",
-    after_help = "Examples:\n  \
-                  iotomy anatomy -- dd if=file of=copy bs=8192\n  \
-                  iotomy anatomy --story=1 -- dd if=file of=copy conv=fsync\n  \
-                  iotomy anatomy --svg flames.svg --rate 5000 -- git status\n  \
-                  iotomy anatomy --json before.json -- cat file; iotomy anatomy --against before.json \
-                  --svg difference.svg -- dd if=file"
-)]
+#[command(override_usage = "iotomy anatomy [OPTIONS] [--] CMD [ARG]…\n       \
+                      iotomy anatomy [OPTIONS] -p PID")]
 #[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid"]))]
 pub(crate) struct AnatomyArgs {
     /// The command to run, with its arguments

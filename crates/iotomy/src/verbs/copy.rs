@@ -36,7 +36,7 @@ use rustix::io::Errno;
 
 use self::account::nanoseconds;
 use self::fault::{Stop, unwritable};
-pub(crate) use self::options::CopyArgs;
+pub(crate) use self::options::{CopyArgs, MANUAL};
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
 use self::same::lies_in;

@@ -19,7 +19,20 @@ use iotomy_record::store::OutputFile;
 use serde::Serialize;
 
 use super::outputs;
+use crate::manual::{FAILED, Manual};
 use crate::screen::Looks;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy doctor", "List what works here, and how to get what does not:"),
+        (
+            "iotomy doctor --path /mnt/disk --json doctor.json",
+            "Try another file system, and keep the list:",
+        ),
+    ],
+    status: &[("0", "The list was made, whatever is missing."), FAILED],
+    see_also: &["iotomy-limits(1)"],
+};
 
 /// List what works on this machine, what does not, and why
 ///

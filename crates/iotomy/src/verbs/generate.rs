@@ -11,6 +11,19 @@ use iotomy_record::store::OutputFile;
 
 use super::outputs;
 use crate::cli::Cli;
+use crate::manual::{self, DONE, FAILED, Manual};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy generate man ~/.local/share/man/man1", "Install the man pages for one user:"),
+        (
+            "iotomy generate completions completions\nsource completions/iotomy.bash",
+            "Let this bash complete iotomy's command lines:",
+        ),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["man(1)", "bash(1)", "zshcompsys(1)", "fish-completions(1)"],
+};
 
 /// Write man pages or shell completions
 #[derive(Debug, clap::Args)]
@@ -38,16 +51,14 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     fs::create_dir_all(folder).with_context(|| {
         format!("cannot make the folder {}; name one that you may write to", folder.display())
     })?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
     match args.what {
-        What::Man => {
-            let mut command = Cli::command().disable_help_subcommand(true);
-            command.build();
-            pages(&command, folder)?;
-        }
+        What::Man => pages(&command, "", &[], folder)?,
         What::Completions => {
             for shell in Shell::value_variants() {
                 let mut text = Vec::new();
-                clap_complete::generate(*shell, &mut Cli::command(), "iotomy", &mut text);
+                clap_complete::generate(*shell, &mut command, "iotomy", &mut text);
                 put(folder, &shell.file_name("iotomy"), &text)?;
             }
         }
@@ -55,15 +66,15 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A page for a command and each of those below it.
-fn pages(command: &Command, folder: &Path) -> Result<()> {
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        pages(below, folder)?;
+/// A page for a command, whose manual is declared by `name`, and for each of those below it.
+fn pages(command: &Command, name: &str, above: &[String], folder: &Path) -> Result<()> {
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    put(folder, &format!("{title}.1"), manual::page(command, name, above).as_bytes())?;
+    let family = [above, &[title]].concat();
+    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        pages(one, &manual::below(name, one), &family, folder)?;
     }
-    let page = clap_mangen::Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render(&mut text).context("cannot make a man page")?;
-    put(folder, &page.get_filename(), &text)
+    Ok(())
 }
 
 fn put(folder: &Path, name: &str, text: &[u8]) -> Result<()> {

@@ -17,6 +17,44 @@ use clap::Subcommand;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
 use iotomy_record::store::OutputFile;
 
+use crate::manual::{DONE, FAILED, Manual};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        (
+            "iotomy race --save=main 'make -j2'\niotomy race --against main 'make -j2'",
+            "Keep a race as a baseline, and compare a later one with it:",
+        ),
+        ("iotomy history list", "List what was kept:"),
+        ("iotomy history diff 3 last", "Compare two runs:"),
+        (
+            "iotomy history compare --baseline main --check",
+            "Exit with status 1 if the last run is slower than the baseline:",
+        ),
+        ("iotomy history trend 'make -j2'", "Plot a command's times:"),
+    ],
+    status: &[
+        DONE,
+        ("1", "Something is slower than the baseline, with `compare --check`."),
+        FAILED,
+    ],
+    see_also: &["iotomy-race(1)", "iotomy-report(1)"],
+};
+
+/// Of the verbs below.
+pub(crate) const MANUALS: &[(&str, &Manual)] = &[
+    ("history list", &look::LIST),
+    ("history show", &look::SHOW),
+    ("history diff", &weigh::DIFF),
+    ("history compare", &weigh::COMPARE),
+    ("history trend", &look::TREND),
+    ("history name", &change::NAME),
+    ("history rm", &change::RM),
+    ("history export", &look::EXPORT),
+    ("history import", &change::IMPORT),
+    ("history salvage", &change::SALVAGE),
+];
+
 /// Look at the runs that were kept, and compare them
 ///
 /// A run is kept by `--save` or `--save=NAME` on trace, anatomy, race, limits, lab run and copy;
@@ -25,13 +63,6 @@ use iotomy_record::store::OutputFile;
 /// last of all: what is imported is kept when it is imported. A baseline is all runs of its name. All is in iotomy/history.db under
 /// XDG_DATA_HOME (~/.local/share).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-                  iotomy race --save=main 'make -j2'\n  \
-                  iotomy race --against main 'make -j2'\n  \
-                  iotomy history list\n  \
-                  iotomy history diff 3 last\n  \
-                  iotomy history compare --baseline main --check\n  \
-                  iotomy history trend 'make -j2'")]
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
     what: What,

@@ -13,16 +13,26 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use iotomy_lab::experiments::{EXPERIMENTS, Experiment, experiment};
 
+use crate::manual::{DONE, FAILED, Manual};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy lab list", "List the experiments:"),
+        ("iotomy lab run copy --quick", "Run one in some 20 seconds:"),
+    ],
+    status: &[DONE, FAILED, ("128 + n", "Signal n interrupted a run.")],
+    see_also: &["iotomy-report(1)"],
+};
+
+/// Of the verbs below.
+pub(crate) const MANUALS: &[(&str, &Manual)] =
+    &[("lab list", &list::MANUAL), ("lab run", &run::MANUAL)];
+
 /// Run experiments, each of which judges claims on this machine
 ///
 /// An experiment sweeps its axes, repeats each case until its interval is tight or the time is up, and
 /// says of each claim whether it holds, fails, or cannot be told, with the numbers.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-                  iotomy lab list\n  \
-                  iotomy lab run copy --quick\n  \
-                  iotomy lab run null-sink --path /home -L size=64M,256M,1G --json sweep.json\n  \
-                  iotomy lab run --resume")]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
     what: What,

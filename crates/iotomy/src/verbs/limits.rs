@@ -18,8 +18,31 @@ use iotomy_record::{Limits, store};
 
 use super::keeping::SaveArgs;
 use super::outputs;
+use crate::manual::Manual;
 use crate::screen::{Looks, is_dumb, shown_lines};
 use crate::{COULD_NOT_RUN, complain};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy limits", "Show the limits, and measure those that are not known yet:"),
+        (
+            "iotomy limits --path /home --path /mnt/disk",
+            "Measure the file systems of two folders, too:",
+        ),
+        (
+            "iotomy limits --refresh --only syscall,memory-copy --json limits.json",
+            "Measure two of them again, and keep the record:",
+        ),
+    ],
+    status: &[
+        ("0", "The limits were shown, those included that had to be skipped."),
+        (
+            "2",
+            "The command line is wrong, there is no such limit or folder, or an output could not be written.",
+        ),
+    ],
+    see_also: &["iotomy-report(1)", "lmbench(8)", "fio(1)"],
+};
 
 /// Measure what the smallest operations cost on this machine, and how fast bytes move
 ///
@@ -27,10 +50,6 @@ use crate::{COULD_NOT_RUN, complain};
 /// spread and says how it was measured. They are kept, for this machine and kernel, and shown the next
 /// time. With --path, the requests of a file system are measured too.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-                  iotomy limits\n  \
-                  iotomy limits --path /home --path /mnt/disk\n  \
-                  iotomy limits --refresh --only syscall,memory-copy --json limits.json")]
 pub(crate) struct LimitsArgs {
     /// Measure anew what was kept
     #[arg(long)]

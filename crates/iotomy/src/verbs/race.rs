@@ -23,8 +23,47 @@ use self::flames::Flames;
 use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::{history, judging, outputs};
+use crate::manual::Manual;
 use crate::screen::{Looks, StatusLine, shown};
 use crate::{COULD_NOT_RUN, complain};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy race 'dd if=f of=g bs=8k' 'dd if=f of=g bs=1M'", "Race two commands:"),
+        (
+            "iotomy race 'cat f > g' 'cp f g' --prepare 'rm -f g'",
+            "Remove the output before each run:",
+        ),
+        (
+            "iotomy race 'dd if=f of=/dev/null bs={bs}' -L bs=4k,64k,1M",
+            "Race one command against itself, with three values of a parameter:",
+        ),
+        (
+            "iotomy race 'cp f g' 'cp f g' --deny B:copy_file_range=ENOSYS",
+            "See what a system call is worth to a command:",
+        ),
+        (
+            "iotomy race --json race.json 'ls -l' 'ls'\niotomy show race.json",
+            "Keep the record, and show it again:",
+        ),
+        (
+            "iotomy race --save=main 'make -j2'\niotomy race --against main --check 'make -j2'",
+            "Keep a baseline, and exit with status 1 when a later race is slower:",
+        ),
+    ],
+    status: &[
+        ("0", "The race was run, whatever the verdict."),
+        ("1", "A command is slower than the baseline, with --check."),
+        (
+            "2",
+            "The race could not be run: a command is not there, fails (unless --ignore-failure) or does not \
+             end, or a line of --setup or --prepare fails; --cleanup failed, or a result could not be \
+             written or kept; --check can judge nothing; or the command line is wrong.",
+        ),
+        ("128 + n", "Signal n interrupted the race."),
+    ],
+    see_also: &["iotomy-trace(1)", "iotomy-history(1)", "hyperfine(1)", "perf-stat(1)"],
+};
 
 /// Race commands: which is faster, by how much, and which calls make the difference
 ///
@@ -33,15 +72,7 @@ use crate::{COULD_NOT_RUN, complain};
 /// difference, call by call. One command alone is timed, traced and accounted for by itself. A
 /// command runs directly, or by `sh -c` where it has redirections, pipes or other syntax of a shell.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "iotomy race [OPTIONS] CMD…",
-    after_help = "Examples:\n  \
-                  iotomy race 'dd if=f of=g bs=8k' 'dd if=f of=g bs=1M'\n  \
-                  iotomy race 'cat f > g' 'cp f g' --prepare 'rm -f g'\n  \
-                  iotomy race 'dd if=f of=/dev/null bs={bs}' -L bs=4k,64k,1M\n  \
-                  iotomy race 'cp f g' 'cp f g' --deny B:copy_file_range=ENOSYS\n  \
-                  iotomy race --json race.json 'ls -l' 'ls'; iotomy show race.json"
-)]
+#[command(override_usage = "iotomy race [OPTIONS] CMD…")]
 pub(crate) struct RaceArgs {
     /// A command as one word, quoted; the first is the base the others are compared with
     #[arg(value_name = "CMD", required = true)]

@@ -11,7 +11,22 @@ use iotomy_record::store::{self, OutputFile, Record};
 use iotomy_report::{PartKind, Source};
 use iotomy_sys::launch::helper;
 
+use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::shown;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        (
+            "iotomy report race.json limits.json -o page.html",
+            "Make a page of a race and the limits:",
+        ),
+        ("iotomy report --list race.json", "List the pictures and tables of a record:"),
+        ("iotomy report --svg race.json -o race.svg", "Take the first picture alone:"),
+        ("iotomy report --markdown race.json", "Print answers, findings and tables as Markdown:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-show(1)"],
+};
 
 /// Make a page of records: pictures, tables and findings in one HTML file
 ///

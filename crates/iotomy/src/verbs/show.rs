@@ -8,7 +8,20 @@ use iotomy_record::store::{self, Record};
 use iotomy_report::Style;
 
 use super::view::ViewArgs;
+use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::Looks;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        (
+            "iotomy trace --json run.json -- make\niotomy show --sort calls --top 5 run.json",
+            "Show a record again, sorted otherwise:",
+        ),
+        ("iotomy history export last | iotomy show -", "Show a record from standard input:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-report(1)", "iotomy-history-show(1)"],
+};
 
 /// Show a saved record as the run that made it printed it
 ///

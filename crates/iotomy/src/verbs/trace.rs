@@ -30,8 +30,49 @@ use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::view::ViewArgs;
 use super::{judging, outputs};
+use crate::manual::{Fact, Manual};
 use crate::screen::Looks;
 use crate::{COULD_NOT_RUN, complain};
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy trace -- dd if=file of=copy bs=8192", "Watch a command:"),
+        (
+            "iotomy trace --files --call %io -- make",
+            "Count only the calls that move bytes, and by file, too:",
+        ),
+        (
+            "iotomy trace --quantize wall --call read -p 1234 -d 10",
+            "Watch a running process for 10 seconds, and show how long its reads took:",
+        ),
+        ("iotomy trace --live -- make", "Watch the counts grow:"),
+        (
+            "iotomy trace --json run.json -- ls -lR /usr\niotomy show --top 3 run.json",
+            "Keep the record, and show it again with shorter tables:",
+        ),
+    ],
+    status: WATCH_STATUS,
+    see_also: &[
+        "iotomy-anatomy(1)",
+        "iotomy-race(1)",
+        "iotomy-show(1)",
+        "strace(1)",
+        "perf-trace(1)",
+    ],
+};
+
+/// How a watch of a command ends.
+pub(super) const WATCH_STATUS: &[Fact] = &[
+    ("status of CMD", "CMD ran and exited. With -p and -a it is 0."),
+    ("128 + n", "Signal n ended CMD."),
+    ("127", "There is no such program."),
+    ("126", "The program cannot be executed."),
+    (
+        "2",
+        "The command line is wrong, the watch could not begin, or CMD succeeded and its report or record \
+         could not be written, or its run not be kept (--save).",
+    ),
+];
 
 /// Watch what a command asks of the kernel, and where its time goes
 ///
@@ -40,17 +81,9 @@ use crate::{COULD_NOT_RUN, complain};
 /// distributions, and a ledger in which all thread time is accounted for. Every process and thread
 /// it makes is followed.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "iotomy trace [OPTIONS] [--] CMD [ARG]…\n       \
+#[command(override_usage = "iotomy trace [OPTIONS] [--] CMD [ARG]…\n       \
                       iotomy trace [OPTIONS] -p PID\n       \
-                      iotomy trace [OPTIONS] -a",
-    after_help = "Examples:\n  \
-                  iotomy trace -- dd if=file of=copy bs=8192\n  \
-                  iotomy trace --files --call %io -- make\n  \
-                  iotomy trace --quantize wall --call read -p 1234 -d 10\n  \
-                  iotomy trace --live -- make\n  \
-                  iotomy trace --json run.json -- ls -lR /usr; iotomy show --top 3 run.json"
-)]
+                      iotomy trace [OPTIONS] -a")]
 #[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid", "all"]))]
 pub(crate) struct TraceArgs {
     /// The command to run, with its arguments

@@ -10,7 +10,34 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use iotomy_movers::{Job, MOVERS, Mover, Reflink, Sparse};
 
 use super::sizes::{block_size, size};
+use crate::manual::Manual;
 use crate::verbs::keeping::SaveArgs;
+
+pub(crate) const MANUAL: Manual = Manual {
+    examples: &[
+        (
+            "iotomy copy image.raw /dev/sdb --fsync --verify",
+            "Write an image to a disk, wait until it is there, and read it back:",
+        ),
+        ("iotomy copy --explain big /mnt/backup", "See which mover is chosen, and why:"),
+        (
+            "iotomy copy --atomic --preserve new.conf /etc/app.conf",
+            "Replace a file as a whole, with its attributes:",
+        ),
+        ("iotomy copy part1 part2 - | sha256sum", "Write files to standard output:"),
+        ("iotomy copy --concat part1 part2 whole", "Join files:"),
+        (
+            "iotomy copy --skip 1M --count 4K --seek 512 disk table",
+            "Copy a part of a file into the midst of another:",
+        ),
+    ],
+    status: &[
+        ("0", "Everything was copied. A reader of standard output that went away is no error."),
+        ("1", "What was read back for --verify differs from the source."),
+        ("2", "The command line is wrong, or something could not be copied, written or kept."),
+    ],
+    see_also: &["iotomy-lab-run(1)", "cp(1)", "dd(1)", "copy_file_range(2)", "splice(2)"],
+};
 
 /// Copy by the fastest way there is for this pair of descriptors
 ///
@@ -19,17 +46,8 @@ use crate::verbs::keeping::SaveArgs;
 /// is chosen from what is known of both ends; one that the kernel refuses before anything has moved
 /// is replaced by the next.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "iotomy copy [OPTIONS] SRC… DST\n       \
-                      iotomy copy --list",
-    after_help = "Examples:\n  \
-                  iotomy copy image.raw /dev/sdb --fsync --verify\n  \
-                  iotomy copy --explain big /mnt/backup\n  \
-                  iotomy copy --atomic --preserve new.conf /etc/app.conf\n  \
-                  iotomy copy part1 part2 - | sha256sum\n  \
-                  iotomy copy --concat part1 part2 whole\n  \
-                  iotomy copy --skip 1M --count 4K --seek 512 disk table"
-)]
+#[command(override_usage = "iotomy copy [OPTIONS] SRC… DST\n       \
+                      iotomy copy --list")]
 pub(crate) struct CopyArgs {
     /// The sources, and behind them the target; `-` is standard input or output
     #[arg(value_name = "PATH", required_unless_present = "list")]

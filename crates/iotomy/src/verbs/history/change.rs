@@ -9,7 +9,17 @@ use iotomy_history::Pick;
 use iotomy_record::{printable, store};
 
 use super::{opened, pick, place, print};
+use crate::manual::{DONE, FAILED, Manual};
 use crate::verbs::keeping::{VERSION, begun, run_name};
+
+pub(super) const NAME: Manual = Manual {
+    examples: &[
+        ("iotomy history name last main", "Name the run kept last:"),
+        ("iotomy history name 12", "Take the name of a run away:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-list(1)"],
+};
 
 /// Give a run a name, or take it away
 #[derive(Debug, clap::Args)]
@@ -30,6 +40,12 @@ pub(super) fn name(args: &NameArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub(super) const RM: Manual = Manual {
+    examples: &[("iotomy history rm 3 4", "Forget two runs:")],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-list(1)"],
+};
+
 /// Forget runs
 #[derive(Debug, clap::Args)]
 pub(super) struct RmArgs {
@@ -48,6 +64,15 @@ pub(super) fn rm(args: &RmArgs) -> Result<ExitCode> {
     store.shrink()?;
     Ok(ExitCode::SUCCESS)
 }
+
+pub(super) const IMPORT: Manual = Manual {
+    examples: &[(
+        "iotomy history import --name main race.json",
+        "Keep a record of another machine or day:",
+    )],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-export(1)"],
+};
 
 /// Keep records that were written by --json
 #[derive(Debug, clap::Args)]
@@ -74,6 +99,15 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     store.close()?;
     Ok(ExitCode::SUCCESS)
 }
+
+pub(super) const SALVAGE: Manual = Manual {
+    examples: &[("iotomy history salvage", "Save what can be read of a damaged history:")],
+    status: &[
+        ("0", "The history is sound, or runs of it were saved."),
+        ("2", "No run could be saved, or the history could not be read or written."),
+    ],
+    see_also: &["iotomy-history(1)"],
+};
 
 /// Make a new history of all that can be read of a damaged one
 ///

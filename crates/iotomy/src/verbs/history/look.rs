@@ -9,6 +9,7 @@ use iotomy_history::{Filter, HistoryError, Pick, Store};
 use iotomy_record::store::{KINDS, OutputFile};
 
 use super::{count, opened, pick, place, print};
+use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::Looks;
 use crate::verbs::show;
 use crate::verbs::view::ViewArgs;
@@ -17,6 +18,15 @@ use crate::verbs::view::ViewArgs;
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(KINDS)
 }
+
+pub(super) const LIST: Manual = Manual {
+    examples: &[
+        ("iotomy history list --kind race --last 10", "List the ten races kept last:"),
+        ("iotomy history list make", "List the runs of commands with `make` in them:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-show(1)"],
+};
 
 /// List the runs that were kept, in the order they were
 ///
@@ -66,6 +76,15 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
     print(&iotomy_report::history(&runs, older, kept, &args.looks.on(&std::io::stdout())))
 }
 
+pub(super) const SHOW: Manual = Manual {
+    examples: &[
+        ("iotomy history show last", "Show the run that was kept last:"),
+        ("iotomy history show main", "Show the last one of a name:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-show(1)"],
+};
+
 /// Show a run as it was printed when it was made
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
@@ -86,6 +105,15 @@ pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
     let record = store.record(kept.id)?;
     print(&show::text(record, &args.view, &args.looks.on(&std::io::stdout())))
 }
+
+pub(super) const TREND: Manual = Manual {
+    examples: &[
+        ("iotomy history trend 'make -j2'", "Plot the wall times of a command:"),
+        ("iotomy history trend limits --measure syscall", "Plot a limit of this machine:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-compare(1)"],
+};
 
 /// Plot a measure of a command over time, and where its level changed
 ///
@@ -119,6 +147,15 @@ pub(super) fn trend(args: &TrendArgs) -> Result<ExitCode> {
         opened()?.trend(&args.command, args.kind.as_deref(), args.measure.as_deref(), last)?;
     print(&iotomy_report::trend(&trend, &args.looks.on(&std::io::stdout())))
 }
+
+pub(super) const EXPORT: Manual = Manual {
+    examples: &[
+        ("iotomy history export 7 -o race.json", "Write the record of a run:"),
+        ("iotomy history export last | iotomy report -", "Make a page of the last run:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-import(1)", "iotomy-report(1)"],
+};
 
 /// Write the record of a run, as `--json` would have
 #[derive(Debug, clap::Args)]

@@ -7,10 +7,17 @@ use iotomy_history::{Candidate, Earlier, Pick, Store, against};
 use iotomy_record::{Against, Kept, RaceVerdict};
 
 use super::{opened, pick, print};
+use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::Looks;
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
+
+pub(super) const DIFF: Manual = Manual {
+    examples: &[("iotomy history diff 3 last", "Compare two runs:")],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-history-compare(1)"],
+};
 
 /// Compare two runs: what differs around them, and what they measured
 ///
@@ -35,6 +42,29 @@ pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
     let found = held(&store, &args.earlier, &later, true)?;
     print(&iotomy_report::against(&found, &args.looks.on(&std::io::stdout())))
 }
+
+pub(super) const COMPARE: Manual = Manual {
+    examples: &[
+        (
+            "iotomy history compare --baseline main",
+            "Compare the last run of a command with its baseline:",
+        ),
+        (
+            "iotomy history compare --baseline main 12 --check",
+            "Let a script know whether run 12 is slower:",
+        ),
+    ],
+    status: &[
+        ("0", "The runs were compared; with --check, nothing is slower."),
+        ("1", "Something is slower, with --check."),
+        (
+            "2",
+            "The command line is wrong, there is no such run, the baseline is of another machine, or --check \
+             can judge nothing.",
+        ),
+    ],
+    see_also: &["iotomy-history-diff(1)", "iotomy-race(1)"],
+};
 
 /// Compare a run with a baseline
 ///

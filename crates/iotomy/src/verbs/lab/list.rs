@@ -7,10 +7,20 @@ use anyhow::Result;
 use iotomy_lab::experiments::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
 use iotomy_record::store;
 
+use crate::manual::{DONE, FAILED, Manual};
 use crate::screen::shown_lines;
 
 /// Columns of a line.
 const WIDTH: usize = 98;
+
+pub(super) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy lab list", "List the experiments, with their axes and claims:"),
+        ("iotomy lab list null-sink", "Tell all about one:"),
+    ],
+    status: &[DONE, FAILED],
+    see_also: &["iotomy-lab-run(1)"],
+};
 
 /// List the experiments, or tell all about some
 #[derive(Debug, clap::Args)]

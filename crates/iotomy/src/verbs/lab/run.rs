@@ -16,11 +16,33 @@ use iotomy_record::store::{OutputFile, RecordRef};
 use super::around::Surroundings;
 use super::given::given;
 use super::turns::{Ask, Turn, chosen, locks, turns};
+use crate::manual::Manual;
 use crate::screen::Looks;
 use crate::verbs::keeping::SaveArgs;
 use crate::verbs::outputs;
 use crate::verbs::trace::seconds;
 use crate::{COULD_NOT_RUN, complain};
+
+pub(super) const MANUAL: Manual = Manual {
+    examples: &[
+        ("iotomy lab run copy --quick", "Run an experiment in some 20 seconds:"),
+        (
+            "iotomy lab run null-sink --path /home -L size=64M,256M,1G --json sweep.json",
+            "Choose the file system and the values of an axis, and keep the record:",
+        ),
+        ("iotomy lab run --resume", "Go on with what was interrupted:"),
+    ],
+    status: &[
+        ("0", "Every experiment came to its end, whatever became of its claims, and was written."),
+        (
+            "2",
+            "The command line is wrong; an experiment could not be run, or all of its cases were skipped; \
+             or a record could not be written or kept.",
+        ),
+        ("128 + n", "Signal n interrupted the run; --resume goes on with it."),
+    ],
+    see_also: &["iotomy-lab-list(1)", "iotomy-report(1)"],
+};
 
 /// Run experiments and judge their claims on this machine
 #[derive(Debug, clap::Args)]

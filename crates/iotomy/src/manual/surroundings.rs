@@ -1,0 +1,134 @@
+//! The variables and files that iotomy reads or writes, each with the verbs that do.
+
+use clap::Command;
+
+use super::{Fact, below};
+
+/// A variable or a file.
+pub(super) struct Surrounding {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    /// Whether the verb of this name, with these options, has to do with it.
+    is_of: fn(&str, &Command) -> bool,
+}
+
+/// The variables that are read. A test holds them against the sources.
+pub(super) const ENVIRONMENT: &[Surrounding] = &[
+    Surrounding {
+        name: "IOTOMY_HISTORY",
+        says: "`always` keeps every run in the history, `never` only those with --save. It overrides the \
+               configuration.",
+        is_of: |_, verb| has(verb, "save"),
+    },
+    Surrounding {
+        name: "NO_COLOR",
+        says: "If it is set and not empty, no report is coloured, unless by --color=always.",
+        is_of: |_, verb| has(verb, "color"),
+    },
+    Surrounding {
+        name: "TERM",
+        says: "If it is `dumb`, empty or not set, nothing is coloured, unless by --color=always, and no \
+               progress is shown.",
+        is_of: |_, verb| has(verb, "color") || has(verb, "progress"),
+    },
+    Surrounding {
+        name: "LC_ALL, LC_CTYPE, LANG",
+        says: "The first of them that is set and not empty names the locale. Output is ASCII, unless its \
+               encoding is UTF-8.",
+        is_of: |_, _| true,
+    },
+    Surrounding {
+        name: "PATH",
+        says: "The folders in which commands are looked up.",
+        is_of: |name, verb| runs_commands(name, verb) || name == "lab run" || has(verb, "open"),
+    },
+    Surrounding {
+        name: "COLORTERM, LANG, LANGUAGE, LC_*, NO_COLOR, TERM, TZ",
+        says: "The command of --user has them as they are; HOME, LOGNAME, PATH, SHELL and USER are those of \
+               a login, and it has no others.",
+        is_of: |_, verb| has(verb, "user"),
+    },
+    Surrounding {
+        name: "XDG_CACHE_HOME",
+        says: "The folder of iotomy/limits-*.json; without it, ~/.cache.",
+        is_of: takes_limits,
+    },
+    Surrounding {
+        name: "XDG_CONFIG_HOME",
+        says: "The folder of iotomy/config.toml; without it, ~/.config.",
+        is_of: |_, verb| has(verb, "save"),
+    },
+    Surrounding {
+        name: "XDG_DATA_HOME",
+        says: "The folder of iotomy/history.db; without it, ~/.local/share.",
+        is_of: has_history,
+    },
+    Surrounding {
+        name: "XDG_STATE_HOME",
+        says: "The folder of iotomy/lab-*.json; without it, ~/.local/state.",
+        is_of: |name, _| name == "lab run",
+    },
+    Surrounding {
+        name: "HOME",
+        says: "The folder `~` of these files. It is used only if it exists.",
+        is_of: |name, verb| {
+            takes_limits(name, verb) || has_history(name, verb) || name == "lab run"
+        },
+    },
+];
+
+/// The files that are read or written without being named.
+pub(super) const FILES: &[Surrounding] = &[
+    Surrounding {
+        name: "$XDG_DATA_HOME/iotomy/history.db",
+        says: "The history: every run that was kept. Only its owner may read it.",
+        is_of: has_history,
+    },
+    Surrounding {
+        name: "$XDG_CONFIG_HOME/iotomy/config.toml",
+        says: "The configuration. `history.always = true` keeps every run in the history.",
+        is_of: |_, verb| has(verb, "save"),
+    },
+    Surrounding {
+        name: "$XDG_CACHE_HOME/iotomy/limits-*.json",
+        says: "The limits of each machine and kernel, kept by `iotomy limits` and where a finding needed \
+               one.",
+        is_of: takes_limits,
+    },
+    Surrounding {
+        name: "$XDG_STATE_HOME/iotomy/lab-*.json",
+        says: "What an interrupted run of an experiment had measured, for --resume.",
+        is_of: |name, _| name == "lab run",
+    },
+    Surrounding {
+        name: "/etc/login.defs",
+        says: "The PATH of the command of --user.",
+        is_of: |_, verb| has(verb, "user"),
+    },
+];
+
+/// Those that a verb has to do with, or a verb below it.
+pub(super) fn facts(all: &[Surrounding], name: &str, verb: &Command) -> Vec<Fact> {
+    all.iter().filter(|one| is_of(one, name, verb)).map(|one| (one.name, one.says)).collect()
+}
+
+fn is_of(one: &Surrounding, name: &str, verb: &Command) -> bool {
+    (one.is_of)(name, verb)
+        || verb.get_subcommands().any(|lower| is_of(one, &below(name, lower), lower))
+}
+
+fn has(verb: &Command, option: &str) -> bool {
+    verb.get_arguments().any(|argument| argument.get_id() == option)
+}
+
+fn runs_commands(name: &str, _: &Command) -> bool {
+    ["trace", "anatomy", "race"].contains(&name)
+}
+
+fn takes_limits(name: &str, verb: &Command) -> bool {
+    runs_commands(name, verb) || ["copy", "limits"].contains(&name)
+}
+
+fn has_history(name: &str, verb: &Command) -> bool {
+    has(verb, "save") || name.starts_with("history ")
+}
