@@ -65,6 +65,10 @@ install: build
 	install -Dm755 $(IOTOMY) $(DESTDIR)$(PREFIX)/bin/iotomy
 	$(IOTOMY) generate man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(IOTOMY) generate completions $(DESTDIR)$(PREFIX)/share/iotomy/completions
+	cd $(DESTDIR)$(PREFIX)/share/iotomy/completions && \
+	install -Dm644 iotomy.bash ../../bash-completion/completions/iotomy && \
+	install -Dm644 _iotomy ../../zsh/site-functions/_iotomy && \
+	install -Dm644 iotomy.fish ../../fish/vendor_completions.d/iotomy.fish
 
 clean:
 	$(CARGO) clean

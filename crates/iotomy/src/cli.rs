@@ -47,6 +47,8 @@ pub(crate) enum Verb {
     History(verbs::history::HistoryArgs),
     Doctor(verbs::doctor::DoctorArgs),
     Generate(verbs::generate::GenerateArgs),
+    #[command(name = verbs::complete::NAME, hide = true)]
+    Complete(verbs::complete::CompleteArgs),
 }
 
 /// As [`Cli`], with one verb: to build the options of all takes longer than to copy a small file.

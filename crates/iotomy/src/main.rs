@@ -5,6 +5,7 @@
 mod cli;
 mod manual;
 mod screen;
+mod unknown_option;
 mod verbs;
 
 use std::io::{self, Write};
@@ -44,6 +45,7 @@ fn run() -> ExitCode {
         Verb::History(args) => verbs::history::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
+        Verb::Complete(args) => verbs::complete::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
@@ -68,6 +70,13 @@ fn usage(mut error: clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(message) = unknown_option::message(&error, &words) {
+        complain(&anyhow::Error::msg(message));
+        return ExitCode::from(COULD_NOT_RUN);
+    }
+    hide_completion(&mut error);
     escape_words(&mut error);
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
     // What a value's own parser says of it may hold the value.
@@ -75,6 +84,21 @@ fn usage(mut error: clap::Error) -> ExitCode {
     let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
     let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(COULD_NOT_RUN)
+}
+
+/// Takes the verb that scripts alone use out of the suggestions, which the parser does not.
+fn hide_completion(error: &mut clap::Error) {
+    let suggested = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(verbs)) => verbs.clone(),
+        Some(ContextValue::String(verb)) => vec![verb.clone()],
+        _ => return,
+    };
+    let shown: Vec<String> =
+        suggested.into_iter().filter(|verb| verb != verbs::complete::NAME).collect();
+    match shown.is_empty() {
+        true => error.remove(ContextKind::SuggestedSubcommand),
+        false => error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown)),
+    };
 }
 
 /// Makes the words of the command line that the error is about safe to print, line ends included.

@@ -1,6 +1,7 @@
 //! A verb a file: its options, and the glue between the crates that do its work.
 
 pub(crate) mod anatomy;
+pub(crate) mod complete;
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod generate;

@@ -142,9 +142,15 @@ fn man_pages_and_completions_are_written() {
     assert!(page.contains("quantize") && page.contains("duration"));
     let completions = folder.path().join("completions");
     said(&["generate", "completions", completions.to_str().unwrap()]);
+    // These ask `iotomy complete`; tests/completion.rs runs them.
     for name in ["iotomy.bash", "_iotomy", "iotomy.fish"] {
         let script = fs::read_to_string(completions.join(name)).unwrap();
+        assert!(script.contains("iotomy complete --"), "{name}");
+    }
+    for name in ["iotomy.elv", "_iotomy.ps1"] {
+        let script = fs::read_to_string(completions.join(name)).unwrap();
         assert!(script.contains("quantize") && script.contains("trace"), "{name}");
+        assert!(!script.contains("iotomy;complete"), "{name}");
     }
     let output = iotomy(&["generate", "man", "/proc/nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -269,6 +275,73 @@ fn the_files_that_pages_name_are_those_that_are_read_and_written() {
         path.starts_with(begin) && path.ends_with(end)
     };
     assert!(fs::read_dir(limits.parent().unwrap()).unwrap().any(is_it));
+}
+
+fn refused(words: &[&str]) -> String {
+    let output = iotomy(words).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+    error
+}
+
+#[test]
+fn an_unknown_option_is_answered_with_the_closest_and_where_to_look() {
+    for (words, expected) in [
+        (
+            &["trace", "--quantise", "wall", "true"][..],
+            "trace has no option --quantise; is it --quantize? see iotomy trace --help",
+        ),
+        (
+            &["trace", "-r", "3", "true"],
+            "trace has no option -r; race has one; see iotomy trace --help",
+        ),
+        (&["trace", "-P", "3"], "trace has no option -P; is it -p? see iotomy trace --help"),
+        (
+            &["copy", "-v", "a", "b"],
+            "copy has no option -v; is it --verify? see iotomy copy --help",
+        ),
+        (&["copy", "a", "--zzz=x", "b"], "copy has no option --zzz; see iotomy copy --help"),
+        (
+            &["race", "ls", "-la"],
+            "race has no option -l; quote a command with its options as one word, as in \
+             'ls -l'; see iotomy race --help",
+        ),
+        (
+            &["--json", "f", "trace", "true"],
+            "there is no option --json; options stand behind the verb, as in iotomy trace --json; \
+             see iotomy --help",
+        ),
+        (
+            &["lab", "--quick", "run", "copy"],
+            "lab has no option --quick; options stand behind the verb, as in iotomy lab run \
+             --quick; see iotomy lab --help",
+        ),
+    ] {
+        assert_eq!(refused(words), format!("iotomy: {expected}\n"), "{words:?}");
+    }
+}
+
+#[test]
+fn no_error_advises_to_pass_an_option_as_a_value() {
+    for words in [
+        &["trace", "-r", "true"][..],
+        &["anatomy", "--run", "3", "true"],
+        &["race", "--bogus", "true"],
+        &["copy", "--bogus", "a", "b"],
+        &["report", "-z", "a"],
+        &["history", "trend", "--bogus", "x"],
+        &["lab", "run", "-x", "copy"],
+        &["limits", "--bogus"],
+        &["trac", "true"],
+        &["history", "lst"],
+        &["compare"],
+        &["complet"],
+    ] {
+        let error = refused(words);
+        assert!(!error.contains("as a value"), "{words:?}: {error}");
+        assert!(!error.contains("complete"), "{words:?}: {error}");
+        assert!(!error.contains("exist: \n"), "{words:?}: {error}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::{Generator, Shell};
 use iotomy_record::store::OutputFile;
 
-use super::outputs;
+use super::{complete, outputs};
 use crate::cli::Cli;
 use crate::manual::{self, DONE, FAILED, Manual};
 
@@ -56,9 +56,18 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     match args.what {
         What::Man => pages(&command, "", &[], folder)?,
         What::Completions => {
-            for shell in Shell::value_variants() {
+            for (name, script) in complete::SCRIPTS {
+                put(folder, name, script.as_bytes())?;
+            }
+            // Of these, the command line's declaration alone, without what is hidden.
+            let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+            let mut shown = Command::new("iotomy")
+                .version(env!("CARGO_PKG_VERSION"))
+                .disable_help_subcommand(true)
+                .subcommands(shown);
+            for shell in [Shell::Elvish, Shell::PowerShell] {
                 let mut text = Vec::new();
-                clap_complete::generate(*shell, &mut command, "iotomy", &mut text);
+                clap_complete::generate(shell, &mut shown, "iotomy", &mut text);
                 put(folder, &shell.file_name("iotomy"), &text)?;
             }
         }

@@ -15,6 +15,8 @@ use iotomy_lab::experiments::{EXPERIMENTS, Experiment, experiment};
 
 use crate::manual::{DONE, FAILED, Manual};
 
+pub(crate) use list::axis_values;
+
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
         ("iotomy lab list", "List the experiments:"),

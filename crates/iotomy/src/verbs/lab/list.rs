@@ -97,6 +97,18 @@ fn long(declared: &Declaration) -> String {
     text
 }
 
+/// The values an axis takes, as the command line takes them: all names, or the numbers of every size.
+pub(crate) fn axis_values(axis: &Axis) -> Vec<String> {
+    match axis.takes {
+        Takes::Names(names) => names.iter().map(|name| (*name).to_owned()).collect(),
+        Takes::Numbers(..) | Takes::Multiples(..) => {
+            let sizes = [Size::Quick, Size::Default, Size::Full];
+            let values = sizes.into_iter().flat_map(|size| axis.values(size));
+            values.map(|one| value(axis, *one)).collect()
+        }
+    }
+}
+
 /// A value as the command line takes it.
 fn value(axis: &Axis, value: Value) -> String {
     match value {
