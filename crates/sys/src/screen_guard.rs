@@ -5,7 +5,7 @@
 //! is gone, SIGKILL included; then the terminal gets its attributes back and the farewell. A kill by name
 //! that hits this process does not hit the guard, which has a name of its own.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::own_name::OwnName;
@@ -21,7 +21,8 @@ pub struct ScreenGuard {
 const NAME: &std::ffi::CStr = c"tty-guard";
 
 impl ScreenGuard {
-    /// Guards `terminal` as it is set now; `farewell` is what is written to it, if it comes to that.
+    /// Guards `terminal` as it is set now; `farewell` is what is written to it, if it comes to that. The
+    /// guard has its own name when this returns.
     ///
     /// # Errors
     /// When it is no terminal, or a pipe or a process cannot be made.
@@ -33,12 +34,18 @@ impl ScreenGuard {
             return Err(io::Error::last_os_error());
         }
         let (read, line) = io::pipe()?;
+        let (mut readiness, ready) = io::pipe()?;
         let name = OwnName::new(NAME);
         // SAFETY: the child only makes async-signal-safe calls and ends in `_exit`; see `guard`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => guard(name, read.as_fd(), terminal, &now, farewell),
-            pid => Ok(Self { pid, line: line.into() }),
+            0 => guard(name, ready.as_fd(), read.as_fd(), terminal, &now, farewell),
+            pid => {
+                let guard = Self { pid, line: line.into() };
+                drop(ready);
+                readiness.read_exact(&mut [0])?;
+                Ok(guard)
+            }
         }
     }
 }
@@ -59,6 +66,7 @@ impl Drop for ScreenGuard {
 /// The guard's side of the fork. Only async-signal-safe calls, no allocation.
 fn guard(
     name: OwnName,
+    ready: BorrowedFd<'_>,
     line: BorrowedFd<'_>,
     terminal: BorrowedFd<'_>,
     as_it_was: &libc::termios,
@@ -72,6 +80,9 @@ fn guard(
     // SAFETY: `all` is an initialised set.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
     name.take();
+    let byte = [1u8];
+    // SAFETY: `byte` is readable.
+    unsafe { libc::write(ready.as_raw_fd(), byte.as_ptr().cast(), 1) };
     // Whatever else was inherited is not to be kept open by this process; no owner is ever dropped
     // on this side. Both descriptors were made after the standard ones.
     // SAFETY: takes plain integers.
