@@ -37,7 +37,7 @@ build:
 	@mv -f $(IOTOMY).copy $(IOTOMY)
 
 # Every bench, one after another, about an hour in all; then the page of the run and the figures of
-# README.md and docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
+# docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.
 bench: bench-all
 
 # `make bench-copy` is the bench of copying alone, and so are the others: `make bench-all ARGS=--help` names
@@ -49,7 +49,7 @@ bench-%: build
 	@$(TARGET)/release/bench prepare $* --peers $(TARGET)/peers
 	$(TARGET)/release/bench $* --iotomy $(IOTOMY) --peers $(TARGET)/peers $(ARGS)
 
-# The pages of all runs, and the figures of README.md and docs/, from the raw records. ARGS="--check" only looks.
+# The pages of all runs, and the figures of docs/, from the raw records. ARGS="--check" only looks.
 bench-summary:
 	$(CARGO) run --quiet --locked --package iotomy-benches --bin bench -- summary $(ARGS)
 

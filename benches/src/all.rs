@@ -17,7 +17,7 @@ use iotomy_observe::rfc3339;
 
 /// Run every bench, one after another, and write what they found onto one page
 ///
-/// After a whole run, README.md and the guide have its figures, too.
+/// After a whole run, docs/ has its figures, too.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Only this bench; can be repeated

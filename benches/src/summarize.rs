@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use iotomy_benches::summary::documents::{Document, guide, pages};
 
-/// Write the page of each run, and the tables between marks in README.md and docs/, from the raw records
+/// Write the page of each run, and the tables between marks in docs/, from the raw records
 ///
 /// Nothing is measured. The tables are those of the newest run that has records of every bench.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The project's folder, which has README.md, docs/ and results/
+    /// The project's folder, which has docs/ and results/
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     root: PathBuf,
 

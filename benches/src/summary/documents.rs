@@ -1,4 +1,4 @@
-//! The documents whose figures are the benches': the page of each run, the verdicts on its benches' pages, and the tables of the README and
+//! The documents whose figures are the benches': the page of each run, the verdicts on its benches' pages, and the tables of
 //! the guide, between marks of this form, each on a line of its own:
 //!
 //! ```text
@@ -79,12 +79,12 @@ pub fn pages(results: &Path) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The README and the guide in the folder `root` of the project, which has the results, too.
+/// The pages of docs/ in the folder `root` of the project, which has the results, too.
 ///
 /// # Errors
 /// When a mark names no table or is not closed, or no run is complete.
 pub fn guide(root: &Path) -> Result<Vec<Document>> {
-    let mut paths = vec![root.join("README.md")];
+    let mut paths = Vec::new();
     markdown_below(&root.join("docs"), &mut paths)?;
     let runs = runs(&root.join("results"))?;
     let mut documents = Vec::new();
