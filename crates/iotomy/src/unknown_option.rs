@@ -1,7 +1,7 @@
 //! What is said of an option that a verb does not have: the closest there is, and where to look. What the
 //! parser would advise, to write it behind `--`, makes of it a file to copy or a command to run.
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 
 use crate::cli::Cli;
@@ -10,6 +10,10 @@ use crate::verbs::complete::line::Line;
 
 /// The line about an unknown option, if that is what the parser met; `words` is the command line.
 pub(crate) fn message(error: &clap::Error, words: &[String]) -> Option<String> {
+    // Other errors name options, too: two that exclude each other.
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
