@@ -10,6 +10,17 @@
 //! name, file systems of one's own are mounted on no folder, and processes end with their parent.
 //! What has to have a name lies in a folder that is noted first, so that the next run removes what a
 //! killed one could not.
+//!
+//! The flow of `iotomy lab run`:
+//!
+//! 1. The axes' values make cases; those that make no sense are dropped, those that do not fit are skipped.
+//! 2. The experiment sets up what its cases share. Rounds visit the open cases in random order; after each visit the
+//!    record so far is kept in the user's state folder. The processes of `herd` and `accept` are made by fork
+//!    (`sys::herd`), share nothing with iotomy but words of memory, and end with it; those among which `wait` shares
+//!    out descriptors are a `sys::crew`, spoken to over sockets. The rounds of `files` are made by a C program,
+//!    compiled by `build.rs` once per variant and started from memory.
+//! 3. Counts come from watched runs; the observer, and the BPF program that counts wake-ups, are handed in by the verb.
+//! 4. Claims are judged by pure functions of the cases. `report` renders the `record::Sweep`.
 
 mod accept;
 mod accept_claims;

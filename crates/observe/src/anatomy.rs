@@ -3,6 +3,20 @@
 //! The samples come as numbers (`Raw`); here they get names, layers, and their part of the times
 //! the trace has exactly. The order matters: the kernel's names are read while the watch's programs are
 //! still loaded, a file's when the watch is over.
+//!
+//! The flow of `iotomy anatomy`:
+//!
+//! 1. The `bpf` observer watches as for `trace`. A *companion* (`bpf/companion.rs`) loads programs of its own
+//!    beside it (`anatomy.bpf.c`), which read the trace's threads through the same map. That map is made first
+//!    (`shared.bpf.c`), so that all objects load at the same time, one per thread.
+//! 2. A perf event interrupts every CPU at the sampling frequency. A sample of a watched thread counts by image,
+//!    call and kernel stack, or by its place in a mapped file. Mappings are remembered until they change. What a
+//!    thread sleeps in is noted at its switch; how long is what the trace has booked. With `--user-stacks` the user
+//!    stack is noted, too, and a thread (`side_band.rs`) learns from the kernel what is mapped, forked and
+//!    executed; `mappings.rs` turns addresses into places in files.
+//! 3. When the watch is over, addresses get names (the kernel's from the program `name_address` while the programs
+//!    are still loaded, then those of the mapped files' own tables), stacks get their layer from `layers.txt`, and
+//!    layers their part of the trace's exact times.
 
 mod chains;
 pub(crate) mod kernel;

@@ -3,6 +3,44 @@
 //!
 //! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
 //! very first call is counted.
+//!
+//! # How calls are counted
+//!
+//! `trace.bpf.c` and its parts (`images`, `calls`, `untraced`, `sched`, `files`). Each watched thread has a
+//! `struct thread` in task storage: the last boundary between user and kernel, time off the CPU so far, the
+//! current call. `sys_enter` closes the user span, `sys_exit` the call's; `sched_switch` and `sched_wakeup` add
+//! time off the CPU, split into blocked time and run queue delay.
+//!
+//! Rows are kept by (thread, call), not by process: a thread runs on one CPU at a time, so no counter is shared
+//! and none needs an atomic. (Per-CPU maps would multiply memory by CPUs and rely on programs not being
+//! preempted, which newer kernels no longer promise.) A call that stayed on its CPU, as most do, has one row with
+//! two histograms, since its wall and on-CPU time are the same; only a call that left its CPU has a second row
+//! with three more. A frequent call counts in the thread's own storage and moves to the table when the thread
+//! ends or executes another program. Counters are 32 bits wide; one that overflows is carried into a table of its
+//! own.
+//!
+//! User space adds rows up by image. When many threads have ended, a ring buffer wakes it, and it takes and frees
+//! their rows, so memory follows the living threads. A watch ends at one moment (`ended_ns`): detaching takes
+//! milliseconds and goes program by program. From then on only whoever closes a thread's books changes them.
+//!
+//! An exec keeps the thread and gives it a new id and image; the exec's own call is booked in the image that made
+//! it. An `execve` from iotomy's own child (the launcher, image 0) is booked in the image it makes. A thread that
+//! ends is settled at its last switch, not at `sched_process_exit`, so that its last work is in the ledger.
+//! File paths are walked in BPF on first sight: a process may be gone before user space could ask /proc. Process
+//! ids are those of iotomy's own pid namespace, so a watch works inside a container.
+//!
+//! # How programs are loaded
+//!
+//! The verifier takes most of the time. It checks a non-static function once and alone, not once for each path
+//! that leads to it, so functions that loop or branch much are not static. Pointers in structs that the verifier
+//! trusts are read through `UNTRUSTED` (`fields.bpf.h`), which spares it a search of all types of the kernel. A
+//! test bounds the sum of its steps. There is no generated skeleton, which would be unsafe code outside `sys`: the
+//! object is opened by name, and the structs of `trace.h` are read field by field, their sizes asserted against
+//! the loaded maps. Maps are read in batches by `sys::map_batch`: libbpf-rs takes a short batch for the last one,
+//! and the kernel may return one in the middle.
+//!
+//! The overhead is measured before the command is let go ([`calibrate`]): a call and a switch each have a range
+//! (`price.rs`), from which the run's overhead follows by its exact counts.
 
 pub(crate) mod block;
 mod books;

@@ -8,6 +8,10 @@
 //! The one invariant: the command is a child of the thread that asked for the watch and is traced by
 //! another, which ends with the watch. So whatever becomes of the watch, the command goes on, and is
 //! still there to be waited for.
+//!
+//! Nothing is detached by request: when the tracer's thread ends, the kernel releases every tracee, by the same
+//! path as after SIGKILL. `nix` is not used for ptrace: its signals lack the real-time ones, whose stops could not
+//! be delivered.
 
 mod calibrate;
 mod procfs;

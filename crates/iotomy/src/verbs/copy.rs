@@ -3,6 +3,15 @@
 //! It owns the command line, what is said, and what came of the parts; which way is taken and how the
 //! bytes go it is the business of [`iotomy_movers`]. Nothing is asked of the kernel that a small copy
 //! could do without: no thread, no probe, no clock but the monotonic one.
+//!
+//! The flow:
+//!
+//! 1. A FIFO that is source and target is refused. Sources are opened (several are looked at first), then the
+//!    target, which is not changed yet. The same file at both ends, and options that do not fit the ends, are refused.
+//! 2. The chooser makes a plan. A mover that the kernel may refuse as a whole is tried on a file beside the target. A
+//!    regular target is emptied, and the plan is carried out.
+//! 3. The target is read back, given the source's attributes and synced, as requested. Both ends are closed, as write
+//!    errors may appear only then, and the target is put in place.
 
 mod account;
 mod explain;

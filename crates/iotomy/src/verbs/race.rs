@@ -1,4 +1,16 @@
 //! `iotomy race`: commands against each other, and why one is faster.
+//!
+//! The flow:
+//!
+//! 1. `sys::front` makes three processes of iotomy: whichever of them is killed, or any two at once, the others end
+//!    what is left. `lab::race` fills in placeholders, splits the commands, and makes a process group whose leader
+//!    outlives iotomy just long enough to kill it.
+//! 2. Blocks of runs: `sys::timed` starts a command by a `clone` that shares memory until `execve`, and waits for it
+//!    by `wait4`. A thread empties the pipes. `stats::sequential` decides when it is enough.
+//! 3. Each contender is traced by the function that this verb hands in, with the same group, streams and filter.
+//! 4. `lab::race::attribution`, pure, computes terms and residual from the medians and the traces. Findings come
+//!    from these; then identical images are put together (`Race::roll_up`).
+//! 5. `report` renders the `record::Race`; `show` does only that.
 
 mod around;
 mod baseline;

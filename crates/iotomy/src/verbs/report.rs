@@ -1,4 +1,12 @@
 //! `iotomy report`: records as one HTML file, or a part of them as SVG, CSV or Markdown.
+//!
+//! The flow:
+//!
+//! 1. Each record is loaded with its bytes. A damaged one is an error before anything is written.
+//! 2. `report::section` makes a `Section` of each: answers, findings, charts, sheets, facts, all of it printable text
+//!    without a format. It takes rows and words from where the terminal's text comes from.
+//! 3. `html` writes the sections, and the records packed; `parts` gives a chart as SVG, a sheet as CSV, everything as
+//!    Markdown. Each escapes for itself. The page's policy names its one script by hash, so nothing else can run.
 
 use std::fs;
 use std::io::Write;

@@ -3,6 +3,13 @@
 //!
 //! It goes on trace's books, so it is attached after trace's programs and before anything is
 //! watched. It only adds: where it cannot be loaded, the trace is as it would be without it.
+//!
+//! `block.bpf.c` and its parts (`causes`, `readahead`, `requests`, `story`). A bio is booked where it enters the
+//! block layer, since only there it is known who sends it (`causes.bpf.h`); a request is its first bio's. A story
+//! is written into the thread's buffer of a bounded pool; a call among the slowest changes buffers with the
+//! fastest of those kept, so nothing is copied or sent. One program serves all tracepoints of a story: its cookie
+//! tells which one it is attached to, and a table tells where the values are, which user space reads from tracefs
+//! (`block/events.rs`, `block/format.rs`), mounted or not.
 
 mod events;
 mod format;
