@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 
 use nix::sys::signal::Signal;
 use support::races::{raced, racing};
-use support::{send, until, until_ended};
+use support::{send, send_if_there, until, until_ended};
 
 /// The process ids a script has written to a file, one a line, once there are `count`.
 fn pids(folder: &Path, count: usize) -> Vec<u32> {
@@ -116,8 +116,9 @@ fn a_kill_of_two_of_its_processes_at_once_ends_everything() {
             until("it has stopped", || (support::state(pid) == Some('T')).then_some(()));
         }
         let killed = all.iter().enumerate().filter(|(at, _)| *at != spared);
-        killed.for_each(|(_, pid)| send(*pid, Signal::SIGKILL));
-        send(all[spared], Signal::SIGCONT);
+        // The kernel wakes a stopped group when it loses its parent: the next may have ended by then.
+        killed.for_each(|(_, pid)| send_if_there(*pid, Signal::SIGKILL));
+        send_if_there(all[spared], Signal::SIGCONT);
         race.wait().unwrap();
         family.into_iter().for_each(until_ended);
     }
@@ -143,7 +144,7 @@ fn a_kill_by_the_name_or_by_the_command_line_ends_everything() {
             send(*pid, Signal::SIGSTOP);
             until("it has stopped", || (support::state(*pid) == Some('T')).then_some(()));
         }
-        named.iter().for_each(|pid| send(*pid, Signal::SIGKILL));
+        named.iter().for_each(|pid| send_if_there(*pid, Signal::SIGKILL));
         race.wait().unwrap();
         family.into_iter().for_each(until_ended);
     }

@@ -8,7 +8,7 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 use support::sessions::{BUSY, LEFT, Session, members, tools};
-use support::{Bystander, IOTOMY, bpf, count, each_observer, send, state, until, until_ended};
+use support::{Bystander, IOTOMY, bpf, count, each_observer, send, send_if_there, state, until, until_ended};
 
 /// A live view of what `options` say, and iotomy's id.
 fn live(options: &str) -> (Session, u32) {
@@ -148,7 +148,7 @@ fn a_kill_by_the_name_or_by_the_command_line_leaves_the_terminal_as_it_was() {
             send(*pid, Signal::SIGSTOP);
             until("it has stopped", || (state(*pid) == Some('T')).then_some(()));
         }
-        named.iter().for_each(|pid| send(*pid, Signal::SIGKILL));
+        named.iter().for_each(|pid| send_if_there(*pid, Signal::SIGKILL));
         session.until_shown(LEFT);
         fs::write(session.file("go"), "").unwrap();
         session.end(137);

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -59,6 +60,14 @@ impl Drop for Bystander {
 
 pub(crate) fn send(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+/// As [`send`], to a process that may have ended: the end of another may have ended it.
+pub(crate) fn send_if_there(pid: u32, signal: Signal) {
+    match kill(Pid::from_raw(pid.cast_signed()), signal) {
+        Err(Errno::ESRCH) => {}
+        sent => sent.unwrap(),
+    }
 }
 
 /// A line of `/proc/PID/status`; `None` once the process is gone.
