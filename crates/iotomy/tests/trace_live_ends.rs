@@ -8,7 +8,9 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 use support::sessions::{BUSY, LEFT, Session, members, tools};
-use support::{Bystander, IOTOMY, bpf, count, each_observer, send, send_if_there, state, until, until_ended};
+use support::{
+    Bystander, IOTOMY, bpf, count, each_observer, send, send_if_there, state, until, until_ended,
+};
 
 /// A live view of what `options` say, and iotomy's id.
 fn live(options: &str) -> (Session, u32) {
