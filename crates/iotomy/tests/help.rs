@@ -319,6 +319,9 @@ fn an_unknown_option_is_answered_with_the_closest_and_where_to_look() {
     ] {
         assert_eq!(refused(words), format!("iotomy: {expected}\n"), "{words:?}");
     }
+    // One that there is, and that another excludes.
+    let error = refused(&["trace", "-a", "--user", "root"]);
+    assert!(error.contains("cannot be used with") && !error.contains("has no option"), "{error}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) const ENVIRONMENT: &[Surrounding] = &[
     },
     Surrounding {
         name: "PATH",
-        says: "The folders in which commands are looked up.",
+        says: "The directories in which commands are looked up.",
         is_of: |name, verb| runs_commands(name, verb) || name == "lab run" || has(verb, "open"),
     },
     Surrounding {
@@ -50,27 +50,27 @@ pub(super) const ENVIRONMENT: &[Surrounding] = &[
     },
     Surrounding {
         name: "XDG_CACHE_HOME",
-        says: "The folder of iotomy/limits-*.json; without it, ~/.cache.",
+        says: "The directory of iotomy/limits-*.json; without it, ~/.cache.",
         is_of: takes_limits,
     },
     Surrounding {
         name: "XDG_CONFIG_HOME",
-        says: "The folder of iotomy/config.toml; without it, ~/.config.",
+        says: "The directory of iotomy/config.toml; without it, ~/.config.",
         is_of: |_, verb| has(verb, "save"),
     },
     Surrounding {
         name: "XDG_DATA_HOME",
-        says: "The folder of iotomy/history.db; without it, ~/.local/share.",
+        says: "The directory of iotomy/history.db; without it, ~/.local/share.",
         is_of: has_history,
     },
     Surrounding {
         name: "XDG_STATE_HOME",
-        says: "The folder of iotomy/lab-*.json; without it, ~/.local/state.",
+        says: "The directory of iotomy/lab-*.json; without it, ~/.local/state.",
         is_of: |name, _| name == "lab run",
     },
     Surrounding {
         name: "HOME",
-        says: "The folder `~` of these files. It is used only if it exists.",
+        says: "The home directory, `~` above. It is used only if it exists.",
         is_of: |name, verb| {
             takes_limits(name, verb) || has_history(name, verb) || name == "lab run"
         },
