@@ -361,7 +361,7 @@ static FILE_TO_SOCKET: Order = &[
 
 // No wire: the reader copies in any case, out of the file's pages in rounds of 1 MiB, or out of large fresh
 // buffers, into which they are copied first. On one machine that takes about as long, or less by a
-// quarter; on another 1.8 times as long (`results`, notes of copying).
+// fifth; on another 1.8 times as long (`results`, notes of copying).
 static FILE_TO_LOOPBACK: Order = &[
     ("splice", "no copy but the reader's: the socket is given references to the page cache"),
     BY_COPY,
