@@ -11,7 +11,6 @@ use super::events::Watch;
 use super::turns::{each_us, so_often};
 use super::work::Work;
 use crate::child::Signals;
-use crate::cpus;
 use crate::order::Order;
 use crate::run::progress;
 use crate::stats::{Estimate, estimate};
@@ -58,7 +57,6 @@ pub(crate) fn measure(
 ) -> Result<Measured> {
     let mut worker = work.start_in_turns(folder)?;
     let records = ["without.json", "with.json"].map(|name| folder.join(name));
-    let cpu = cpus::last()?;
     let without = Watch::begin(iotomy, worker.pid(), (rate, &[]), &records[0])?;
     // Events that are at work while others begin would not be alone.
     without.events.switch(false)?;
@@ -73,7 +71,7 @@ pub(crate) fn measure(
         let first = usize::from(order.coin());
         for side in [first, 1 - first] {
             let events = &watches[side].events;
-            events.fall_in(cpu, rate)?;
+            events.switch(true)?;
             let took = worker.turn(times);
             events.switch(false)?;
             ns[side].push(took? / times as f64);

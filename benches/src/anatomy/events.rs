@@ -9,7 +9,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use iotomy_observe::in_step;
 use iotomy_record::{Anatomy, store};
 use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
 use libbpf_rs::{Link, Object, ObjectBuilder};
@@ -36,8 +35,8 @@ static SAMPLE: &Aligned<[u8]> =
 
 /// Events that are switched on and off together.
 pub(crate) struct Events {
-    /// Each with its CPU.
-    events: Vec<(u32, OwnedFd)>,
+    /// By CPU.
+    events: Vec<OwnedFd>,
     /// What runs at each, if anything does.
     _program: Option<(Object, Vec<Link>)>,
 }
@@ -49,8 +48,8 @@ impl Events {
             Ok(_) => Ticker::Cycles,
             Err(_) => Ticker::CpuClock,
         };
-        let open = |cpu| Some((cpu, open_sampler(ticker, Scope::Cpu(cpu), rate).ok()?));
-        let events: Vec<(u32, OwnedFd)> = (0..CPUS).filter_map(open).take(cpus).collect();
+        let open = |cpu| open_sampler(ticker, Scope::Cpu(cpu), rate).ok();
+        let events: Vec<OwnedFd> = (0..CPUS).filter_map(open).take(cpus).collect();
         if events.len() < cpus {
             bail!("cannot open a perf event on each CPU");
         }
@@ -67,7 +66,7 @@ impl Events {
             let mut programs = object.progs_mut();
             let program = programs.next().context("the object has no program")?;
             // The link closes what it was given: a copy of the descriptor.
-            let copies = bare.events.iter().map(|(_, event)| event.try_clone());
+            let copies = bare.events.iter().map(OwnedFd::try_clone);
             copies
                 .map(|copy| {
                     let copy = std::mem::ManuallyDrop::new(copy.context("cannot copy an event")?);
@@ -86,25 +85,8 @@ impl Events {
     }
 
     pub(crate) fn switch(&self, on: bool) -> Result<()> {
-        let switched = self.events.iter().try_for_each(|(_, event)| set_running(event, on));
+        let switched = self.events.iter().try_for_each(|event| set_running(event, on));
         switched.context("cannot switch a perf event")
-    }
-
-    /// Lets them rest for half the time between two, or somewhat longer: they come out of step.
-    pub(crate) fn fall_out(&self, rate: u32) -> Result<()> {
-        self.switch(false)?;
-        sleep(Duration::from_secs(1) / rate.max(1) / 2);
-        self.switch(true)
-    }
-
-    /// Switches them on, and brings that of a CPU in step with the tick as iotomy does: each rest puts it
-    /// out of step. Returns whether it is.
-    pub(crate) fn fall_in(&self, cpu: usize, rate: u32) -> Result<bool> {
-        self.switch(true)?;
-        let its = self.events.iter().filter(|(at, _)| usize::try_from(*at) == Ok(cpu));
-        let its: std::io::Result<Vec<_>> =
-            its.map(|(at, event)| Ok((*at, event.try_clone()?))).collect();
-        Ok(in_step::fall_in(&its.context("cannot copy an event")?, rate) > 0)
     }
 }
 
@@ -138,8 +120,7 @@ impl<'a> Watch<'a> {
             if !at_work(&watch.iotomy)?.is_empty() {
                 // By now those of all CPUs are at work, and that of the calibration is gone.
                 sleep(PAUSE);
-                let cpus = (0..CPUS).filter(|cpu| is_online(*cpu));
-                watch.events.events = cpus.zip(at_work(&watch.iotomy)?).collect();
+                watch.events.events = at_work(&watch.iotomy)?;
             }
         }
         Ok(watch)
@@ -166,10 +147,6 @@ impl Drop for Watch<'_> {
         let _ = self.iotomy.kill();
         let _ = self.iotomy.wait();
     }
-}
-
-fn is_online(cpu: u32) -> bool {
-    open_sampler(Ticker::CpuClock, Scope::Cpu(cpu), 1).is_ok()
 }
 
 /// The events by which a process takes samples now, in the order it opened them: by CPU.

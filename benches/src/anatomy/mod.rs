@@ -296,7 +296,6 @@ fn text(sampled: &[turns::Measured], all: &[Measured], conditions: &Conditions) 
         text += "Time on a CPU with samples and with as many interrupts without iotomy, turn by turn of one \
                  process in one watch: median and 95 % interval over rounds.\n\n";
         text += &turns::text(sampled);
-        text += &turns::in_step(sampled);
         text += "\n";
         for claim in sampled.iter().flat_map(turns::Measured::claims) {
             text += &format!("- {}: {}\n", claim.text, claim.verdict);

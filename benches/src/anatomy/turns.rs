@@ -1,12 +1,11 @@
 //! What samples cost the process they are taken of, turn by turn of one process in one watch: with
 //! iotomy's events at rest, at work, and with events of the bench's own instead, which run no program or
-//! an empty one. The last are the machine's price of so many interrupts; those that are in step with the
-//! tick, as iotomy's are at a rate that fits, come with it. What samples cost above these is iotomy's.
+//! an empty one. These are the machine's price of so many interrupts. What samples cost above those without a
+//! program is iotomy's.
 
 use std::path::Path;
 
 use crate::child::Signals;
-use crate::cpus;
 use crate::order::Order;
 use crate::record::{Case, Claim};
 use crate::run::progress;
@@ -34,14 +33,11 @@ const TRIALS: u32 = 5;
 enum State {
     Rest,
     Timer,
-    /// In step with the tick.
-    Stepped,
     Empty,
     Samples,
 }
 
-const STATES: [State; 5] =
-    [State::Rest, State::Timer, State::Stepped, State::Empty, State::Samples];
+const STATES: [State; 4] = [State::Rest, State::Timer, State::Empty, State::Samples];
 
 impl State {
     /// The part of the record.
@@ -49,7 +45,6 @@ impl State {
         match self {
             Self::Rest => "nothing",
             Self::Timer => "a timer event alone",
-            Self::Stepped => "a timer event in step with the tick",
             Self::Empty => "a timer event with an empty program",
             Self::Samples => "samples",
         }
@@ -63,8 +58,6 @@ pub(crate) struct Measured {
     /// ns on a CPU each time, by state, round by round.
     ns: [Vec<f64>; STATES.len()],
     samples: u64,
-    /// Turns in which those were in step with the tick.
-    in_step: u32,
     /// What a sample costs, by the calibration at the start.
     price_ns: f64,
 }
@@ -82,7 +75,6 @@ pub(crate) fn measure(
 ) -> Result<Measured> {
     let mut worker = work.start_in_turns(folder)?;
     let record = folder.join("turns.json");
-    let cpu = cpus::last()?;
     let watch = Watch::begin(iotomy, worker.pid(), (rate, &[]), &record)?;
     watch.events.switch(false)?;
     let bare = Events::bare(watch.events.len(), rate)?;
@@ -90,7 +82,6 @@ pub(crate) fn measure(
     let times = so_often(&mut worker)?;
     let mut ns: [Vec<f64>; STATES.len()] = Default::default();
     let mut turns: Vec<usize> = (0..STATES.len()).collect();
-    let mut in_step = 0;
     for round in 0..rounds {
         progress(&format!("samples, {}: round {} of {rounds}", work.name(), round + 1));
         order.shuffle(&mut turns);
@@ -98,18 +89,11 @@ pub(crate) fn measure(
         for at in turns.iter().copied() {
             let state = STATES[at];
             let events = match state {
-                State::Rest | State::Timer | State::Stepped => &bare,
+                State::Rest | State::Timer => &bare,
                 State::Empty => &empty,
                 State::Samples => &watch.events,
             };
-            // Before each turn, since the caches are not the same after it.
-            let stepped = events.fall_in(cpu, rate)?;
-            match state {
-                State::Rest => events.switch(false)?,
-                State::Timer | State::Empty => events.fall_out(rate)?,
-                State::Stepped => {}
-                State::Samples => in_step += u32::from(stepped),
-            }
+            events.switch(state != State::Rest)?;
             let took = worker.turn(times);
             events.switch(false)?;
             ns[at].push(took? / times as f64);
@@ -117,7 +101,7 @@ pub(crate) fn measure(
     }
     let sampling = watch.end()?.sampling;
     let (samples, price_ns) = (sampling.samples, sampling.price_ns_per_sample);
-    Ok(Measured { work, rate, ns, samples, in_step, price_ns })
+    Ok(Measured { work, rate, ns, samples, price_ns })
 }
 
 /// How often the work is done in a turn.
@@ -146,9 +130,9 @@ impl Measured {
         pairs.map(|(without, with)| (with / without - 1.0) * 100.0).collect()
     }
 
-    /// The same above events without a program that come as iotomy's do.
+    /// The same above events without a program.
     fn own_percent(&self) -> Vec<f64> {
-        let timer = self.added_percent(State::Stepped);
+        let timer = self.added_percent(State::Timer);
         self.added_percent(State::Samples).iter().zip(timer).map(|(all, its)| all - its).collect()
     }
 
@@ -193,9 +177,7 @@ impl Measured {
             evidence: json!({
                 "added_percent": added,
                 "timer_alone_percent": self.added_percent(State::Timer),
-                "timer_in_step_percent": self.added_percent(State::Stepped),
                 "samples": self.samples,
-                "turns_in_step": self.in_step,
             }),
         };
         // Less than nothing is noise.
@@ -223,7 +205,6 @@ pub(crate) fn text(all: &[Measured]) -> String {
         "without: ns",
         "more: %",
         "a timer event alone: %",
-        "in step with the tick: %",
         "with an empty program: %",
         "iotomy's programs: %",
         "a sample: µs",
@@ -244,7 +225,6 @@ pub(crate) fn text(all: &[Measured]) -> String {
             digits(median(one.of(State::Rest)).unwrap_or(0.0), 0),
             percent(&one.added_percent(State::Samples)),
             percent(&one.added_percent(State::Timer)),
-            percent(&one.added_percent(State::Stepped)),
             percent(&one.added_percent(State::Empty)),
             percent(&one.own_percent()),
             us(State::Samples),
@@ -253,11 +233,4 @@ pub(crate) fn text(all: &[Measured]) -> String {
         ]);
     }
     table(&rows, 1)
-}
-
-/// How often iotomy's samples came with the tick, as they do where its period and theirs fit.
-pub(crate) fn in_step(all: &[Measured]) -> String {
-    let turns: usize = all.iter().map(|one| one.of(State::Samples).len()).sum();
-    let in_step: u32 = all.iter().map(|one| one.in_step).sum();
-    format!("\nSamples were in step with the kernel's tick in {in_step} turns of {turns}.\n")
 }

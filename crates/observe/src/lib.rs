@@ -15,7 +15,6 @@ mod audience;
 mod bpf;
 mod cache;
 mod error;
-pub mod in_step;
 mod interrupts;
 mod machine;
 mod naming;

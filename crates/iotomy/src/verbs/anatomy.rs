@@ -79,8 +79,8 @@ pub(crate) struct AnatomyArgs {
     #[command(flatten)]
     user: UserArgs,
 
-    /// Samples a second on each CPU; where that fits the kernel's tick, as 1000 does, they come with it:
-    /// cheaper, but wrong about what timers wake
+    /// Samples a second on each CPU; a rate that fits the kernel's tick, as 1000 does, is wrong about what
+    /// timers wake
     #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     rate: u32,
 

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use iotomy_sys::perf_event::{Scope, Ticker, open_sampler, set_running};
+use iotomy_sys::perf_event::{Scope, Ticker, open_sampler};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use super::companion::{Companion, Images, call_by_number};
@@ -22,7 +22,6 @@ use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
 use crate::anatomy::side_band::Listener;
 use crate::anatomy::{Asked, Callers, Chain, Found, Place, Raw, Seen};
-use crate::in_step;
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));
@@ -87,12 +86,7 @@ impl Companion for Sampler {
             loaded.listener =
                 Some(listener.map_err(|error| format!("cannot hear what is mapped: {error}"))?);
         }
-        let run = |(_, event): &(u32, OwnedFd)| set_running(event, true).is_ok();
-        if ticker == Ticker::CpuClock && events.iter().all(run) {
-            // As many as can be; the others are as good.
-            let _ = in_step::fall_in(&events, self.asked.hz);
-        }
-        for (_, event) in events {
+        for event in events {
             loaded.attach_event(event)?;
         }
         Ok(())
@@ -330,10 +324,9 @@ fn prepare(open: &mut OpenObject, user_stacks: bool) -> Result<(), libbpf_rs::Er
 }
 
 /// An event for each CPU, of the processor's cycles where it can count them.
-fn open_events(hz: u32) -> Result<(Ticker, Vec<(u32, OwnedFd)>), String> {
-    let open = |ticker| -> io::Result<Vec<(u32, OwnedFd)>> {
-        let one = |cpu| Ok((cpu, open_sampler(ticker, Scope::Cpu(cpu), hz)?));
-        online().into_iter().map(one).collect()
+fn open_events(hz: u32) -> Result<(Ticker, Vec<OwnedFd>), String> {
+    let open = |ticker| -> io::Result<Vec<OwnedFd>> {
+        online().into_iter().map(|cpu| open_sampler(ticker, Scope::Cpu(cpu), hz)).collect()
     };
     if let Ok(events) = open(Ticker::Cycles) {
         return Ok((Ticker::Cycles, events));
