@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use iotomy_record::store::RecordError;
 use rusqlite::ErrorCode;
 
-use crate::aside::newest;
-
 /// Why something could not be kept or found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -47,17 +45,6 @@ pub enum HistoryError {
         /// The store.
         path: PathBuf,
     },
-    /// One that was damaged has been set aside, and there is no new one.
-    #[error(
-        "there is no history {path}, but a damaged one that was set aside, {aside}; `iotomy history \
-         salvage` makes a new one of all that can be read"
-    )]
-    Aside {
-        /// The store.
-        path: PathBuf,
-        /// Where the damaged one is.
-        aside: PathBuf,
-    },
     /// It is a database of something else.
     #[error("{path} is no history of iotomy; move it away")]
     Foreign {
@@ -66,8 +53,7 @@ pub enum HistoryError {
     },
     /// What is in the file cannot be.
     #[error(
-        "the history {path} is damaged: {said}; `iotomy history salvage` makes a new one of all that \
-         can be read, and leaves the old one beside it"
+        "the history {path} is damaged: {said}; `sqlite3 {path} .recover` prints what can be read of it"
     )]
     Damaged {
         /// The store.
@@ -186,15 +172,6 @@ impl HistoryError {
             _ => "",
         };
         Self::Refused { attempt, path, said, hint }
-    }
-
-    /// That there is no history in `path`, and what there is of one.
-    pub fn none(path: &Path) -> Self {
-        let path = path.to_owned();
-        match newest(&path).filter(|_| !path.exists()) {
-            Some(aside) => Self::Aside { path, aside },
-            None => Self::Nothing { path },
-        }
     }
 
     /// What the system said while `attempt` was made.

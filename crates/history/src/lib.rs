@@ -6,7 +6,8 @@
 //!
 //! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and all
 //! else in the store is found again from it. What was kept is not lost by a run that is killed while it
-//! keeps another: a run is a transaction, written ahead and synced.
+//! keeps another: a run is a transaction, written ahead and synced. A damaged history is set aside and never
+//! written over.
 
 mod against;
 mod aside;
@@ -15,15 +16,14 @@ mod error;
 mod measures;
 mod place;
 mod runs;
-mod salvage;
 mod store;
 mod trend;
 
 pub use against::{Candidate, Earlier, against};
+pub use aside::{Identity, set_aside};
 pub use config::{Config, ConfigError};
 pub use error::HistoryError;
 pub use measures::{measures, subject};
 pub use place::{config_file, store_file};
 pub use runs::{Filter, Pick};
-pub use salvage::{Salvaged, salvage};
 pub use store::Store;

@@ -276,7 +276,7 @@ impl Store {
 }
 
 /// The bytes of a record as they were before they were packed.
-pub(crate) fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
+fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     let limit = usize::try_from(MAX_RECORD_BYTES).unwrap_or(usize::MAX);
     miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
         .map_err(|error| format!("what was kept is damaged ({error})"))

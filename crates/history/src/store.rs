@@ -13,10 +13,8 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::store::{Place, RecordRef};
 use iotomy_sys::close::close_duplicate;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
-use crate::aside::{beside, length};
 use crate::{HistoryError, measures, subject};
 
 /// The version of the tables below, which the file has as its `user_version`.
@@ -73,30 +71,12 @@ impl Store {
     /// # Errors
     /// When it cannot be read, is damaged, or is of a later version.
     pub fn open(path: &Path) -> Result<Option<Self>, HistoryError> {
-        Self::open_by(path, Self::connect)
-    }
-
-    /// As [`Store::open`], and what was written ahead stays where it is, however it goes.
-    pub(crate) fn open_unwritten(path: &Path) -> Result<Option<Self>, HistoryError> {
-        let is_ahead = length(&beside(path, "-wal")).is_some_and(|length| length > 0);
-        Self::open_by(path, |path| Self::connect_to(path, is_ahead))
-    }
-
-    /// Once it is closed, what was written ahead may go into the file.
-    pub(crate) fn may_write_back(&self) {
-        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
-    }
-
-    fn open_by(
-        path: &Path,
-        connect: impl Fn(&Path) -> Result<Self, rusqlite::Error>,
-    ) -> Result<Option<Self>, HistoryError> {
         match path.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(HistoryError::io("open", path, &error)),
             Ok(_) => {}
         }
-        let store = match connect(path) {
+        let store = match Self::connect(path) {
             // Where nothing can be written, not even the files SQLite has beside it.
             Err(error) if is_in_the_way(&error) => Self::connect_unchanging(path),
             opened => opened,
@@ -163,23 +143,18 @@ impl Store {
         version: &str,
     ) -> Result<u64, HistoryError> {
         let packed = miniz_oxide::deflate::compress_to_vec_zlib(json, LEVEL);
-        let row = Row { id: None, name, version, packed: &packed, bytes: json.len() as u64 };
+        let row = Row { name, version, packed: &packed, bytes: json.len() as u64 };
         self.insert(record, &row).map_err(|error| self.failed("write to", &error))
     }
 
-    pub(crate) fn insert(
-        &mut self,
-        record: RecordRef<'_>,
-        row: &Row<'_>,
-    ) -> Result<u64, rusqlite::Error> {
+    fn insert(&mut self, record: RecordRef<'_>, row: &Row<'_>) -> Result<u64, rusqlite::Error> {
         let machine = record.machine();
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute(
-            "INSERT INTO runs (id, name, schema, kind, started, subject, version, kernel, hardware, \
-             bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO runs (name, schema, kind, started, subject, version, kernel, hardware, \
+             bytes, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
-                row.id.map(u64::cast_signed),
                 row.name,
                 record.schema(),
                 kind(record.schema()),
@@ -218,13 +193,8 @@ impl Store {
     }
 
     fn connect(path: &Path) -> Result<Self, rusqlite::Error> {
-        Self::connect_to(path, false)
-    }
-
-    fn connect_to(path: &Path, stays_ahead: bool) -> Result<Self, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, stays_ahead)?;
         let store = Self { connection, path: path.to_owned() };
         store.connection.busy_timeout(PATIENCE)?;
         store.connection.pragma_update(None, "foreign_keys", true)?;
@@ -326,23 +296,6 @@ impl Store {
         HistoryError::of(attempt, &self.path, error)
     }
 
-    /// Whether all of it can be read: every page of the file, and every record.
-    ///
-    /// # Errors
-    /// When another holds it for too long, so that it cannot be told.
-    pub fn is_sound(&self) -> Result<bool, HistoryError> {
-        let check = "PRAGMA integrity_check(1)";
-        let said = self.connection.query_row(check, [], |row| row.get::<_, String>(0));
-        if let Err(error) = &said
-            && is_busy(error)
-        {
-            return Err(self.failed("read", error));
-        }
-        let runs = self.list(&crate::Filter::default());
-        Ok(said.is_ok_and(|said| said == "ok")
-            && runs.is_ok_and(|runs| runs.iter().all(|run| self.record(run.id).is_ok())))
-    }
-
     /// Closes it. SQLite looks at no error of close(2), which some file systems have for what was written:
     /// whatever of it is not written yet is asked about here.
     ///
@@ -364,13 +317,11 @@ impl Store {
 
 /// What a run has besides its record.
 #[derive(Debug)]
-pub(crate) struct Row<'a> {
-    /// The number it is to have; `None` for the next.
-    pub(crate) id: Option<u64>,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) version: &'a str,
-    pub(crate) packed: &'a [u8],
-    pub(crate) bytes: u64,
+struct Row<'a> {
+    name: Option<&'a str>,
+    version: &'a str,
+    packed: &'a [u8],
+    bytes: u64,
 }
 
 /// `trace` of `iotomy.trace/1`.

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use iotomy_history::{Filter, HistoryError, Pick, Store, salvage};
+use iotomy_history::{Filter, HistoryError, Identity, Pick, Store, set_aside};
 use iotomy_record::store::{Record, RecordRef, parse_record};
 use iotomy_record::{Limit, Limits, Machine, arbitrary};
 use proptest::prelude::*;
@@ -123,74 +123,6 @@ fn a_database_of_something_else_is_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_damaged_and_salvage_sets_it_aside() {
-    let (_folder, path) = place();
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, vec![b'x'; 5_000]).unwrap();
-    let refused = Store::open(&path).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("damaged: file is not a database; `iotomy"), "{refused}");
-    let found = salvage(&path).unwrap().unwrap();
-    assert_eq!((found.saved, found.lost.len()), (0, 0));
-    assert_eq!(fs::read(&found.aside).unwrap(), vec![b'x'; 5_000]);
-    assert_eq!(all(&Store::open(&path).unwrap().unwrap()), Vec::<u64>::new());
-}
-
-#[test]
-fn salvage_saves_what_is_whole_with_its_number_and_name() {
-    let (_folder, path) = place();
-    drop(filled(&path, 40));
-    let whole = fs::read(&path).unwrap();
-    let mut saved = 0;
-    // A page after the other is overwritten.
-    for page in (1..whole.len() / 4096).step_by(3) {
-        let mut bytes = whole.clone();
-        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
-        fs::write(&path, bytes).unwrap();
-        let found = salvage(&path).unwrap().unwrap();
-        let store = Store::open(&path).unwrap().unwrap();
-        assert_eq!(all(&store).len() as u64, found.saved);
-        for run in store.list(&Filter::default()).unwrap() {
-            let day = u32::try_from(run.id).unwrap() - 1;
-            let wanted = Record::Limits(limits(day, 80.0 + f64::from(day)));
-            assert_eq!(store.record(run.id).unwrap(), wanted);
-            assert_eq!(run.name.is_some(), day % 2 == 0);
-        }
-        assert!(store.is_sound().unwrap());
-        saved = saved.max(found.saved);
-        drop(store);
-        fs::remove_file(&path).unwrap();
-    }
-    assert_eq!(saved, 40, "a page of an index holds no record");
-}
-
-#[test]
-fn a_run_that_was_removed_is_not_lost() {
-    let (_folder, path) = place();
-    let mut store = filled(&path, 40);
-    store.remove(7).unwrap();
-    store.remove(30).unwrap();
-    store.shrink().unwrap();
-    drop(store);
-    let whole = fs::read(&path).unwrap();
-    let mut unclear = Vec::new();
-    for page in 1..whole.len() / 4096 {
-        let mut bytes = whole.clone();
-        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
-        fs::write(&path, bytes).unwrap();
-        let found = salvage(&path).unwrap().unwrap();
-        assert!(!found.lost.contains(&7) && !found.lost.contains(&30), "{page}: {found:?}");
-        // Nothing goes without a word.
-        let told = found.lost.iter().chain(&found.unclear);
-        let not_told = (1..=40).filter(|run| !told.clone().any(|told| told == run));
-        let not_told = not_told.filter(|run| ![7, 30].contains(run)).count() as u64;
-        assert_eq!(not_told, found.saved, "{page}: {found:?}");
-        unclear.extend(found.unclear);
-        fs::remove_file(&path).unwrap();
-    }
-    assert!(unclear.contains(&7) && unclear.contains(&30), "{unclear:?}");
-}
-
-#[test]
 fn a_damaged_record_is_named_and_the_others_are_read() {
     let (_folder, path) = place();
     drop(filled(&path, 3));
@@ -200,10 +132,22 @@ fn a_damaged_record_is_named_and_the_others_are_read() {
     let store = Store::open(&path).unwrap().unwrap();
     let refused = store.record(2).unwrap_err().to_string();
     assert!(refused.starts_with("the record of run 2 in the history /"), "{refused}");
-    assert!(store.record(3).is_ok() && !store.is_sound().unwrap());
-    drop(store);
-    let found = salvage(&path).unwrap().unwrap();
-    assert_eq!((found.saved, found.lost), (2, vec![2]));
+    assert!(store.record(3).is_ok());
+}
+
+#[test]
+fn what_is_no_database_is_damaged_and_set_aside() {
+    let (_folder, path) = place();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    for number in 1..3 {
+        fs::write(&path, vec![b'x'; 5_000]).unwrap();
+        let refused = Store::open(&path).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("damaged: file is not a database; `sqlite3 /"), "{refused}");
+        let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
+        assert_eq!(aside, path.with_file_name(format!("history.db.damaged-{number}")));
+        assert_eq!(fs::read(&aside).unwrap(), vec![b'x'; 5_000]);
+        assert!(Store::open(&path).unwrap().is_none());
+    }
 }
 
 /// A history of which two runs are only in what was written ahead, and a page of whose file is damaged: what is
@@ -231,90 +175,36 @@ fn has_as_they_were(aside: &Path, files: &[(PathBuf, Vec<u8>)]) {
     for (file, (_, bytes)) in [aside, &ahead].iter().zip(files) {
         assert!(fs::read(file).unwrap() == *bytes, "{} was changed", file.display());
     }
-    assert_eq!(fs::read_dir(aside.parent().unwrap()).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(aside.parent().unwrap()).unwrap().count(), 2);
 }
 
 #[test]
 fn what_is_set_aside_is_not_changed_nor_what_was_written_ahead() {
     let (_folder, path) = place();
     let files = written_ahead(&path);
-    let found = salvage(&path).unwrap().unwrap();
-    assert!(found.saved > 2 && !(found.lost.is_empty() && found.unclear.is_empty()), "{found:?}");
-    has_as_they_were(&found.aside, &files);
-    let store = Store::open(&path).unwrap().unwrap();
-    assert!(all(&store).ends_with(&[41, 42]), "{found:?}");
-}
-
-#[test]
-fn a_salvage_that_was_killed_between_the_names_is_undone_by_the_next() {
-    let (_folder, path) = place();
-    let files = written_ahead(&path);
-    let aside = path.with_file_name("history.db.damaged-1");
-    fs::hard_link(&path, &aside).unwrap();
-    fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
-    let found = salvage(&path).unwrap().unwrap();
-    has_as_they_were(&found.aside, &files);
-    assert!(all(&Store::open(&path).unwrap().unwrap()).ends_with(&[41, 42]), "{found:?}");
-}
-
-#[test]
-fn where_there_is_only_what_was_set_aside_that_is_salvaged() {
-    let (_folder, path) = place();
-    let files = written_ahead(&path);
-    let aside = path.with_file_name("history.db.damaged-1");
-    fs::rename(&path, &aside).unwrap();
-    fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
-    let told = HistoryError::none(&path).to_string();
-    assert!(told.contains("but a damaged one that was set aside, /"), "{told}");
-    let found = salvage(&path).unwrap().unwrap();
-    assert!(found.was_aside && found.aside == aside, "{found:?}");
+    let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
     has_as_they_were(&aside, &files);
-    assert!(all(&Store::open(&path).unwrap().unwrap()).ends_with(&[41, 42]), "{found:?}");
 }
 
 #[test]
-fn only_a_damaged_one_is_salvaged() {
-    let (_folder, path) = place();
-    let refused = salvage(&path).unwrap_err().to_string();
-    assert!(refused.contains("there is no history /"), "{refused}");
-    drop(filled(&path, 2));
-    assert_eq!(salvage(&path).unwrap(), None);
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 7).unwrap();
-    drop(other);
-    let before = fs::read(&path).unwrap();
-    let refused = salvage(&path).unwrap_err();
-    assert!(matches!(refused, HistoryError::Newer { found: 7, .. }), "{refused}");
-    assert_eq!(fs::read(&path).unwrap(), before);
-    fs::remove_file(&path).unwrap();
-    fs::create_dir(&path).unwrap();
-    let refused = salvage(&path).unwrap_err();
-    assert!(matches!(refused, HistoryError::Refused { .. }), "{refused}");
-    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-}
-
-#[test]
-fn two_salvages_do_not_meet() {
+fn a_history_goes_with_what_another_that_was_killed_set_aside_of_it() {
     let (_folder, path) = place();
     let files = written_ahead(&path);
-    let folder = fs::File::open(path.parent().unwrap()).unwrap();
-    rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let refused = salvage(&path).unwrap_err().to_string();
-    assert!(refused.contains("another salvage is at work"), "{refused}");
-    assert_eq!(fs::read(&path).unwrap(), files[0].1);
-    drop(folder);
-    assert!(salvage(&path).unwrap().is_some());
+    fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
+    let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
+    has_as_they_were(&aside, &files);
 }
 
 #[test]
-fn of_one_that_was_cut_short_what_is_left_is_saved() {
+fn a_history_that_another_has_begun_meanwhile_is_not_set_aside() {
     let (_folder, path) = place();
-    drop(filled(&path, 40));
-    let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() - 3 * 4096]).unwrap();
-    let found = salvage(&path).unwrap().unwrap();
-    assert!(found.saved > 0, "{found:?}");
-    assert_eq!(found.saved + (found.lost.len() + found.unclear.len()) as u64, 40, "{found:?}");
+    drop(filled(&path, 1));
+    let damaged = Identity::of(&path);
+    fs::rename(&path, path.with_file_name("history.db.damaged-1")).unwrap();
+    assert_eq!(set_aside(&path, damaged).unwrap(), None);
+    drop(filled(&path, 2));
+    assert_eq!(set_aside(&path, damaged).unwrap(), None);
+    assert_eq!(all(&Store::open(&path).unwrap().unwrap()), [1, 2]);
 }
 
 #[test]
@@ -359,7 +249,9 @@ fn several_write_at_once_and_all_is_kept() {
     });
     let store = Store::open(&path).unwrap().unwrap();
     assert_eq!(all(&store), (1..=20).collect::<Vec<u64>>());
-    assert!(store.is_sound().unwrap());
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let check = other.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    assert_eq!(check.unwrap(), "ok");
 }
 
 #[test]

@@ -52,7 +52,6 @@ pub(crate) const MANUALS: &[(&str, &Manual)] = &[
     ("history rm", &change::RM),
     ("history export", &look::EXPORT),
     ("history import", &change::IMPORT),
-    ("history salvage", &change::SALVAGE),
 ];
 
 /// Look at the runs that were kept, and compare them
@@ -79,7 +78,6 @@ enum What {
     Rm(change::RmArgs),
     Export(look::ExportArgs),
     Import(change::ImportArgs),
-    Salvage(change::SalvageArgs),
 }
 
 /// Looks, compares or changes.
@@ -97,7 +95,6 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode> {
         What::Rm(args) => change::rm(args),
         What::Export(args) => look::export(args),
         What::Import(args) => change::import(args),
-        What::Salvage(args) => change::salvage(args),
     }
 }
 
@@ -109,7 +106,7 @@ fn place() -> Result<PathBuf, HistoryError> {
 /// The history, which has at least once been written to.
 pub(super) fn opened() -> Result<Store> {
     let path = place()?;
-    Store::open(&path)?.ok_or_else(|| HistoryError::none(&path).into())
+    Store::open(&path)?.ok_or_else(|| HistoryError::Nothing { path }.into())
 }
 
 fn print(text: &str) -> Result<ExitCode> {

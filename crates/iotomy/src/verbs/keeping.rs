@@ -7,7 +7,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use iotomy_history::{Config, Filter, HistoryError, Pick, Store, store_file};
+use anyhow::{Result, anyhow};
+use iotomy_history::{Config, Filter, HistoryError, Identity, Pick, Store, set_aside, store_file};
 use iotomy_record::store::RecordRef;
 
 use crate::complain;
@@ -65,7 +66,7 @@ impl SaveArgs {
             }
             Ok(_) => {}
             Err(error) => {
-                complain(&anyhow::Error::new(error).context("the run is not kept"));
+                complain(&error.context("the run is not kept"));
                 return !self.is_given();
             }
         }
@@ -78,27 +79,44 @@ impl SaveArgs {
     }
 
     /// Its number, and how many runs of its kind have its name.
-    fn kept(&self, record: RecordRef<'_>) -> Result<(u64, usize), HistoryError> {
+    fn kept(&self, record: RecordRef<'_>) -> Result<(u64, usize)> {
         let path = store_file().ok_or(HistoryError::NoPlace)?;
-        let mut store = begun(&path)?;
-        let id = store.keep(record, self.name(), VERSION)?;
-        let namesakes = match self.name() {
-            Some(name) => {
-                let kind = store.find(&Pick::Number(id)).ok().map(|kept| kept.kind);
-                let filter = Filter { name: Some(name.to_owned()), kind, ..Filter::default() };
-                store.list(&filter).map_or(0, |runs| runs.len())
-            }
-            None => 0,
-        };
-        store.close()?;
-        Ok((id, namesakes))
+        keep_in(&path, |store| {
+            let id = store.keep(record, self.name(), VERSION)?;
+            let namesakes = match self.name() {
+                Some(name) => {
+                    let kind = store.find(&Pick::Number(id)).ok().map(|kept| kept.kind);
+                    let filter = Filter { name: Some(name.to_owned()), kind, ..Filter::default() };
+                    store.list(&filter).map_or(0, |runs| runs.len())
+                }
+                None => 0,
+            };
+            Ok((id, namesakes))
+        })
     }
 }
 
-/// The history, which is begun where there is none.
-pub(super) fn begun(path: &Path) -> Result<Store, HistoryError> {
-    if let aside @ HistoryError::Aside { .. } = HistoryError::none(path) {
-        complain(&anyhow::Error::new(aside).context("a new history is begun"));
-    }
-    Store::make(path)
+/// Has something kept in the history, which is begun where there is none. One that proves damaged is set aside, a
+/// new one is begun, and that is said.
+pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) -> Result<T> {
+    let kept = || {
+        let mut store = Store::make(path)?;
+        let done = keep(&mut store)?;
+        store.close()?;
+        Ok(done)
+    };
+    let opened = Identity::of(path);
+    kept().or_else(|error: anyhow::Error| {
+        let Some(HistoryError::Damaged { said, .. }) = error.downcast_ref() else {
+            return Err(error);
+        };
+        if let Some(aside) = set_aside(path, opened)? {
+            let aside = aside.display();
+            complain(&anyhow!(
+                "the history was damaged ({said}) and is {aside} now; `sqlite3 {aside} .recover` prints what can \
+                 be read of it, and a new history is begun"
+            ));
+        }
+        kept()
+    })
 }

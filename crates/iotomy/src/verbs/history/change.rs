@@ -1,16 +1,15 @@
-//! What changes the history: names, removal, records from elsewhere, salvage.
+//! What changes the history: names, removal, records from elsewhere.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use iotomy_history::Pick;
 use iotomy_record::{printable, store};
 
 use super::{opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
-use crate::verbs::keeping::{VERSION, begun, run_name};
+use crate::verbs::keeping::{VERSION, keep_in, run_name};
 
 pub(super) const NAME: Manual = Manual {
     examples: &[
@@ -90,65 +89,12 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode> {
     let records = args.files.iter().map(store::load_with_bytes);
     // A file that is no record keeps all others from being kept.
     let records = records.collect::<Result<Vec<_>, _>>()?;
-    let mut store = begun(&place()?)?;
-    for ((record, json), file) in records.iter().zip(&args.files) {
-        let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
-        let file = printable(&file.to_string_lossy(), true);
-        print(&format!("{file}: run {id}\n"))?;
-    }
-    store.close()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-pub(super) const SALVAGE: Manual = Manual {
-    examples: &[("iotomy history salvage", "Save what can be read of a damaged history:")],
-    status: &[
-        ("0", "The history is sound, or runs of it were saved."),
-        ("2", "No run could be saved, or the history could not be read or written."),
-    ],
-    see_also: &["iotomy-history(1)"],
-};
-
-/// Make a new history of all that can be read of a damaged one
-///
-/// The damaged one is left beside it, as history.db.damaged-1. The runs that are lost are named; where
-/// none can be saved, the status is 2.
-#[derive(Debug, clap::Args)]
-pub(super) struct SalvageArgs {}
-
-pub(super) fn salvage(_: &SalvageArgs) -> Result<ExitCode> {
-    let path = place()?;
-    let Some(found) = iotomy_history::salvage(&path)? else {
-        return print("the history is sound; nothing was changed\n");
-    };
-    let aside = printable(&found.aside.to_string_lossy(), true);
-    let runs = if found.saved == 1 { "run is" } else { "runs are" };
-    print(&format!("{} {runs} saved; the damaged history is {aside}\n", found.saved))?;
-    if found.was_aside {
-        let path = printable(&path.to_string_lossy(), true);
-        say(&format!("there was no {path}; the damaged history had been set aside before"));
-    }
-    tell("lost", &found.lost);
-    tell("not readable, and either lost or removed before", &found.unclear);
-    if found.saved == 0 {
-        return Err(anyhow!(
-            "nothing could be saved: no run can be read in {aside}, which is left as it was"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Names runs, the first of them if they are many.
-fn tell(what: &str, runs: &[u64]) {
-    if runs.is_empty() {
-        return;
-    }
-    let named: Vec<String> = runs.iter().take(20).map(u64::to_string).collect();
-    let more = if runs.len() > named.len() { ", …" } else { "" };
-    say(&format!("{what}: run {}{more}", named.join(", ")));
-}
-
-fn say(text: &str) {
-    // With standard error gone there is nobody left to tell.
-    let _ = writeln!(std::io::stderr(), "iotomy: {}", crate::screen::shown(text));
+    keep_in(&place()?, |store| {
+        for ((record, json), file) in records.iter().zip(&args.files) {
+            let id = store.keep_bytes(json, record.as_ref(), args.name.as_deref(), VERSION)?;
+            let file = printable(&file.to_string_lossy(), true);
+            print(&format!("{file}: run {id}\n"))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }

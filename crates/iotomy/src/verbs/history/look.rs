@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use iotomy_history::{Filter, HistoryError, Pick, Store};
+use iotomy_history::{Filter, Pick, Store};
 use iotomy_record::store::{KINDS, OutputFile};
 
 use super::{count, opened, pick, place, print};
@@ -67,10 +67,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
             let kept = count(&store, &Filter::default())?;
             (store.list(&filter)?, count(&store, &filter)?, kept)
         }
-        None => match HistoryError::none(&path) {
-            aside @ HistoryError::Aside { .. } => return Err(aside.into()),
-            _ => (Vec::new(), 0, 0),
-        },
+        None => (Vec::new(), 0, 0),
     };
     let older = all.saturating_sub(runs.len() as u64);
     print(&iotomy_report::history(&runs, older, kept, &args.looks.on(&std::io::stdout())))
