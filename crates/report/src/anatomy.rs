@@ -4,7 +4,8 @@
 mod block;
 mod callers;
 mod doubts;
-mod flame;
+mod folded;
+mod functions;
 mod icicle;
 #[cfg(test)]
 mod inside_tests;
@@ -25,7 +26,8 @@ use crate::{Style, findings, trace};
 pub(crate) use doubts::{Doubt, doubts};
 pub(crate) use section::section;
 
-pub use flame::{FlameError, difference, flame, folded};
+pub use folded::folded;
+pub use stacks::{difference, flame};
 
 /// The record as the text a terminal shows, ending in a line break. Any record renders.
 pub fn anatomy(record: &Anatomy, style: &Style) -> String {

@@ -35,7 +35,7 @@ mod trace;
 use iotomy_record::numbers;
 use iotomy_record::store::Record;
 
-pub use anatomy::{FlameError, anatomy, difference, flame, folded};
+pub use anatomy::{anatomy, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
 pub use history::{against, history, trend};
 pub use html::html;

@@ -33,12 +33,7 @@ const ORIGIN: [&str; 5] = ["command", "experiment", "started", "kernel", "proces
 impl Section {
     /// Where it comes from, in a line.
     pub(crate) fn origin(&self) -> String {
-        let facts = self.facts.iter().filter(|(key, _)| ORIGIN.contains(key));
-        let parts = facts.map(|(key, text)| match *key {
-            "experiment" => format!("iotomy lab run {text}"),
-            _ => crate::page::elide(text, 80, "…"),
-        });
-        parts.collect::<Vec<String>>().join(" · ")
+        origin(&self.facts)
     }
 
     /// The findings as a table, which a page shows as a list; none without any.
@@ -58,6 +53,16 @@ impl Section {
         sheet.notes.push(self.origin());
         (!sheet.rows.is_empty()).then_some(sheet)
     }
+}
+
+/// Where a part with these facts comes from, in a line.
+pub(crate) fn origin(facts: &[(&'static str, String)]) -> String {
+    let facts = facts.iter().filter(|(key, _)| ORIGIN.contains(key));
+    let parts = facts.map(|(key, text)| match *key {
+        "experiment" => format!("iotomy lab run {text}"),
+        _ => crate::page::elide(text, 80, "…"),
+    });
+    parts.collect::<Vec<String>>().join(" · ")
 }
 
 /// A line of the answer.

@@ -17,7 +17,7 @@ use crate::{Style, findings};
 pub(crate) use charts::{capital, side_by_side};
 pub(crate) use images::CallSum;
 use images::Image;
-pub(crate) use section::{results, section, title};
+pub(crate) use section::{facts, results, section, title};
 
 /// Rows of a table of calls or files unless the run asked for another number.
 const USUAL_ROWS: usize = 10;

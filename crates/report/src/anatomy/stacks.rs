@@ -1,8 +1,6 @@
-//! The record's stacks as a picture of flames for a page, as a table of functions, and the difference of
-//! two records.
+//! The record's stacks as a picture of flames, and the difference of two records.
 //!
-//! The pictures of `iotomy anatomy --svg` bring a script and handlers of their own, which the policy of a
-//! page lets nobody run; so a page draws its own, which are plain boxes where there are no scripts.
+//! The pictures are plain boxes: a page's script has them zoom, a file of its own stands still.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,13 +8,14 @@ use std::collections::BTreeMap;
 
 use iotomy_record::{Anatomy, Stack, StackKind};
 
-use super::flame::{have_callers, is_of_callers_alone};
 use super::icicle::{ASLEEP, USER, WHOLE, is_of_user_space, left_out, legend, on_cpu};
 use crate::chart::{Chart, Key};
 use crate::frames::{self, Frame, Whole};
-use crate::numbers::{counted, decimals_for, duration, fixed, percent, share, thousands};
-use crate::page::Page;
-use crate::sheet::{Cell, Field, Sheet};
+use crate::numbers::{decimals_for, duration, fixed, share};
+use crate::page::{Page, elide};
+use crate::section::origin;
+use crate::sheet::{Cell, Field, Sheet, wide_style};
+use crate::trace;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,12 +39,12 @@ impl Kind {
 }
 
 /// Functions of a stack that are kept: the kernel has no longer ones, a stranger's record might.
-const DEEPEST: usize = 127;
+pub(super) const DEEPEST: usize = 127;
 
 /// A stack with its time, of the first record or of the second.
-struct Timed<'r> {
-    stack: Cow<'r, Stack>,
-    ns: u128,
+pub(super) struct Timed<'r> {
+    pub(super) stack: Cow<'r, Stack>,
+    pub(super) ns: u128,
     side: usize,
 }
 
@@ -234,8 +233,22 @@ fn named(page: &Page<'_>, name: &str) -> String {
     }
 }
 
+/// Whether both tell who calls whom in user space: one alone would differ in everything.
+fn have_callers(before: &Anatomy, after: &Anatomy) -> bool {
+    [before, after].iter().all(|record| record.sampling.user_stacks.is_some())
+}
+
+/// Whether what a stack tells of user space is all there is of it: it was found running there.
+pub(super) fn is_of_callers_alone(stack: &Stack) -> bool {
+    let outside = stack.kind == StackKind::OnCpu && stack.syscall.is_none();
+    outside && !stack.user.is_empty() && is_of_user_space(&stack.layer)
+}
+
+/// The frame of a call's time of which there is no stack.
+pub(super) const NOT_SAMPLED: &str = "not sampled";
+
 /// The stacks of a record, and what no stack speaks for: so that the whole is whole.
-fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
+pub(super) fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
     let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
     let mut stacks = Vec::new();
     for stack in &record.stacks {
@@ -249,7 +262,7 @@ fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
         let rest = Stack {
             exec: call.exec.clone(),
             syscall: call.syscall.clone(),
-            frames: vec!["not sampled".to_owned()],
+            frames: vec![NOT_SAMPLED.to_owned()],
             ..Stack::default()
         };
         let ns = whole.saturating_sub(known.remove(&key).unwrap_or(0));
@@ -264,8 +277,26 @@ fn has_programs(stacks: &[Timed<'_>]) -> bool {
     stacks.windows(2).any(|two| two[0].stack.exec != two[1].stack.exec)
 }
 
+/// The record as a picture of flames, in SVG; none where no time was seen.
+pub fn flame(record: &Anatomy) -> Option<String> {
+    let style = wide_style();
+    let page = Page::new(&style);
+    let chart = flame_chart(&page, record)?;
+    Some(chart.file(&origin(&trace::facts(&page, &record.trace))))
+}
+
+/// What `after` does more (red) and less (blue) than `before`, in SVG; none where no time was seen.
+pub fn difference(before: &Anatomy, after: &Anatomy) -> Option<String> {
+    let style = wide_style();
+    let page = Page::new(&style);
+    let mut chart = difference_chart(&page, before, after)?;
+    let title = |record: &Anatomy| elide(&trace::title(&page, &record.trace), 48, "…");
+    chart.title = format!("{}, against {}", title(after), title(before));
+    Some(chart.file(&origin(&trace::facts(&page, &after.trace))))
+}
+
 /// The picture; none where no time was seen.
-pub(super) fn flame(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
+pub(super) fn flame_chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let stacks = stacks(record, 0);
     let programs = has_programs(&stacks);
     let whole: u128 = stacks.iter().map(|one| one.ns).sum();
@@ -328,86 +359,6 @@ fn largest(root: &Frame) -> Vec<&Frame> {
     parts
 }
 
-/// The times of a function.
-#[derive(Default)]
-struct Times {
-    /// Innermost, on a CPU and asleep.
-    own: u128,
-    asleep: u128,
-    samples: u128,
-    /// With what it calls.
-    all: u128,
-}
-
-fn by_function(record: &Anatomy) -> Vec<(&str, Times)> {
-    let mut by_name: BTreeMap<&str, Times> = BTreeMap::new();
-    for stack in &record.stacks {
-        let ns = u128::from(stack.ns);
-        let mut seen: Vec<&str> = stack.user.iter().take(DEEPEST).map(String::as_str).collect();
-        let inside = seen.len();
-        seen.extend(stack.frames.iter().take(DEEPEST).map(String::as_str));
-        if let Some(innermost) = seen[inside..].last() {
-            let times = by_name.entry(innermost).or_default();
-            match stack.kind {
-                StackKind::OnCpu => {
-                    times.own += ns;
-                    times.samples += u128::from(stack.samples);
-                }
-                StackKind::Blocked => times.asleep += ns,
-            }
-        }
-        // One that calls itself is there once.
-        seen.sort_unstable();
-        seen.dedup();
-        seen.iter().for_each(|name| by_name.entry(name).or_default().all += ns);
-    }
-    let mut rows: Vec<_> = by_name.into_iter().collect();
-    rows.sort_by_key(|(_, times)| std::cmp::Reverse((times.own + times.asleep, times.all)));
-    rows
-}
-
-/// Rows of the table of functions, at most: no program has as many in its stacks, a stranger's record might.
-const MOST_FUNCTIONS: usize = 100_000;
-
-/// Every function with the time it was innermost in, and that of all it was part of.
-pub(super) fn functions(page: &Page<'_>, record: &Anatomy) -> Sheet {
-    let whole: u128 = stacks(record, 0).iter().map(|one| one.ns).sum();
-    let decimals = decimals_for(whole as f64 / 1e6);
-    let some = |n: u128, shown: String| Cell::whole(n, if n > 0 { shown } else { String::new() });
-    let ms = |ns: u128| some(ns, fixed(ns as f64 / 1e6, decimals));
-    let mut sheet = Sheet::new(
-        "functions",
-        "Functions",
-        vec![
-            Field::text("function", "function"),
-            Field::number("on_cpu_ns", "innermost, on-CPU", "ms"),
-            Field::number("samples", "samples", ""),
-            Field::number("asleep_ns", "innermost, asleep", "ms"),
-            Field::number("all_ns", "with what it calls", "ms"),
-            Field::number("all_percent", "share", "%"),
-        ],
-    );
-    let all = by_function(record);
-    if all.len() > MOST_FUNCTIONS {
-        let more = counted((all.len() - MOST_FUNCTIONS) as u128, "function", "functions");
-        sheet.notes.push(format!("{more} with less time of their own are left out"));
-    }
-    for (name, times) in all.into_iter().take(MOST_FUNCTIONS) {
-        let all = i128::try_from(times.all).unwrap_or(i128::MAX);
-        let part = times.all as f64 / whole.max(1) as f64 * 100.0;
-        sheet.push(vec![
-            Cell::text(page.name(name, 100)),
-            ms(times.own),
-            some(times.samples, thousands(times.samples)),
-            ms(times.asleep),
-            ms(times.all),
-            Cell::real(part, percent(all, whole)),
-        ]);
-    }
-    sheet.folded = true;
-    sheet
-}
-
 /// The least part of itself by which a frame that is drawn as changed has changed.
 const CHANGED: [(f64, &str, &str); 4] = [
     (0.6, "f-more3", "f-less3"),
@@ -418,7 +369,7 @@ const CHANGED: [(f64, &str, &str); 4] = [
 
 /// What differs from an earlier record: boxes are as wide as the longer of the two times, so that what is
 /// gone is there, too.
-pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Option<Chart> {
+pub(super) fn difference_chart(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Option<Chart> {
     let callers = have_callers(before, now);
     // Programs have other names on the two sides; their calls have the same.
     let both = stacks(before, 0).into_iter().chain(stacks(now, 1)).collect();
@@ -430,9 +381,8 @@ pub(super) fn difference(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Op
     let says: Vec<String> =
         largest(&root).iter().map(|frame| format!("{}: {}", frame.name, frame.says)).collect();
     let drawn = frames::draw(&root, Whole::Below);
-    let title = |record: &Anatomy| crate::trace::title(page, &record.trace);
     let mut notes = vec![
-        format!("before: {}", title(before)),
+        format!("before: {}", trace::title(page, &before.trace)),
         "a box is as wide as the longer of the two times and what it calls; by samples, small differences \
          are chance"
             .to_owned(),
@@ -561,24 +511,6 @@ mod tests {
             let [drawn, all] = [&drawn, &all].map(|root| frames::draw(root, Whole::Below).left_out);
             assert_eq!(drawn + small, all);
         }
-    }
-
-    #[test]
-    fn functions_beyond_any_number_a_program_has_are_left_out_of_the_table() {
-        let mut record = iotomy_record::store::parse_anatomy(include_bytes!(
-            "../../../../docs/examples/dd-to-disk.json"
-        ))
-        .unwrap();
-        let stack = |at: usize| Stack {
-            frames: (0..100).map(|depth| format!("{at}.{depth}")).collect(),
-            ns: 1,
-            ..Stack::default()
-        };
-        record.stacks = (0..1_001).map(stack).collect();
-        let style = crate::sheet::wide_style();
-        let sheet = functions(&Page::new(&style), &record);
-        assert_eq!(sheet.rows.len(), MOST_FUNCTIONS);
-        assert_eq!(sheet.notes, ["100 functions with less time of their own are left out"]);
     }
 
     proptest! {

@@ -30,10 +30,6 @@ pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
             .into_iter()
             .map(|warning| Answer::new(tone(warning.ink), warning.word, warning.text)),
     );
-    let mut facts = vec![("command", command(&page, record))];
-    facts.push(("started", name(&page, &record.started)));
-    facts.extend(machine_facts(&page, &record.machine));
-    facts.push(("observer", observer(&page, record)));
     Section {
         kind: "trace",
         title: title(&page, record),
@@ -41,8 +37,17 @@ pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
         tiles: tiles(&page, record, &images),
         findings: Found::all(&page, &record.findings),
         blocks: blocks(&page, record, &images, limits),
-        facts,
+        facts: facts(&page, record),
     }
+}
+
+/// Where it comes from.
+pub(crate) fn facts(page: &Page<'_>, record: &Trace) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("command", command(page, record))];
+    facts.push(("started", name(page, &record.started)));
+    facts.extend(machine_facts(page, &record.machine));
+    facts.push(("observer", observer(page, record)));
+    facts
 }
 
 /// What was run.
