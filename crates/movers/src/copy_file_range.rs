@@ -19,6 +19,7 @@ use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 
 use iotomy_sys::extent::first_place;
+use iotomy_sys::file_systems;
 
 use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};
@@ -42,7 +43,7 @@ static DECLARATION: Declaration = Declaration {
 };
 
 /// File systems that never share extents: ext2 to ext4, tmpfs.
-const SHARES_NOTHING: [u64; 2] = [0xef53, 0x0102_1994];
+const SHARES_NOTHING: [u64; 2] = [file_systems::EXT4, file_systems::TMPFS];
 
 /// Whether the copy of a file of this file system may share its extents.
 pub(crate) fn may_share(end: &End<'_>) -> bool {

@@ -25,6 +25,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use iotomy_sys::buffer::Aligned;
 use iotomy_sys::close::close;
+use iotomy_sys::file_systems;
 
 use crate::memory::buffer;
 use crate::patience::IN_VAIN;
@@ -54,9 +55,6 @@ static DECLARATION: Declaration = Declaration {
 
 /// Bytes a request at least: small ones leave a device idle.
 const LEAST: usize = 1 << 20;
-
-/// The magic number of tmpfs, which takes the flag and copies all the same.
-const TMPFS: u64 = 0x0102_1994;
 
 impl Mover for Direct {
     fn declaration(&self) -> &'static Declaration {
@@ -110,8 +108,9 @@ impl Mover for Direct {
 
 /// What happens to `bytes` on their way past the page cache.
 fn past_the_cache(source: &End<'_>, target: &End<'_>, bytes: u64) -> Moved {
-    // A file system in memory has no device that could do the copying.
-    let copies = [source, target].iter().filter(|end| end.magic() == TMPFS).count() as u64;
+    // A file system in memory has no device that could do the copying: it takes the flag, and copies all the same.
+    let is_in_memory = |end: &&&End<'_>| end.magic() == file_systems::TMPFS;
+    let copies = [source, target].iter().filter(is_in_memory).count() as u64;
     Moved { bytes, traffic: Traffic { referenced: 0, copied: copies * bytes, touched: bytes } }
 }
 

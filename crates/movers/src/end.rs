@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use iotomy_sys::file_systems;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
 use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
@@ -59,7 +60,7 @@ pub struct End<'fd> {
 /// File systems whose files say they are regular and are made up when read: their sizes mean
 /// nothing, and an in-kernel copy of them ends at once.
 const MADE_UP: [u64; 8] = [
-    0x9fa0,      // proc
+    file_systems::PROC,
     0x6265_6572, // sysfs
     0x6462_6720, // debugfs
     0x7472_6163, // tracefs
@@ -78,7 +79,7 @@ impl<'fd> End<'fd> {
         let fd = fd.as_fd();
         let stat = fstat(fd)?;
         let flags = fcntl_getfl(fd)?;
-        let magic = fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned());
+        let magic = fstatfs(fd).map_or(0, |found| file_systems::magic(found.f_type));
         Ok(Self::known(fd, &stat, flags, magic))
     }
 

@@ -126,7 +126,7 @@ impl Volume {
             Ok(top) => Ok(Self { top: Some(top), image: None, _made: None }),
             Err(refused) => {
                 let is_memory = statfs(MEMORY)
-                    .is_ok_and(|found| file_systems::name(found.f_type as u64) == "tmpfs");
+                    .is_ok_and(|found| file_systems::magic(found.f_type) == file_systems::TMPFS);
                 if is_memory { Self::folder(Path::new(MEMORY)) } else { Err(refused) }
             }
         }

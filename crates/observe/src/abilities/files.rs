@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use iotomy_sys::file_systems;
 use iotomy_sys::probe::{Refusal, memory};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
@@ -184,27 +185,9 @@ fn unused_name(folder: &Path) -> PathBuf {
     folder.join(format!(".iotomy-trial-{process}-{number}"))
 }
 
-/// The name of the file system by its magic number, as statfs(2) and linux/magic.h list them.
 fn file_system(folder: &Path) -> String {
-    #[rustfmt::skip]
-    const NAMES: &[(u64, &str)] = &[
-        // ext2 and ext3 share the number, and on today's kernels the driver.
-        (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs"), (0x0102_1994, "tmpfs"),
-        (0x794c_7630, "overlay"), (0xf2f5_2010, "f2fs"), (0xca45_1a4e, "bcachefs"),
-        (0x2fc1_2fc1, "zfs"), (0x6969, "nfs"), (0x6573_5546, "fuse"), (0xff53_4d42, "cifs"),
-        (0xfe53_4d42, "smb"), (0x0102_1997, "9p"), (0x8584_58f6, "ramfs"), (0x4d44, "vfat"),
-        (0x2011_bab0, "exfat"), (0x7366_746e, "ntfs3"), (0x00c3_6400, "ceph"),
-        (0x7371_7368, "squashfs"), (0xe0f5_e1e2, "erofs"), (0x7461_636f, "ocfs2"),
-        (0x0116_1970, "gfs2"), (0x3434, "nilfs2"), (0x0bd0_0bd0, "lustre"), (0x9fa0, "proc"),
-        (0x6265_6572, "sysfs"), (0x9660, "iso9660"), (0x5346_414f, "afs"), (0x3153_464a, "jfs"),
-    ];
-    let Ok(found) = fs::statfs(folder) else {
-        return "an unknown file system".to_owned();
-    };
-    // The type is signed on some architectures and 32 bits wide on others.
-    let magic = u64::from(found.f_type as u32);
-    match NAMES.iter().find(|(known, _)| *known == magic) {
-        Some((_, name)) => (*name).to_owned(),
-        None => format!("file system 0x{magic:x}"),
+    match fs::statfs(folder) {
+        Ok(found) => file_systems::in_words(file_systems::magic(found.f_type)),
+        Err(_) => "an unknown file system".to_owned(),
     }
 }

@@ -189,7 +189,7 @@ pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
 pub(super) fn as_it_is(tid: u32, fd: i32) -> FileUse {
     let link = format!("/proc/{tid}/fd/{fd}");
     let found = fs::metadata(&link).ok();
-    let on = rustix::fs::statfs(&link).ok().map(|on| u64::from(on.f_type as u32));
+    let on = rustix::fs::statfs(&link).ok().map(|on| file_systems::magic(on.f_type));
     FileUse {
         kind: FileKind::File,
         file_system: on.map(file_systems::name),

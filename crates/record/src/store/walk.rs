@@ -14,14 +14,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use iotomy_sys::file_systems;
 use rustix::fs::{CWD, Mode, OFlags, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
 
 /// Links followed before they are called a circle; the kernel's own bound.
 const MAX_LINKS: usize = 40;
-
-/// `PROC_SUPER_MAGIC`: what links there say is no path.
-const PROC: u64 = 0x9fa0;
 
 /// `ST_NOSYMFOLLOW`: links of this file system are not to be followed.
 const NOSYMFOLLOW: u64 = 0x2000;
@@ -269,5 +267,5 @@ fn is_in_proc(link: &File) -> io::Result<bool> {
     if system.f_flags as u64 & NOSYMFOLLOW != 0 {
         return Err(Errno::LOOP.into());
     }
-    Ok(system.f_type as u64 == PROC)
+    Ok(file_systems::magic(system.f_type) == file_systems::PROC)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{End, Kind, Mover, Probe};
 use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
+use iotomy_sys::file_systems;
 use iotomy_sys::probe::memory;
 
 use super::fault::{number, said};
@@ -123,7 +124,7 @@ fn described(end: &End<'_>) -> String {
         } else {
             text += ", made up when it is read";
         }
-        let _ = write!(text, ", on {}", file_system(end.magic()));
+        let _ = write!(text, ", on {}", file_systems::in_words(end.magic()));
     }
     for (holds, what) in [
         (end.is_null_device(), ", the null device"),
@@ -137,34 +138,6 @@ fn described(end: &End<'_>) -> String {
         }
     }
     text
-}
-
-/// The file system of a magic number, as statfs(2) lists them.
-fn file_system(magic: u64) -> String {
-    let name = match magic {
-        0xef53 => "ext4",
-        0x0102_1994 => "tmpfs",
-        0x5846_5342 => "xfs",
-        0x9123_683e => "btrfs",
-        0xf2f5_2010 => "f2fs",
-        0xca45_1a4e => "bcachefs",
-        0x2fc1_2fc1 => "zfs",
-        0x794c_7630 => "overlayfs",
-        0x6573_5546 => "fuse",
-        0x6969 => "nfs",
-        0xff53_4d42 | 0xfe53_4d42 => "cifs",
-        0x0102_1997 => "9p",
-        0x4d44 => "vfat",
-        0x2011_bab0 => "exfat",
-        0x5346_544e | 0x7366_746e => "ntfs",
-        0x9660 => "iso9660",
-        0x7371_7368 => "squashfs",
-        0x8584_58f6 => "ramfs",
-        0x9fa0 => "proc",
-        0x6265_6572 => "sysfs",
-        _ => return format!("a file system of magic 0x{magic:x}"),
-    };
-    name.to_owned()
 }
 
 /// Notes how much of what was written is in memory only, of each target that is a regular file.

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use anyhow::{Context, Result, anyhow};
 use iotomy_movers::{End, Job, Kind, chooser};
 use iotomy_sys::close::close;
+use iotomy_sys::file_systems;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -24,7 +25,7 @@ impl FileSystems {
         if let Some((_, magic)) = self.0.iter().find(|(device, _)| *device == stat.st_dev) {
             return *magic;
         }
-        let magic = fstatfs(fd).map_or(0, |fs| fs.f_type.cast_unsigned());
+        let magic = fstatfs(fd).map_or(0, |found| file_systems::magic(found.f_type));
         self.0.push((stat.st_dev, magic));
         magic
     }

@@ -160,8 +160,7 @@ fn unused_name(folder: &Path) -> PathBuf {
 /// the device the kernel knows it by, and its size.
 fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     let (kind, room) = (fs::fstatfs(file)?, fs::fstatvfs(file)?);
-    // The type is signed on some architectures and 32 bits wide on others.
-    let file_system = file_systems::name(u64::from(kind.f_type as u32));
+    let file_system = file_systems::name(file_systems::magic(kind.f_type));
     let device = fs::fstat(file)?.st_dev;
     let id = format!("{file_system} {:x} {device:x} {}", room.f_fsid, room.f_blocks);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
