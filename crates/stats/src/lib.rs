@@ -25,6 +25,7 @@ pub use change::changes;
 pub use few::centre_interval;
 pub use fit::{Line, line, line_by_shares};
 pub use signed_rank::{CriticalRanks, shift_interval};
+pub use student::t975;
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 pub use unpaired::shift_between;
 

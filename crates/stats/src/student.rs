@@ -4,7 +4,7 @@ use crate::signed_rank::tail;
 
 /// The 97.5 % point: from the tables up to 10 degrees of freedom, then a little above it; without any,
 /// nothing is far enough.
-pub(crate) fn t975(freedom: usize) -> f64 {
+pub fn t975(freedom: usize) -> f64 {
     const TABLE: [f64; 10] =
         [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     match freedom.checked_sub(1) {
