@@ -19,7 +19,7 @@ use crate::patience::patiently;
 use crate::read_write::pump;
 use crate::refusal::only;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Sparse,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse,
 };
 
 pub(crate) struct Fallocate;
@@ -39,11 +39,6 @@ static DECLARATION: Declaration = Declaration {
 impl Mover for Fallocate {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        // Whether it works is a matter of the file system, not of the machine.
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {

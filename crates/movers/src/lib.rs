@@ -100,8 +100,11 @@ pub trait Mover: Sync {
     /// What it is.
     fn declaration(&self) -> &'static Declaration;
 
-    /// Tries whether it works here, without side effects that last.
-    fn probe(&self) -> Probe;
+    /// Tries whether it works here, without side effects that last. What every kernel has, and what is a matter
+    /// of the file system, works.
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
 
     /// Whether it can serve this pair of descriptors, from what is known of them without trying.
     ///

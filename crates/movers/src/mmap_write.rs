@@ -27,7 +27,7 @@ use crate::patience::patiently;
 use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side, Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic,
     read_write,
 };
 
@@ -54,10 +54,6 @@ static DECLARATION: Declaration = Declaration {
 impl Mover for MmapWrite {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {

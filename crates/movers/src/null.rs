@@ -8,7 +8,7 @@
 //! it is the harness. It makes no call that moves bytes, and is never chosen.
 
 use crate::refusal::only;
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome};
 
 pub(crate) struct Null;
 
@@ -27,10 +27,6 @@ static DECLARATION: Declaration = Declaration {
 impl Mover for Null {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, _: &End<'_>, job: &Job<'_>) -> Result<(), String> {

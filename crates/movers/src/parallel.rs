@@ -32,7 +32,7 @@ use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink, Side,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink, Side,
     Sparse, memory,
 };
 
@@ -69,10 +69,6 @@ const LEAST: u64 = 64 * 1024;
 impl Mover for Parallel {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {

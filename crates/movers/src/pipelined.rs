@@ -26,7 +26,7 @@ use crate::memory::buffer;
 use crate::position::{apart, remaining, start};
 use crate::read_write::{pump, put_all, take};
 use crate::refusal::only;
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side};
 
 pub(crate) struct Pipelined;
 
@@ -60,10 +60,6 @@ const LEAST: u64 = 1 << 20;
 impl Mover for Pipelined {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {

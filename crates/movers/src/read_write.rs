@@ -21,7 +21,7 @@ use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::reopen::reopen;
 use crate::{
-    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Probe, Side,
+    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side,
     Traffic,
 };
 
@@ -42,10 +42,6 @@ static DECLARATION: Declaration = Declaration {
 impl Mover for ReadWrite {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {

@@ -20,7 +20,7 @@ use crate::patience::uninterrupted;
 use crate::position::Positions;
 use crate::refusal::{only, plain};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Reflink as Wish,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish,
     Side, Sparse, Traffic,
 };
 
@@ -41,11 +41,6 @@ static DECLARATION: Declaration = Declaration {
 impl Mover for Reflink {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
-    }
-
-    fn probe(&self) -> Probe {
-        // Whether it works is a matter of the file system, not of the machine.
-        Probe::Ready
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
