@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use iotomy_record::Trace;
-use iotomy_record::store::{load_trace, save_trace};
+use iotomy_record::store::{RecordRef, load_trace};
 
 use crate::child::Signals;
 use crate::report::run_to_end;
@@ -24,7 +24,7 @@ pub(crate) fn record(signals: &Signals, iotomy: &str, path: &Path, bytes: u64) -
     let times = u32::try_from(bytes.div_ceil(size.max(1))).context("too large a record")?;
     let large = repeated(&small, times);
     let here = std::env::current_dir().context("cannot tell the current folder")?;
-    save_trace(&large, path, &here)?;
+    RecordRef::Trace(&large).save_to(path, &here)?;
     Ok(large.processes.len())
 }
 

@@ -38,7 +38,7 @@ fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
     assert!(kept.run.is_partial);
     // So little time is left that it has only to come to its end.
     kept.run.max_time_ns = Some(kept.run.wall_ns);
-    store::save_sweep(&kept, &user.kept("copy"), Path::new("/")).unwrap();
+    store::RecordRef::Sweep(&kept).save_to(&user.kept("copy"), Path::new("/")).unwrap();
     let sweep = user.record(&["--resume"]);
     assert_eq!((sweep.run.seed, sweep.run.is_partial), (5, false));
     assert_eq!(sweep.started, kept.started);
@@ -55,7 +55,7 @@ fn of_several_experiments_those_that_came_to_their_end_are_not_run_again() {
     let mut part = user.record(&["null-sink", "-L", "size=1M", "--max-time=1"]);
     (part.run.is_partial, part.run.max_time_ns) = (true, Some(part.run.wall_ns));
     for kept in [&whole, &part] {
-        store::save_sweep(kept, &user.kept(&kept.experiment), Path::new("/")).unwrap();
+        store::RecordRef::Sweep(kept).save_to(&user.kept(&kept.experiment), Path::new("/")).unwrap();
     }
     let folder = user.work.path().to_str().unwrap();
     let output = user.run(&["copy", "null-sink", "--resume", "-q", "--json", folder]);
@@ -101,7 +101,7 @@ fn a_run_goes_on_in_its_own_folder_and_in_no_other() {
     let volume = kept.run.volume.clone().unwrap();
     assert_eq!(volume.path, folder);
     kept.run.max_time_ns = Some(kept.run.wall_ns);
-    store::save_sweep(&kept, &user.kept("copy"), Path::new("/")).unwrap();
+    store::RecordRef::Sweep(&kept).save_to(&user.kept("copy"), Path::new("/")).unwrap();
     let resume = |more: &[&str]| {
         let mut command = iotomy(&["lab", "run", "copy", "--resume"]);
         command.args(more).env("XDG_STATE_HOME", user.state.path()).output().unwrap()
@@ -149,7 +149,7 @@ fn what_had_not_begun_is_run_by_resume_as_it_was_asked_for() {
         let run = &mut kept.run;
         assert_eq!((run.seed, run.max_time_ns), (5, Some(600_000_000_000)), "{name}");
         run.max_time_ns = Some(run.wall_ns + 500_000_000);
-        store::save_sweep(&kept, &user.kept(name), Path::new("/")).unwrap();
+        store::RecordRef::Sweep(&kept).save_to(&user.kept(name), Path::new("/")).unwrap();
     }
     let mut resume = iotomy(&["lab", "run", "--resume", "-q"]);
     let output = resume.env("XDG_STATE_HOME", user.state.path()).output().unwrap();

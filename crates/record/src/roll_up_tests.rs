@@ -220,7 +220,7 @@ proptest! {
         let once = record.clone();
         record.roll_up();
         prop_assert_eq!(record.processes.len(), once.processes.len());
-        let bytes = { let mut b = Vec::new(); crate::store::write_trace(&record, &mut b).unwrap(); b };
+        let bytes = crate::store::RecordRef::Trace(&record).json().unwrap();
         prop_assert_eq!(crate::store::parse_trace(&bytes).unwrap(), record);
     }
 }

@@ -25,17 +25,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-pub use anatomy::{load_anatomy, parse_anatomy, save_anatomy, write_anatomy};
+pub use anatomy::{load_anatomy, parse_anatomy};
 pub use any::{KINDS, Record, RecordRef};
-pub use copy::{parse_copy, save_copy};
+pub use copy::parse_copy;
 pub use error::{RecordError, StoreError};
 pub use fresh::Fresh;
-pub use limits::{limits_bytes, parse_limits};
+pub use limits::parse_limits;
 pub use output::{OutputFile, same_output};
-pub use parse::{parse_trace, write_trace};
+pub use parse::parse_trace;
 pub use place::{Passage, Place, Slot};
-pub use race::{parse_race, write_race};
-pub use sweep::{parse_sweep, write_sweep};
+pub use race::parse_race;
+pub use sweep::parse_sweep;
 pub(crate) use unique::unique_keys;
 pub use user_folder::user_folder;
 
@@ -138,38 +138,6 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
         source,
     })?;
     bytes.ok_or(StoreError::TooLarge { path: name, limit_mib: MAX_RECORD_BYTES >> 20 })
-}
-
-/// Writes limits as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// When the limits hold what no record may, or the output cannot be written whole.
-pub fn save_limits(limits: &Limits, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Limits(limits).save(OutputFile::open(path, base_dir)?)
-}
-
-/// Writes a trace as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// When the trace holds what no record may, or the output cannot be written whole.
-pub fn save_trace(trace: &Trace, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Trace(trace).save(OutputFile::open(path, base_dir)?)
-}
-
-/// Writes a race as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// As [`save_trace`].
-pub fn save_race(race: &Race, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Race(race).save(OutputFile::open(path, base_dir)?)
-}
-
-/// Writes an experiment's sweep as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// As [`save_trace`].
-pub fn save_sweep(sweep: &Sweep, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Sweep(sweep).save(OutputFile::open(path, base_dir)?)
 }
 
 /// The whole content, or `None` when there are more than `limit` bytes of it.

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_saved_record_renders_as_the_one_that_was_saved() {
-        let bytes = iotomy_record::store::limits_bytes(&record()).unwrap();
+        let bytes = iotomy_record::store::RecordRef::Limits(&record()).json().unwrap();
         let loaded = iotomy_record::store::parse_limits(&bytes).unwrap();
         assert_eq!(text(&loaded), text(&record()));
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use iotomy_record::store::save_anatomy;
+use iotomy_record::store::RecordRef;
 use iotomy_record::*;
 
 use crate::records::{HOSTILE, call, ledger, process, put, trace};
@@ -187,13 +187,13 @@ fn made(exec: &str, function: &str, copying_ms: u64) -> Anatomy {
 /// A plain one.
 pub(crate) fn anatomy(folder: &Path) -> PathBuf {
     let record = made("dd", "copy_folio_from_iter_atomic", COPYING_MS);
-    put("anatomy.json", folder, |path| save_anatomy(&record, path, folder).unwrap())
+    put("anatomy.json", folder, RecordRef::Anatomy(&record))
 }
 
 /// The same with half as much copying.
 pub(crate) fn faster(folder: &Path) -> PathBuf {
     let record = made("dd", "copy_folio_from_iter_atomic", COPYING_MS / 2);
-    put("faster.json", folder, |path| save_anatomy(&record, path, folder).unwrap())
+    put("faster.json", folder, RecordRef::Anatomy(&record))
 }
 
 /// One whose every name is a stranger's.
@@ -211,5 +211,5 @@ pub(crate) fn hostile_anatomy(folder: &Path) -> PathBuf {
     let block = record.block.get_or_insert_default();
     block.requests.push(requests(HOSTILE, Via::Fault, HOSTILE, HOSTILE, 20));
     record.stories.get_or_insert_default().calls = vec![story(HOSTILE, HOSTILE, HOSTILE)];
-    put("hostile-anatomy.json", folder, |path| save_anatomy(&record, path, folder).unwrap())
+    put("hostile-anatomy.json", folder, RecordRef::Anatomy(&record))
 }

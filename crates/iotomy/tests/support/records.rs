@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use iotomy_record::store::{save_copy, save_limits, save_sweep, save_trace};
+use iotomy_record::store::RecordRef;
 use iotomy_record::*;
 use serde_json::json;
 
@@ -120,9 +120,9 @@ fn file(pid: u32, exec: &str, kind: FileKind, path: &str, [read, written]: [u64;
     }
 }
 
-pub(crate) fn put(name: &str, folder: &Path, save: impl FnOnce(&Path)) -> PathBuf {
+pub(crate) fn put(name: &str, folder: &Path, record: RecordRef<'_>) -> PathBuf {
     let path = folder.join(name);
-    save(&path);
+    record.save_to(&path, folder).unwrap();
     path
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn impossible(folder: &Path) -> PathBuf {
         .into(),
         advice: Some("let the bytes be read: `| wc -c`".into()),
     });
-    put("impossible.json", folder, |path| save_trace(&record, path, folder).unwrap())
+    put("impossible.json", folder, RecordRef::Trace(&record))
 }
 
 /// Limits of the same machine.
@@ -180,7 +180,7 @@ pub(crate) fn limits(folder: &Path) -> PathBuf {
             skipped,
         ],
     };
-    put("limits.json", folder, |path| save_limits(&record, path, folder).unwrap())
+    put("limits.json", folder, RecordRef::Limits(&record))
 }
 
 /// A copy.
@@ -229,7 +229,7 @@ pub(crate) fn copy(folder: &Path) -> PathBuf {
         copies: vec![part],
         findings: Vec::new(),
     };
-    put("copy.json", folder, |path| save_copy(&record, path, folder).unwrap())
+    put("copy.json", folder, RecordRef::Copy(&record))
 }
 
 /// A herd: two ways, one of which is linear and fitted.
@@ -307,7 +307,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             ..SweepRun::default()
         },
     };
-    put("sweep.json", folder, |path| save_sweep(&record, path, folder).unwrap())
+    put("sweep.json", folder, RecordRef::Sweep(&record))
 }
 
 /// A trace in which every name is hostile.
@@ -330,7 +330,7 @@ pub(crate) fn hostile(folder: &Path) -> PathBuf {
         evidence: [(HOSTILE.to_owned(), json!([HOSTILE]))].into(),
         advice: Some(HOSTILE.into()),
     });
-    put("hostile.json", folder, |path| save_trace(&record, path, folder).unwrap())
+    put("hostile.json", folder, RecordRef::Trace(&record))
 }
 
 /// A trace of so many processes that the record has so many bytes.
@@ -370,5 +370,5 @@ pub(crate) fn large(folder: &Path, bytes: u64) -> PathBuf {
         let of = CALLS.iter().zip(1u64..);
         record.calls.extend(of.map(|(name, n)| call(pid, exec, name, n * 7 + u64::from(pid) % 31)));
     }
-    put("large.json", folder, |path| save_trace(&record, path, folder).unwrap())
+    put("large.json", folder, RecordRef::Trace(&record))
 }

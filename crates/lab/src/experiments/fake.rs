@@ -195,8 +195,7 @@ impl Around for FakeAround {
 
     fn keep(&mut self, so_far: &Sweep) {
         // What is kept is a record that can be read again.
-        let mut bytes = Vec::new();
-        iotomy_record::store::write_sweep(so_far, &mut bytes).unwrap();
+        let bytes = iotomy_record::store::RecordRef::Sweep(so_far).json().unwrap();
         let read = iotomy_record::store::parse_sweep(&bytes).unwrap();
         self.0.lock().unwrap().kept.push(read);
     }

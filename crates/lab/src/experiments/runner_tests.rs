@@ -28,8 +28,7 @@ fn cases_are_repeated_until_they_are_tight() {
     assert_eq!(sweep.claims[0].verdict, ClaimVerdict::Holds);
     let slope = sweep.claims[0].evidence["slope"].as_f64().unwrap();
     assert!((slope - 100.0).abs() < 1e-9, "{slope}");
-    let mut bytes = Vec::new();
-    iotomy_record::store::write_sweep(&sweep, &mut bytes).unwrap();
+    let bytes = iotomy_record::store::RecordRef::Sweep(&sweep).json().unwrap();
     assert_eq!(iotomy_record::store::parse_sweep(&bytes).unwrap(), sweep);
 }
 

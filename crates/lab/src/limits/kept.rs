@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iotomy_record::store::{self, StoreError};
+use iotomy_record::store::{self, RecordRef, StoreError};
 use iotomy_record::{Limit, Limits, Machine};
 
 use super::{Scope, cpus, declaration};
@@ -85,7 +85,7 @@ impl Cache {
                 all.limits.push(limit);
             }
         }
-        Ok(store::save_limits(&all, &self.file(&run.machine), &self.folder)?)
+        Ok(RecordRef::Limits(&all).save_to(&self.file(&run.machine), &self.folder)?)
     }
 }
 

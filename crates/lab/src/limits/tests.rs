@@ -55,7 +55,7 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
     }
     // A record of them is one that every reader accepts.
     let record = of(found);
-    let bytes = iotomy_record::store::limits_bytes(&record).unwrap();
+    let bytes = iotomy_record::store::RecordRef::Limits(&record).json().unwrap();
     assert_eq!(iotomy_record::store::parse_limits(&bytes).unwrap(), record);
     let below = |low: &str, high: &str| {
         if let (Some(low_value), Some(high_value)) = (values.get(low), values.get(high)) {

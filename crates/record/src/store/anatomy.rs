@@ -1,10 +1,9 @@
 //! JSON to [`Anatomy`] and back.
 
-use std::io;
 use std::path::Path;
 
-use super::parse::{Stored, check_schema, check_time, parse, write, wrong};
-use super::{OutputFile, RecordError, RecordRef, StoreError};
+use super::parse::{Stored, check_schema, check_time, parse, wrong};
+use super::{RecordError, StoreError};
 use crate::{Anatomy, Sampling};
 
 /// Reads an anatomy from the bytes of a JSON record.
@@ -15,14 +14,6 @@ pub fn parse_anatomy(bytes: &[u8]) -> Result<Anatomy, RecordError> {
     parse(bytes)
 }
 
-/// Writes an anatomy as a JSON record, as [`super::write_trace`] does.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_anatomy(anatomy: &Anatomy, to: &mut dyn io::Write) -> io::Result<()> {
-    write(anatomy, to)
-}
-
 /// Reads an anatomy from `path`, or from standard input where `path` is `-`.
 ///
 /// # Errors
@@ -30,14 +21,6 @@ pub fn write_anatomy(anatomy: &Anatomy, to: &mut dyn io::Write) -> io::Result<()
 /// `iotomy.anatomy/1`.
 pub fn load_anatomy(path: impl AsRef<Path>) -> Result<Anatomy, StoreError> {
     super::load_by(path.as_ref(), parse_anatomy)
-}
-
-/// Writes an anatomy as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// As [`super::save_trace`].
-pub fn save_anatomy(anatomy: &Anatomy, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Anatomy(anatomy).save(OutputFile::open(path, base_dir)?)
 }
 
 impl Stored for Anatomy {
@@ -67,15 +50,14 @@ mod tests {
 
     use super::*;
     use crate::arbitrary;
-    use crate::store::{Record, parse_record};
+    use crate::store::{Record, RecordRef, parse_record};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
         fn an_anatomy_comes_back_as_it_was(anatomy in arbitrary::anatomy()) {
-            let mut bytes = Vec::new();
-            write_anatomy(&anatomy, &mut bytes).unwrap();
+            let bytes = RecordRef::Anatomy(&anatomy).json().unwrap();
             prop_assert_eq!(&parse_anatomy(&bytes).unwrap(), &anatomy);
             prop_assert_eq!(parse_record(&bytes).unwrap(), Record::Anatomy(Box::new(anatomy)));
         }
@@ -84,8 +66,7 @@ mod tests {
         fn an_anatomy_that_is_cut_or_changed_is_one_or_an_error(
             anatomy in arbitrary::anatomy(), at in 0usize..4_000, byte: u8, cut: bool,
         ) {
-            let mut bytes = Vec::new();
-            write_anatomy(&anatomy, &mut bytes).unwrap();
+            let mut bytes = RecordRef::Anatomy(&anatomy).json().unwrap();
             let at = at.min(bytes.len() - 1);
             if cut { bytes.truncate(at) } else { bytes[at] = byte }
             let _ = parse_anatomy(&bytes);

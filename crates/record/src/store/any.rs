@@ -2,6 +2,8 @@
 //!
 //! The one list of kinds: what tells records apart goes by it.
 
+use std::path::Path;
+
 use super::parse::{self, Stored};
 use super::{OutputFile, RecordError, StoreError};
 use crate::{Anatomy, CopyRun, Limits, Machine, Race, Sweep, Trace};
@@ -94,7 +96,8 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// The bytes of its JSON, as `--json` writes them.
+    /// The bytes of its JSON, as `--json` writes them: a line an item of its tables, so that line tools and `diff`
+    /// have something to hold on to.
     ///
     /// # Errors
     /// When it holds what no record may.
@@ -107,6 +110,14 @@ impl<'a> RecordRef<'a> {
             Self::Sweep(sweep) => parse::json(sweep),
             Self::Anatomy(anatomy) => parse::json(anatomy),
         }
+    }
+
+    /// Writes its JSON to `path`, as [`OutputFile::write`] writes.
+    ///
+    /// # Errors
+    /// As [`RecordRef::save`].
+    pub fn save_to(self, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
+        self.save(OutputFile::open(path, base_dir)?)
     }
 
     /// Writes its JSON to an output.

@@ -1,9 +1,7 @@
 //! JSON to [`CopyRun`] and back.
 
-use std::path::Path;
-
+use super::RecordError;
 use super::parse::{Stored, check_schema, check_time, parse, wrong};
-use super::{OutputFile, RecordError, RecordRef, StoreError};
 use crate::CopyRun;
 
 impl Stored for CopyRun {
@@ -37,14 +35,6 @@ pub fn parse_copy(bytes: &[u8]) -> Result<CopyRun, RecordError> {
     parse(bytes)
 }
 
-/// Writes a copy as a JSON record to `path`, as [`OutputFile::write`] writes.
-///
-/// # Errors
-/// When the record contradicts itself, or the output cannot be written whole.
-pub fn save_copy(copy: &CopyRun, path: &Path, base_dir: &Path) -> Result<(), StoreError> {
-    RecordRef::Copy(copy).save(OutputFile::open(path, base_dir)?)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -52,7 +42,7 @@ mod tests {
     use super::*;
     use crate::arbitrary;
     use crate::store::parse::write;
-    use crate::store::{Record, parse_record};
+    use crate::store::{Record, RecordRef, parse_record};
     use crate::{CopyPart, CopyPlan, Machine, MoverRefusal, TriedMover};
 
     fn copy() -> CopyRun {
@@ -155,7 +145,7 @@ mod tests {
             change(&mut changed);
             let read = parse_copy(&bytes(&changed)).unwrap_err();
             let folder = tempfile::tempdir().unwrap();
-            let written = save_copy(&changed, Path::new("x"), folder.path()).unwrap_err();
+            let written = RecordRef::Copy(&changed).save_to("x".as_ref(), folder.path()).unwrap_err();
             assert!(written.to_string().contains(&read.to_string()), "{written}");
             assert!(!folder.path().join("x").exists());
             read.to_string()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::RecordError;
-use super::parse::{Stored, check_schema, check_time, json, parse, quoted, wrong};
+use super::parse::{Stored, check_schema, check_time, parse, quoted, wrong};
 use crate::{Limit, Limits};
 
 /// The units there are.
@@ -15,14 +15,6 @@ const UNITS: [&str; 2] = ["ns", "bytes/s"];
 /// When they are not a whole `iotomy.limits/1`; the error names the place.
 pub fn parse_limits(bytes: &[u8]) -> Result<Limits, RecordError> {
     parse(bytes)
-}
-
-/// Limits as the bytes of a JSON record, a line a limit, ending in a newline.
-///
-/// # Errors
-/// When they hold what no record may, such as a value that is not a number.
-pub fn limits_bytes(limits: &Limits) -> Result<Vec<u8>, RecordError> {
-    json(limits)
 }
 
 impl Stored for Limits {
@@ -82,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::arbitrary;
-    use crate::store::{self, Record};
+    use crate::store::{self, Record, RecordRef};
 
     const PLAIN: &str = r#"{
 "schema": "iotomy.limits/1",
@@ -101,7 +93,7 @@ mod tests {
         assert_eq!(limits.limits[0].measured, None);
         assert_eq!(limits.of_machine("syscall").and_then(|limit| limit.value), Some(81.5));
         assert_eq!(limits.of_machine("fsync"), None);
-        let text = String::from_utf8(limits_bytes(&limits).unwrap()).unwrap();
+        let text = String::from_utf8(RecordRef::Limits(&limits).json().unwrap()).unwrap();
         assert!(text.lines().any(|line| PLAIN.contains(line) && line.contains("81.5")), "{text}");
         let newer = PLAIN.replace("\"unit\":", "\"new\": [1], \"unit\":");
         assert_eq!(parse_limits(newer.as_bytes()).unwrap(), limits);
@@ -140,7 +132,7 @@ mod tests {
     fn what_no_reader_would_accept_is_not_written() {
         let mut limits = parse_limits(PLAIN.as_bytes()).unwrap();
         limits.limits[0].value = Some(f64::NAN);
-        assert!(limits_bytes(&limits).unwrap_err().to_string().contains("NaN is no limit"));
+        assert!(RecordRef::Limits(&limits).json().unwrap_err().to_string().contains("NaN is no limit"));
     }
 
     #[test]
@@ -148,7 +140,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("limits.json");
         let limits = parse_limits(PLAIN.as_bytes()).unwrap();
-        store::save_limits(&limits, &path, folder.path()).unwrap();
+        RecordRef::Limits(&limits).save_to(&path, folder.path()).unwrap();
         assert_eq!(store::load(&path).unwrap(), Record::Limits(limits));
         let error = store::load_trace(&path).unwrap_err().to_string();
         assert!(error.contains("a limits record (iotomy.limits/1), not a trace"), "{error}");
@@ -157,7 +149,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_saved_record_loads_as_it_was(limits in arbitrary::limits()) {
-            let bytes = limits_bytes(&limits).unwrap();
+            let bytes = RecordRef::Limits(&limits).json().unwrap();
             prop_assert_eq!(parse_limits(&bytes).unwrap(), limits);
         }
 

@@ -66,15 +66,6 @@ fn built_at_most(length: usize) -> u64 {
     (16 << 20) + 4 * length as u64
 }
 
-/// Writes a trace as a JSON record: a line a call, file, process and finding, so that line tools
-/// and `diff` have something to hold on to.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_trace(trace: &Trace, to: &mut dyn io::Write) -> io::Result<()> {
-    write(trace, to)
-}
-
 /// Writes a record as JSON, a line an item of its tables.
 pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *to, Lines::default());

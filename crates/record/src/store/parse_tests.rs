@@ -1,13 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{arbitrary, store};
+use crate::arbitrary;
+use crate::store::RecordRef;
 
 /// The bytes of a trace's record.
 fn written(trace: &Trace) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write_trace(trace, &mut bytes).unwrap();
-    bytes
+    RecordRef::Trace(trace).json().unwrap()
 }
 
 /// A record with the fields an early version wrote and no more.
@@ -148,7 +147,7 @@ fn a_record_that_no_reader_would_accept_is_not_written() {
     let mut trace = parse_trace(PLAIN.as_bytes()).unwrap();
     trace.observer.cost_ns_per_call = f64::NAN;
     let folder = tempfile::tempdir().unwrap();
-    let error = store::save_trace(&trace, "x".as_ref(), folder.path()).unwrap_err();
+    let error = RecordRef::Trace(&trace).save_to("x".as_ref(), folder.path()).unwrap_err();
     assert!(error.to_string().contains("NaN is no cost"), "{error}");
     assert!(!folder.path().join("x").exists());
 }

@@ -1,11 +1,10 @@
 //! JSON to [`Race`] and back.
 
 use std::collections::HashSet;
-use std::io;
 
 use super::RecordError;
 use super::anatomy::check_price;
-use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
+use super::parse::{Stored, check_schema, check_time, parse, quoted, wrong};
 use crate::{Race, Spread};
 
 /// Reads a race from the bytes of a JSON record.
@@ -14,14 +13,6 @@ use crate::{Race, Spread};
 /// When they are not a whole `iotomy.race/1`; the error names the place.
 pub fn parse_race(bytes: &[u8]) -> Result<Race, RecordError> {
     parse(bytes)
-}
-
-/// Writes a race as a JSON record, as [`super::write_trace`] does.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_race(race: &Race, to: &mut dyn io::Write) -> io::Result<()> {
-    write(race, to)
 }
 
 impl Stored for Race {
@@ -88,15 +79,14 @@ mod tests {
 
     use super::*;
     use crate::arbitrary;
-    use crate::store::{Record, parse_record};
+    use crate::store::{Record, RecordRef, parse_record};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
         fn a_race_comes_back_as_it_was(race in arbitrary::race()) {
-            let mut bytes = Vec::new();
-            write_race(&race, &mut bytes).unwrap();
+            let bytes = RecordRef::Race(&race).json().unwrap();
             prop_assert_eq!(&parse_race(&bytes).unwrap(), &race);
             prop_assert_eq!(parse_record(&bytes).unwrap(), Record::Race(Box::new(race)));
         }
@@ -105,8 +95,7 @@ mod tests {
         fn a_race_that_is_cut_or_changed_is_a_race_or_an_error(
             race in arbitrary::race(), at in 0usize..4_000, byte: u8, cut: bool,
         ) {
-            let mut bytes = Vec::new();
-            write_race(&race, &mut bytes).unwrap();
+            let mut bytes = RecordRef::Race(&race).json().unwrap();
             let at = at.min(bytes.len() - 1);
             if cut { bytes.truncate(at) } else { bytes[at] = byte }
             let _ = parse_race(&bytes);

@@ -1,10 +1,9 @@
 //! JSON to [`Sweep`] and back.
 
 use std::collections::BTreeSet;
-use std::io;
 
 use super::RecordError;
-use super::parse::{Stored, check_schema, check_time, parse, quoted, write, wrong};
+use super::parse::{Stored, check_schema, check_time, parse, quoted, wrong};
 use crate::{About, Case, Sweep, SweepRun};
 
 /// Reads a sweep from the bytes of a JSON record.
@@ -13,14 +12,6 @@ use crate::{About, Case, Sweep, SweepRun};
 /// When they are not a whole `iotomy.sweep/1`; the error names the place.
 pub fn parse_sweep(bytes: &[u8]) -> Result<Sweep, RecordError> {
     parse(bytes)
-}
-
-/// Writes a sweep as a JSON record, a line a case and a claim, as [`super::write_trace`] does.
-///
-/// # Errors
-/// What `to` says.
-pub fn write_sweep(sweep: &Sweep, to: &mut dyn io::Write) -> io::Result<()> {
-    write(sweep, to)
 }
 
 impl Stored for Sweep {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::arbitrary;
-use crate::store::{self, Record};
+use crate::store::{self, Record, RecordRef};
 
 const PLAIN: &str = r#"{
 "schema": "iotomy.sweep/1",
@@ -97,7 +97,7 @@ fn what_no_reader_would_accept_is_not_written() {
     let mut sweep = parse_sweep(PLAIN.as_bytes()).unwrap();
     sweep.cases[0].samples[1] = f64::NAN;
     let folder = tempfile::tempdir().unwrap();
-    let error = store::save_sweep(&sweep, "x".as_ref(), folder.path()).unwrap_err().to_string();
+    let error = RecordRef::Sweep(&sweep).save_to("x".as_ref(), folder.path()).unwrap_err().to_string();
     assert!(error.contains("cases[0].samples: NaN is no measurement"), "{error}");
     assert!(!folder.path().join("x").exists());
 }
@@ -107,9 +107,7 @@ proptest! {
 
     #[test]
     fn a_sweep_comes_back_as_it_was(sweep in arbitrary::sweep()) {
-        let mut bytes = Vec::new();
-        sweep.check().unwrap();
-        write_sweep(&sweep, &mut bytes).unwrap();
+        let bytes = RecordRef::Sweep(&sweep).json().unwrap();
         prop_assert_eq!(&parse_sweep(&bytes).unwrap(), &sweep);
         let any = store::parse_record(&bytes).unwrap();
         prop_assert_eq!(any, Record::Sweep(Box::new(sweep)));
@@ -119,8 +117,7 @@ proptest! {
     fn a_sweep_that_is_cut_or_changed_is_a_sweep_or_an_error(
         sweep in arbitrary::sweep(), at in 0usize..4_000, byte: u8, cut: bool,
     ) {
-        let mut bytes = Vec::new();
-        write_sweep(&sweep, &mut bytes).unwrap();
+        let mut bytes = RecordRef::Sweep(&sweep).json().unwrap();
         let at = at.min(bytes.len() - 1);
         if cut { bytes.truncate(at) } else { bytes[at] = byte }
         let _ = parse_sweep(&bytes);

@@ -217,8 +217,7 @@ fn shares_of_the_terms_add_up_to_the_whole() {
 #[test]
 fn a_saved_record_renders_as_the_one_that_was_saved() {
     let record = dd_and_cat();
-    let mut bytes = Vec::new();
-    store::write_race(&record, &mut bytes).unwrap();
+    let bytes = store::RecordRef::Race(&record).json().unwrap();
     let loaded = store::parse_race(&bytes).unwrap();
     assert_eq!(loaded, record);
     assert_eq!(rendered(&loaded), rendered(&record));

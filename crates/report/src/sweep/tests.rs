@@ -217,8 +217,7 @@ fn nothing_at_all() {
 
 #[test]
 fn a_saved_record_renders_as_the_one_that_was_saved() {
-    let mut bytes = Vec::new();
-    iotomy_record::store::write_sweep(&record(), &mut bytes).unwrap();
+    let bytes = iotomy_record::store::RecordRef::Sweep(&record()).json().unwrap();
     let loaded = iotomy_record::store::parse_sweep(&bytes).unwrap();
     assert_eq!(text(&loaded), text(&record()));
 }

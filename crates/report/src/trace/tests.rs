@@ -165,8 +165,7 @@ fn ledger_shares(text: &str) -> Vec<f64> {
 #[test]
 fn a_saved_record_renders_as_the_one_that_was_saved() {
     for record in [records::dd(), records::many(), records::by_ptrace()] {
-        let mut bytes = Vec::new();
-        iotomy_record::store::write_trace(&record, &mut bytes).unwrap();
+        let bytes = iotomy_record::store::RecordRef::Trace(&record).json().unwrap();
         let loaded = iotomy_record::store::parse_trace(&bytes).unwrap();
         assert_eq!(rendered(&loaded), rendered(&record));
     }
