@@ -24,11 +24,9 @@ fn a_newer_history_is_refused_and_left_as_it_is() {
     let mut newer = whole.clone();
     newer[63] = 2;
     fs::write(history.file(), &newer).unwrap();
-    for words in [
-        &["history", "list"][..],
-        &["history", "rm", "1"],
-        &["race", "--against", "main", "true"],
-    ] {
+    for words in
+        [&["history", "list"][..], &["history", "rm", "1"], &["race", "--against", "main", "true"]]
+    {
         let refused = history.refuses(words);
         assert!(
             refused.contains("is of version 2, and this iotomy knows 1; use a newer"),
@@ -61,7 +59,10 @@ fn a_damaged_history_is_set_aside_for_the_run_that_is_kept_next() {
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     let said = stderr(&run);
     assert!(said.starts_with("iotomy: the history was damaged (file is not a database) and is /"));
-    assert!(said.contains("history.db.damaged-1 .recover` prints what can be read of it"), "{said}");
+    assert!(
+        said.contains("history.db.damaged-1 .recover` prints what can be read of it"),
+        "{said}"
+    );
     assert_eq!(names(&history.path("data/iotomy")), ["history.db", "history.db.damaged-1"]);
     assert!(fs::read(history.path("data/iotomy/history.db.damaged-1")).unwrap() == head);
     let listed = history.says(&["history", "list"]);

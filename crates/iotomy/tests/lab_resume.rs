@@ -55,7 +55,9 @@ fn of_several_experiments_those_that_came_to_their_end_are_not_run_again() {
     let mut part = user.record(&["null-sink", "-L", "size=1M", "--max-time=1"]);
     (part.run.is_partial, part.run.max_time_ns) = (true, Some(part.run.wall_ns));
     for kept in [&whole, &part] {
-        store::RecordRef::Sweep(kept).save_to(&user.kept(&kept.experiment), Path::new("/")).unwrap();
+        store::RecordRef::Sweep(kept)
+            .save_to(&user.kept(&kept.experiment), Path::new("/"))
+            .unwrap();
     }
     let folder = user.work.path().to_str().unwrap();
     let output = user.run(&["copy", "null-sink", "--resume", "-q", "--json", folder]);

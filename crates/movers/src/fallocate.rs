@@ -18,9 +18,7 @@ use crate::in_kernel::MOST;
 use crate::patience::patiently;
 use crate::read_write::pump;
 use crate::refusal::only;
-use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse,
-};
+use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse};
 
 pub(crate) struct Fallocate;
 

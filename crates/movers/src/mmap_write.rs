@@ -27,8 +27,7 @@ use crate::patience::patiently;
 use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic,
-    read_write,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic, read_write,
 };
 
 /// Bytes a window, as cat on Solaris had it.

@@ -32,8 +32,8 @@ use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
 use crate::refusal::{is_refusal, only, plain};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink, Side,
-    Sparse, memory,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink, Side, Sparse,
+    memory,
 };
 
 pub(crate) struct Parallel;

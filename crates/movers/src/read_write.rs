@@ -21,8 +21,7 @@ use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::reopen::reopen;
 use crate::{
-    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side,
-    Traffic,
+    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side, Traffic,
 };
 
 pub(crate) struct ReadWrite;

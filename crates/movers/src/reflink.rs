@@ -20,8 +20,8 @@ use crate::patience::uninterrupted;
 use crate::position::Positions;
 use crate::refusal::{only, plain};
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish,
-    Side, Sparse, Traffic,
+    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish, Side,
+    Sparse, Traffic,
 };
 
 pub(crate) struct Reflink;

@@ -280,6 +280,7 @@ fn draw(to: OutputFile, record: &Anatomy, against: Option<&Anatomy>) -> Result<(
         None => iotomy_report::flame(record),
         Some(before) => iotomy_report::difference(before, record),
     };
-    let picture = picture.with_context(|| format!("cannot draw {}: no time was seen", to.name()))?;
+    let picture =
+        picture.with_context(|| format!("cannot draw {}: no time was seen", to.name()))?;
     Ok(to.put(picture.as_bytes())?)
 }

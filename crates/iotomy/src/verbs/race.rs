@@ -401,7 +401,8 @@ fn draw(to: OutputFile, race: &Race) -> Result<()> {
         bail!("cannot draw {}: not every contender could be sampled", to.name());
     };
     let picture = iotomy_report::difference(first, second);
-    let picture = picture.with_context(|| format!("cannot draw {}: no time was seen", to.name()))?;
+    let picture =
+        picture.with_context(|| format!("cannot draw {}: no time was seen", to.name()))?;
     Ok(to.put(picture.as_bytes())?)
 }
 

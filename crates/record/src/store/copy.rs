@@ -145,7 +145,8 @@ mod tests {
             change(&mut changed);
             let read = parse_copy(&bytes(&changed)).unwrap_err();
             let folder = tempfile::tempdir().unwrap();
-            let written = RecordRef::Copy(&changed).save_to("x".as_ref(), folder.path()).unwrap_err();
+            let written =
+                RecordRef::Copy(&changed).save_to("x".as_ref(), folder.path()).unwrap_err();
             assert!(written.to_string().contains(&read.to_string()), "{written}");
             assert!(!folder.path().join("x").exists());
             read.to_string()

@@ -132,7 +132,9 @@ mod tests {
     fn what_no_reader_would_accept_is_not_written() {
         let mut limits = parse_limits(PLAIN.as_bytes()).unwrap();
         limits.limits[0].value = Some(f64::NAN);
-        assert!(RecordRef::Limits(&limits).json().unwrap_err().to_string().contains("NaN is no limit"));
+        assert!(
+            RecordRef::Limits(&limits).json().unwrap_err().to_string().contains("NaN is no limit")
+        );
     }
 
     #[test]

@@ -97,7 +97,8 @@ fn what_no_reader_would_accept_is_not_written() {
     let mut sweep = parse_sweep(PLAIN.as_bytes()).unwrap();
     sweep.cases[0].samples[1] = f64::NAN;
     let folder = tempfile::tempdir().unwrap();
-    let error = RecordRef::Sweep(&sweep).save_to("x".as_ref(), folder.path()).unwrap_err().to_string();
+    let error =
+        RecordRef::Sweep(&sweep).save_to("x".as_ref(), folder.path()).unwrap_err().to_string();
     assert!(error.contains("cases[0].samples: NaN is no measurement"), "{error}");
     assert!(!folder.path().join("x").exists());
 }
