@@ -31,10 +31,10 @@ setup:
 build:
 	@scripts/setup build
 	$(CARGO) rustc --release --locked --package iotomy --bin iotomy -- $$(scripts/link-flags)
-	@# A copied file, as an installed one is, starts faster than the one a linker has mapped and written:
-	@# the page cache seems to hold that in smaller pieces.
-	@cp $(IOTOMY) $(IOTOMY).copy
-	@mv -f $(IOTOMY).copy $(IOTOMY)
+	@# Debuggers and backtraces find the debug symbols in a file beside the command.
+	@objcopy --only-keep-debug $(IOTOMY) $(IOTOMY).debug
+	@objcopy --strip-all --add-gnu-debuglink=$(IOTOMY).debug $(IOTOMY) $(IOTOMY).stripped
+	@mv -f $(IOTOMY).stripped $(IOTOMY)
 
 # Every bench, one after another, about an hour in all; then the page of the run and the figures of
 # docs/. ARGS="--quick" takes a few minutes and keeps nothing; ARGS="--only copy" is one.

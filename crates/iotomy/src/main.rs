@@ -1,7 +1,5 @@
 //! The command: parses, runs a verb, maps errors to exit codes.
 
-#![cfg_attr(not(test), no_main)]
-
 mod cli;
 mod manual;
 mod screen;
@@ -14,6 +12,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iotomy_record::printable;
+use iotomy_sys::memory::Memory;
+use iotomy_sys::stack::on_enough;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
 
@@ -22,10 +22,20 @@ use crate::cli::{Cli, Verb};
 /// Something could not be run.
 const COULD_NOT_RUN: u8 = 2;
 
-#[cfg(not(test))]
-iotomy_sys::main!(run);
+#[global_allocator]
+static MEMORY: Memory = Memory;
 
-#[cfg_attr(test, expect(dead_code, reason = "tests have a `main` of their own"))]
+fn main() -> ExitCode {
+    on_enough(run).unwrap_or_else(|error| {
+        // With standard error gone there is nobody left to tell.
+        let _ = writeln!(
+            io::stderr(),
+            "iotomy: cannot get memory for a stack: {error}; raise the limit (ulimit -s, -v)"
+        );
+        ExitCode::from(COULD_NOT_RUN)
+    })
+}
+
 fn run() -> ExitCode {
     // A limit of file sizes is an error to be told, and not the end of iotomy.
     iotomy_sys::signals::ignore_file_size();

@@ -134,7 +134,7 @@ fn a_command_under_study_has_the_limits_and_signals_that_iotomy_was_given() {
 
 #[test]
 fn memory_that_is_refused_is_an_error() {
-    for limit in each_verb(&["-v 30000", "-v 40000", "-v 80000"], &[]) {
+    for limit in each_verb(&["-v 33000", "-v 40000", "-v 80000"], &[]) {
         skip(Need::Machine, &format!("under ulimit {limit} no program begins here"));
     }
 }

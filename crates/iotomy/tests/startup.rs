@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::IOTOMY;
-use support::{Need, skip};
+use support::{Need, has, skip};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -41,12 +41,45 @@ fn can_be_static() -> bool {
     can
 }
 
+/// What a program of binutils prints.
+fn said(program: &str, words: &[&str], file: &Path) -> String {
+    let output = Command::new(program).env("LC_ALL", "C").args(words).arg(file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
-fn what_make_build_makes_loads_no_library_and_has_its_start_in_one_place() {
+fn make_build_makes_a_small_pie_with_full_relro_and_no_symbols() {
+    let Some(iotomy) = built().filter(|_| has("readelf")) else { return };
+    let size = fs::metadata(&iotomy).unwrap().len();
+    assert!(size < 16_000_000, "{size} bytes");
+    let words = ["--wide", "--file-header", "--segments", "--dynamic", "--sections"];
+    let image = said("readelf", &words, &iotomy);
+    for fact in [" DYN (", "GNU_RELRO", "BIND_NOW", "NOW PIE"] {
+        assert!(image.contains(fact), "no {fact}: {image}");
+    }
+    for section in [" .symtab ", " .debug_info ", " .debug_line ", " .debug_str "] {
+        assert!(!image.contains(section), "{section}: {image}");
+    }
+    let is_static = can_be_static();
+    assert_eq!(image.contains("INTERP"), !is_static, "{image}");
+    assert_eq!(image.contains("(NEEDED)"), !is_static, "{image}");
+}
+
+#[test]
+fn the_line_tables_of_what_make_build_makes_are_found_beside_it() {
+    let Some(iotomy) = built().filter(|_| has("nm") && has("addr2line")) else { return };
+    let symbols = said("nm", &["--demangle"], &iotomy.with_extension("debug"));
+    let main = symbols.lines().find(|line| line.ends_with(" iotomy::main")).unwrap();
+    let address = main.split(' ').next().unwrap();
+    // The command itself is looked at: by its link to the debug symbols, and their check sum.
+    let place = said("addr2line", &[address, "--exe"], &iotomy);
+    assert!(place.contains("crates/iotomy/src/main.rs:"), "{place}");
+}
+
+#[test]
+fn what_make_build_makes_loads_no_library() {
     let Some(iotomy) = built().filter(|_| can_be_static()) else { return };
-    let image = fs::read(&iotomy).unwrap();
-    let section = b"\0.text.start\0";
-    assert!(image.windows(section.len()).any(|name| name == section), "start.ld was not used");
     for words in [&["--version"][..], &["copy", "--list"], &["doctor"]] {
         let mut command = Command::new(&iotomy);
         let ran = command.args(words).env("LD_PRELOAD", "/no/such/library").output().unwrap();

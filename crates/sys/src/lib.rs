@@ -39,7 +39,7 @@ pub mod seccomp;
 pub mod select;
 pub mod side_band;
 pub mod signals;
-mod stack;
+pub mod stack;
 pub mod starts;
 pub mod startup;
 pub mod syscalls;

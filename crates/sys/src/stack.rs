@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 /// What is enough for everything that the command does.
@@ -21,14 +22,11 @@ unsafe extern "C" {
 ///
 /// # Errors
 /// When there is no memory for one; `work` has not been called.
-pub(crate) fn on_enough<T>(work: impl FnOnce() -> T) -> io::Result<T> {
-    if limit().is_none_or(|limit| limit >= ENOUGH) {
-        return Ok(work());
+pub fn on_enough<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    match limit() {
+        Some(limit) if limit < ENOUGH => on_own(work),
+        _ => Ok(work()),
     }
-    let mut work = Some(work);
-    let mut done = None;
-    on_own(&mut || done = work.take().map(|work| work()))?;
-    done.ok_or_else(|| io::Error::other("the work was not done"))
 }
 
 /// The limit of the stack, or what the C library has in the place of none. It has looked when the process
@@ -55,12 +53,25 @@ thread_local! {
 
 extern "C" fn enter() {
     if let Some(work) = WORK.take() {
-        // SAFETY: `on_own` keeps the closure, lends it to nobody else, and waits for this.
+        // SAFETY: `switch` keeps the closure, lends it to nobody else, and waits for this.
         unsafe { (*work)() }
     }
 }
 
-fn on_own(work: &mut dyn FnMut()) -> io::Result<()> {
+/// Calls `work` on a stack of its own.
+fn on_own<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    let mut work = Some(work);
+    let mut done = None;
+    // A panic cannot unwind from one stack to another.
+    switch(&mut || done = work.take().map(|work| catch_unwind(AssertUnwindSafe(work))))?;
+    match done {
+        Some(Ok(done)) => Ok(done),
+        Some(Err(panic)) => resume_unwind(panic),
+        None => Err(io::Error::other("the work was not done")),
+    }
+}
+
+fn switch(work: &mut dyn FnMut()) -> io::Result<()> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
     // SAFETY: a new mapping, at a place of the kernel's choice.
@@ -98,18 +109,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_on_another_stack_returns_and_may_panic_inside() {
+    fn work_on_another_stack_returns_or_panics() {
         fn deep(left: u32) -> u64 {
             let room = std::hint::black_box([u64::from(left); 128]);
             if left == 0 { room[0] } else { room[127] + deep(left - 1) }
         }
-        let mut sum = 0;
         // A megabyte and more.
-        on_own(&mut || sum = deep(1_000)).unwrap();
-        assert_eq!(sum, 1_000 * 1_001 / 2);
-        let mut caught = false;
-        on_own(&mut || caught = std::panic::catch_unwind(|| panic!("expected")).is_err()).unwrap();
-        assert!(caught);
+        assert_eq!(on_own(|| deep(1_000)).unwrap(), 1_000 * 1_001 / 2);
+        let caught = catch_unwind(|| on_own(|| panic!("expected")));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"expected"));
         assert_eq!(on_enough(|| 23).unwrap(), 23);
     }
 }
