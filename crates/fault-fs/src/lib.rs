@@ -59,7 +59,7 @@ impl FaultFs {
             return Err("mounting a FUSE file system needs root".to_owned());
         }
         let failed = |what: &str, e: &dyn std::fmt::Display| format!("no FUSE here: {what}: {e}");
-        let folder = tempfile::tempdir().map_err(|e| failed("temporary folder", &e))?;
+        let folder = tempfile::tempdir().map_err(|e| failed("temporary directory", &e))?;
         if !HAS_NAMESPACE.get() {
             unshare(CloneFlags::CLONE_NEWNS).map_err(|e| failed("unshare", &e))?;
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

@@ -20,7 +20,7 @@ use crate::measures::{details, measures};
 /// `in_detail`, traces are compared call by call.
 ///
 /// # Errors
-/// When they have no measure in common.
+/// When they have no common measure.
 pub fn against(
     earlier: &Earlier,
     now: RecordRef<'_>,
@@ -34,7 +34,7 @@ pub fn against(
         why,
     };
     if then.schema() != now.schema() {
-        return Err(unlike(format!("one is {}, the other {}", then.schema(), now.schema())));
+        return Err(unlike(format!("one is {} and the other {}", then.schema(), now.schema())));
     }
     let all = |record| {
         let mut found = measures(record);
@@ -66,7 +66,7 @@ pub fn against(
         (a.unit.is_empty()).cmp(&b.unit.is_empty()).then(apart(b).total_cmp(&apart(a)))
     });
     if changes.is_empty() {
-        return Err(unlike("they have no measure in common".to_owned()));
+        return Err(unlike("they have no common measure".to_owned()));
     }
     let (baseline, started) = (earlier.called(), earlier.kept.started.clone());
     Ok(Against { baseline, started, runs: earlier.runs_with(&compared), differences, changes })

@@ -25,7 +25,7 @@ struct History {
 #[non_exhaustive]
 pub enum ConfigError {
     /// The variable says something else.
-    #[error("cannot follow IOTOMY_HISTORY={found:?}: it is always or never")]
+    #[error("invalid IOTOMY_HISTORY={found:?}: expected always or never")]
     Variable {
         /// What it says.
         found: String,
@@ -39,7 +39,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file was read, and says what cannot be.
-    #[error("cannot follow the configuration {path}: line {line}: {what}; it knows history.always")]
+    #[error("invalid configuration {path}: line {line}: {what}; the only key is history.always")]
     Content {
         /// The file.
         path: PathBuf,

@@ -11,7 +11,7 @@ use rusqlite::ErrorCode;
 pub enum HistoryError {
     /// There is no folder for it.
     #[error(
-        "there is no place for a history: neither XDG_DATA_HOME nor HOME names a folder; set one"
+        "no location for the history: neither XDG_DATA_HOME nor HOME names a directory; set one"
     )]
     NoPlace,
     /// SQLite or the system refused.
@@ -28,8 +28,8 @@ pub enum HistoryError {
     },
     /// A later iotomy has written it.
     #[error(
-        "the history {path} is of version {found}, and this iotomy knows {known}; use a newer iotomy, \
-         or another XDG_DATA_HOME"
+        "the history {path} has version {found}, and this iotomy supports {known}; use a newer \
+         iotomy, or another XDG_DATA_HOME"
     )]
     Newer {
         /// The store.
@@ -40,13 +40,13 @@ pub enum HistoryError {
         known: i64,
     },
     /// There is nothing in it, and nothing to be saved.
-    #[error("there is no history {path} yet; --save keeps a run")]
+    #[error("there is no history {path} yet; keep a run with --save")]
     Nothing {
         /// The store.
         path: PathBuf,
     },
     /// It is a database of something else.
-    #[error("{path} is no history of iotomy; move it away")]
+    #[error("{path} is not a history of iotomy; move it away")]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -75,7 +75,10 @@ pub enum HistoryError {
     #[error("cannot keep the record: {0}")]
     Unfit(#[from] RecordError),
     /// There is no such run.
-    #[error("there is no run {asked} in the history {path}; `iotomy history list` has them all")]
+    #[error(
+        "there is no run {asked} in the history {path}; list the runs with `iotomy history \
+        list`"
+    )]
     NoRun {
         /// What was asked for.
         asked: String,
@@ -84,8 +87,8 @@ pub enum HistoryError {
     },
     /// No run has the name of a baseline, or none has it any more.
     #[error(
-        "there is no baseline {asked:?} in the history {path}: no run has this name, or it was removed; \
-         --save={asked} keeps one"
+        "there is no baseline {asked:?} in the history {path}: no run has this name, or it was \
+         removed; keep one with --save={asked}"
     )]
     NoBaseline {
         /// What was asked for.
@@ -95,8 +98,8 @@ pub enum HistoryError {
     },
     /// A baseline of runs that were all cut short.
     #[error(
-        "cannot compare with {asked:?}: every run of this name was interrupted; --save={asked} keeps a whole \
-         one, and the number of a run names it alone"
+        "cannot compare with {asked:?}: every run of this name was interrupted; keep a complete \
+         one with --save={asked}, or name a run by its number"
     )]
     CutShort {
         /// What was asked for.
@@ -104,7 +107,8 @@ pub enum HistoryError {
     },
     /// A run that was to be its own baseline.
     #[error(
-        "cannot compare a run with itself: {asked} is no other run; name another run as the baseline"
+        "cannot compare a run with itself: {asked} is the same run; name another run as the \
+         baseline"
     )]
     Itself {
         /// What was asked for.
@@ -112,8 +116,8 @@ pub enum HistoryError {
     },
     /// A baseline of another machine.
     #[error(
-        "cannot compare with {asked}: it was measured on another machine ({there}; this is {here}); keep a \
-         baseline on this one, or look at both with `iotomy history diff`"
+        "cannot compare with {asked}: it is from another machine ({there}; this is {here}); keep \
+         a baseline on this one, or compare both with `iotomy history diff`"
     )]
     Elsewhere {
         /// What was asked for.
@@ -142,7 +146,7 @@ pub enum HistoryError {
         why: String,
     },
     /// Nothing was kept of it.
-    #[error("nothing is kept of {asked:?}{alike}")]
+    #[error("no run of {asked:?} is kept{alike}")]
     NoTrend {
         /// What was asked for.
         asked: String,
@@ -161,14 +165,17 @@ impl HistoryError {
             return Self::Damaged { path, said };
         }
         let hint = match code {
-            Some(ErrorCode::DiskFull) => "; make room, or set XDG_DATA_HOME to another place",
+            Some(ErrorCode::DiskFull) => {
+                "; free some space, or set XDG_DATA_HOME to another \
+                directory"
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                "; another program has held it for too long"
+                "; another program has locked it for too long"
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                "; is it yours to write? XDG_DATA_HOME names another place"
+                "; check that you may write to it, or set XDG_DATA_HOME to another directory"
             }
-            Some(ErrorCode::SystemIoFailure) => "; is the disk full, or is it failing?",
+            Some(ErrorCode::SystemIoFailure) => "; check whether the disk is full or failing",
             _ => "",
         };
         Self::Refused { attempt, path, said, hint }
@@ -176,7 +183,7 @@ impl HistoryError {
 
     /// What the system said while `attempt` was made.
     pub(crate) fn io(attempt: &'static str, path: &Path, error: &std::io::Error) -> Self {
-        let hint = "; XDG_DATA_HOME names another place";
+        let hint = "; set XDG_DATA_HOME to another directory";
         Self::Refused { attempt, path: path.to_owned(), said: error.to_string(), hint }
     }
 }

@@ -109,10 +109,13 @@ impl Store {
     pub fn check_name(name: &str) -> Result<(), HistoryError> {
         let why = match name {
             "" => "it is empty",
-            LAST => "it is the word for the run kept last",
-            name if name.bytes().all(|byte| byte.is_ascii_digit()) => "numbers are runs' own",
-            name if name.starts_with('-') => "it would be taken for an option",
-            name if name.len() > LONGEST_NAME => "it is above 200 bytes",
+            LAST => "it is reserved for the run kept last",
+            name if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                "numbers are reserved for \
+                runs"
+            }
+            name if name.starts_with('-') => "it looks like an option",
+            name if name.len() > LONGEST_NAME => "it is longer than 200 bytes",
             _ => return Ok(()),
         };
         Err(HistoryError::Name { name: name.to_owned(), why })
@@ -279,5 +282,5 @@ impl Store {
 fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     let limit = usize::try_from(MAX_RECORD_BYTES).unwrap_or(usize::MAX);
     miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
-        .map_err(|error| format!("what was kept is damaged ({error})"))
+        .map_err(|error| format!("the kept record is damaged ({error})"))
 }

@@ -99,7 +99,7 @@ impl Store {
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| HistoryError::io("make the folder of", path, &error))?;
+        made.map_err(|error| HistoryError::io("make the directory of", path, &error))?;
         let mut file = OpenOptions::new();
         match file.write(true).create_new(true).mode(0o600).open(path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {

@@ -51,7 +51,7 @@ impl Store {
         let Some(kind) = kinds.into_iter().min_by_key(place) else {
             return Err(HistoryError::NoTrend {
                 asked: asked.to_owned(),
-                alike: "; there are runs of another kind".to_owned(),
+                alike: "; try another kind: some runs have one".to_owned(),
             });
         };
         let names = self.texts(
@@ -64,7 +64,7 @@ impl Store {
         let Some(measure) = wanted.filter(|wanted| names.contains(wanted)) else {
             return Err(HistoryError::NoTrend {
                 asked: format!("{} of {asked}", measure.unwrap_or_default()),
-                alike: format!("; there are {}", names.join(", ")),
+                alike: format!("; known: {}", names.join(", ")),
             });
         };
         let series = Series { kind: &kind, subject: &subject, measure: &measure };
@@ -105,8 +105,8 @@ impl Store {
         let few: Vec<String> = all.iter().take(5).map(|one| format!("{one:?}")).collect();
         let more = if all.len() > few.len() { ", …" } else { "" };
         let alike = match few.is_empty() {
-            true => "; --save keeps a run".to_owned(),
-            false => format!("; there are {}{more}", few.join(", ")),
+            true => "; keep a run with --save".to_owned(),
+            false => format!("; known: {}{more}", few.join(", ")),
         };
         Err(HistoryError::NoTrend { asked: asked.to_owned(), alike })
     }

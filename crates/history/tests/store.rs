@@ -106,7 +106,7 @@ fn one_of_a_later_version_is_refused_and_left_as_it_is() {
         [Store::open(&path).map(drop).unwrap_err(), Store::make(&path).map(drop).unwrap_err()]
     {
         let text = error.to_string();
-        assert!(text.contains("of version 7, and this iotomy knows 1; use a newer"), "{text}");
+        assert!(text.contains("has version 7, and this iotomy supports 1; use a newer"), "{text}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -227,9 +227,9 @@ fn a_trend_has_the_runs_in_order_and_the_change_among_them() {
     assert!(trend.points.windows(2).all(|pair| pair[0].started < pair[1].started));
     assert_eq!(store.trend("limit", None, None, Some(5)).unwrap().points.len(), 5);
     let unknown = store.trend("make", None, None, None).unwrap_err().to_string();
-    assert_eq!(unknown, "nothing is kept of \"make\"; there are \"limits\"");
+    assert_eq!(unknown, "no run of \"make\" is kept; known: \"limits\"");
     let unknown = store.trend("limits", None, Some("wall"), None).unwrap_err().to_string();
-    assert!(unknown.contains("there are syscall"), "{unknown}");
+    assert!(unknown.contains("known: syscall"), "{unknown}");
 }
 
 #[test]

@@ -15,10 +15,7 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
     ],
     status: &[
-        (
-            "0",
-            "The verb did what it was asked for. `trace` and `anatomy` exit as their command did.",
-        ),
+        ("0", "The verb succeeded. `trace` and `anatomy` exit as their command did."),
         ("1", "A check failed, of those that --check and --verify ask for."),
         FAILED,
     ],

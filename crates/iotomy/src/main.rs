@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // With standard error gone there is nobody left to tell.
         let _ = writeln!(
             io::stderr(),
-            "iotomy: cannot get memory for a stack: {error}; raise the limit (ulimit -s, -v)"
+            "iotomy: cannot allocate a stack: {error}; raise the limit (ulimit -s, -v)"
         );
         ExitCode::from(COULD_NOT_RUN)
     })
@@ -147,11 +147,11 @@ fn print(answer: &clap::Error) -> io::Result<()> {
 
 /// What the standard library says of a text that is no number, and what that means.
 const PARSERS: [(&str, &str); 5] = [
-    (": invalid digit found in string", ": it takes a whole number"),
-    (": cannot parse integer from empty string", ": it takes a whole number"),
+    (": invalid digit found in string", ": expected a whole number"),
+    (": cannot parse integer from empty string", ": expected a whole number"),
     (": number too large to fit in target type", ": the number is too large"),
     (": number too small to fit in target type", ": the number is too small"),
-    (": invalid float literal", ": it takes a number"),
+    (": invalid float literal", ": expected a number"),
 ];
 
 /// An error as the user sees it: one line, whatever names are in it. With standard error gone there

@@ -37,11 +37,11 @@ pub(crate) type Example = (&'static str, &'static str);
 pub(crate) type Fact = (&'static str, &'static str);
 
 /// The status of a verb that has done its work.
-pub(crate) const DONE: Fact = ("0", "The verb did what it was asked for.");
+pub(crate) const DONE: Fact = ("0", "The verb succeeded.");
 
 /// The status of a verb that could not.
 pub(crate) const FAILED: Fact =
-    ("2", "The command line is wrong, or something failed; standard error says what.");
+    ("2", "The command line is wrong, or an operation failed; standard error has the reason.");
 
 /// What is declared for a verb, or a verb below one, as in `history list`; for iotomy itself where the name
 /// is empty.

@@ -11,7 +11,7 @@ use iotomy_report::Style;
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set, or TERM is `dumb` or not set.
+    /// On a terminal, unless NO_COLOR is set, or TERM is `dumb` or not set
     #[default]
     Auto,
     /// Always.
@@ -27,7 +27,8 @@ pub(crate) struct Looks {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
 
-    /// Keep to ASCII characters, as where the locale (LC_ALL, LC_CTYPE, LANG) is not one of UTF-8
+    /// Use ASCII characters only, as by default where the locale (LC_ALL, LC_CTYPE, LANG) is not
+    /// UTF-8
     #[arg(long)]
     ascii: bool,
 }

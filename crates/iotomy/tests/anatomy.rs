@@ -295,7 +295,7 @@ fn a_race_of_more_or_less_than_two_has_no_difference_to_draw() {
         assert!(said.contains(why), "{said}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words:?} ran");
     };
-    refused(&["touch ran"], "there is no B: `iotomy anatomy --svg`");
+    refused(&["touch ran"], "use `iotomy anatomy --svg`");
     refused(&["touch a", "touch b", "touch c"], "there are 3 contenders");
     refused(&["touch {n}", "touch x{n}", "-L", "n=1,2"], "there are 4 contenders");
 }
@@ -333,9 +333,9 @@ fn what_cannot_be_is_refused_before_the_command_runs() {
     };
     refused(&["--rate", "0"], "0");
     refused(&["--rate", "10001"], "10001 is not in 1..=10000");
-    refused(&["--json", "x", "--svg", "./x"], "both lead to");
+    refused(&["--json", "x", "--svg", "./x"], "both write to");
     refused(&["--against", "/nope", "--svg", "x"], "cannot read the record /nope");
-    refused(&["--against", "/nope"], "--against is for the flame graph");
+    refused(&["--against", "/nope"], "--against applies to the flame graph");
     if root() && has("setpriv") {
         let words = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"];
         let program =

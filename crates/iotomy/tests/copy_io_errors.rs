@@ -220,7 +220,7 @@ fn a_write_error_is_told_with_what_had_been_written_by_every_mover() {
         }
         let met = over_old_files(&["--atomic"], &fault, |said, mounted, label| {
             assert!(said.contains(&text(errno)), "{label}: {said}");
-            assert!(said.contains("is as it was"), "{label}: {said}");
+            assert!(said.contains("is unchanged"), "{label}: {said}");
             assert_eq!(fs::read(mounted.path("b")).unwrap(), OLD, "{label}");
             assert_eq!(names(mounted.folder()), ["b", "beside"], "{label}");
         });
@@ -259,7 +259,7 @@ fn an_error_of_close_is_told_by_every_mover_and_keeps_the_old_file() {
             let is_atomic = options.contains(&"--atomic");
             // What is written past the page cache goes through a descriptor of its own, and the rest after it.
             let (state, least) = match label.starts_with("Some(\"direct\")") {
-                _ if is_atomic => ("is as it was", SIZE - 4096),
+                _ if is_atomic => ("is unchanged", SIZE - 4096),
                 true => ("is partial", SIZE - 4096),
                 false => ("may be incomplete", SIZE),
             };
@@ -349,9 +349,9 @@ fn an_error_of_closing_the_source_is_told_and_keeps_the_old_file() {
             assert!(said.contains(&error), "{label}: {said}");
             met.add(mover);
             let state = match words[0] {
-                "--atomic" => "b is as it was",
+                "--atomic" => "b is unchanged",
                 "--concat" => "b is partial",
-                _ => "has all that was read",
+                _ => "holds everything that was read",
             };
             assert!(said.contains(state), "{label}: {said}");
             let arrived = if b == "-" { output.stdout } else { folder.read(b) };

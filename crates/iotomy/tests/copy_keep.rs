@@ -145,7 +145,7 @@ fn an_attribute_that_the_target_cannot_have_is_an_error() {
         said.contains("cannot keep attribute user.small of a on b: Operation not supported"),
         "{said}"
     );
-    assert!(said.contains("the bytes are all there") && folder.read("b") == b"x");
+    assert!(said.contains("all bytes were copied") && folder.read("b") == b"x");
 }
 
 /// A copy of which strace changes what calls return; `None` where strace does not work.

@@ -144,7 +144,7 @@ fn a_fifo_is_not_copied_to_itself_and_nobody_waits_for_it() {
         let mut command = support::bare("timeout", &["100", support::IOTOMY, "copy"]);
         let output = command.args(words).current_dir(folder.path("")).output().unwrap();
         let said = refused(2, &output);
-        assert!(said.contains("they are the same pipe, which would"), "{words:?}: {said}");
+        assert!(said.contains("they are the same pipe, whose output would"), "{words:?}: {said}");
     }
 }
 
@@ -160,7 +160,7 @@ fn a_device_is_written_through_and_never_replaced() {
     );
     // Of zeros there are more.
     let said = folder.refuse(2, &["/dev/zero", "/dev/full"]);
-    assert!(said.contains("No space left on device after 0 bytes; free room"), "{said}");
+    assert!(said.contains("No space left on device after 0 bytes; free some space"), "{said}");
     for device in ["/dev/null", "/dev/full"] {
         let said = folder.refuse(2, &["--atomic", "a", device]);
         assert!(said.contains("--atomic"), "{said}");

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 #[path = "../../movers/tests/support/folders.rs"]
-#[expect(dead_code, reason = "the suites of the movers use all of it")]
+#[expect(dead_code, reason = "the suites of the movers use total")]
 mod folders;
 mod support;
 

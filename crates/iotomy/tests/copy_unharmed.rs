@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 #[path = "../../movers/tests/support/folders.rs"]
-#[expect(dead_code, reason = "the suites of the movers use all of it")]
+#[expect(dead_code, reason = "the suites of the movers use total")]
 mod folders;
 mod support;
 
@@ -83,7 +83,7 @@ fn a_mover_that_may_be_refused_and_cannot_be_tried_empties_nothing() {
             folder.command(&[&["--mover", mover], words].concat()).stdin(out).output().unwrap()
         };
         let said = spared(&here, || fed(&["-", "old"]));
-        let why = "the source gives its bytes only once; use --atomic";
+        let why = "the source can be read only once; use --atomic";
         assert!(said.contains(why), "{said}");
         // Nothing is in danger where there is nothing, or where it stays until the end.
         for words in [&["-", "new"][..], &["--atomic", "-", "old"]] {
@@ -110,7 +110,10 @@ fn of_several_sources_none_is_carried_by_a_mover_that_may_be_refused_for_another
         &["--concat", "--mover", "splice", "a", "empty", "a", "old"],
     ] {
         let said = spared(&folder.path(""), || folder.run(words));
-        assert!(said.contains("only a single source can be; use --atomic"), "{words:?}: {said}");
+        assert!(
+            said.contains("only a single source can be tried; use --atomic"),
+            "{words:?}: {said}"
+        );
     }
     folder.copy(&["--concat", "--mover", "read-write", "a", "empty", "a", "old"]);
     folder.copy(&["--concat", "--mover", "splice", "--atomic", "a", "empty", "a", "old"]);
@@ -136,7 +139,7 @@ fn what_no_trial_can_be_made_for_beside_the_target_is_refused() {
     ] {
         let run = || support::as_nobody(folder.path()).arg("copy").args(words).output().unwrap();
         let said = spared(&ours, run);
-        let why = "no file can be made beside it: Permission denied; empty it first";
+        let why = "cannot create a file beside it: Permission denied; empty it first";
         assert!(said.contains(why), "{words:?}: {said}");
     }
 }
@@ -195,7 +198,7 @@ fn the_mover_that_moves_nothing_empties_nothing() {
     for words in [&["a", "old"][..], &["--atomic", "a", "old"], &["--count", "3", "a", "old"]] {
         let words = [&["--mover", "null"], words].concat();
         let said = spared(&folder.path(""), || folder.run(&words));
-        let why = "by null: it moves nothing, and what the target holds would be gone";
+        let why = "by null: it moves nothing, and the target would lose its content";
         assert!(said.contains(why) && said.contains("these can: read-write"), "{said}");
     }
     for words in [&["a", "none"][..], &["--append", "a", "old"], &["--seek", "1", "a", "old"]] {

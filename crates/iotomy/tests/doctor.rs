@@ -23,7 +23,9 @@ fn the_list_answers_in_its_first_line_and_fits_the_page() {
     let output = doctor(&[]);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let list = text(&output.stdout);
-    assert!(list.lines().next().unwrap().contains(" abilities ready on this machine; trace "));
+    assert!(
+        list.lines().next().unwrap().contains(" capabilities supported on this machine; trace ")
+    );
     assert!(list.lines().all(|line| line.chars().count() <= 100), "{list}");
     assert!(!list.contains('\x1b'), "no colour into a pipe");
     assert!(list.contains("  bpf-maps ") && list.contains("  kernel "), "{list}");
@@ -62,7 +64,7 @@ fn a_record_replaces_a_file_whole_and_leaves_nothing_else() {
 fn a_record_that_finds_no_room_fails_after_the_list() {
     let output = doctor(&["--json", "/dev/full"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stdout).contains("abilities ready"));
+    assert!(text(&output.stdout).contains("capabilities supported"));
     let error = text(&output.stderr);
     assert!(error.starts_with("iotomy: cannot write to /dev/full: No space"), "{error}");
     assert!(fs::metadata("/dev/full").unwrap().permissions().mode() & 0o170_000 == 0o020_000);
@@ -70,7 +72,7 @@ fn a_record_that_finds_no_room_fails_after_the_list() {
 
 #[test]
 fn a_path_that_is_no_folder_is_an_error_with_what_to_try() {
-    for (path, said) in [("/nowhere", "o such file"), ("/etc/passwd", "not a folder")] {
+    for (path, said) in [("/nowhere", "o such file"), ("/etc/passwd", "not a directory")] {
         let output = doctor(&["--path", path]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
         let error = text(&output.stderr);
@@ -99,7 +101,10 @@ fn a_parent_that_ignores_its_children_or_spares_descriptors_does_not_upset_the_t
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{start}: {output:?}");
         let list = text(&output.stdout);
-        assert!(list.contains(" abilities ready") && !list.contains("child that tried"), "{list}");
+        assert!(
+            list.contains(" capabilities supported") && !list.contains("child that tried"),
+            "{list}"
+        );
     }
 }
 

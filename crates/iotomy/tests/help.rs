@@ -154,7 +154,7 @@ fn man_pages_and_completions_are_written() {
     }
     let output = iotomy(&["generate", "man", "/proc/nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stderr.starts_with(b"iotomy: cannot make the folder /proc/nowhere"));
+    assert!(output.stderr.starts_with(b"iotomy: cannot create the directory /proc/nowhere"));
 }
 
 /// The pages by name, each with its sections.
@@ -239,7 +239,7 @@ fn help_has_the_status_and_the_surroundings_and_the_short_one_only_examples() {
     let short = said(&["trace", "-h"]);
     assert!(short.contains("Examples:\n  iotomy trace -- ") && !short.contains("Exit status"));
     // One that is read by a parser of its own, and one below another.
-    assert!(said(&["copy", "--help"]).contains("\n  1\n          What was read back"));
+    assert!(said(&["copy", "--help"]).contains("\n  1\n          --verify found"));
     assert!(said(&["history", "rm", "-h"]).contains("iotomy history rm 3 4"));
 }
 

@@ -29,7 +29,7 @@ fn a_newer_history_is_refused_and_left_as_it_is() {
     {
         let refused = history.refuses(words);
         assert!(
-            refused.contains("is of version 2, and this iotomy knows 1; use a newer"),
+            refused.contains("has version 2, and this iotomy supports 1; use a newer"),
             "{words:?}: {refused}"
         );
     }

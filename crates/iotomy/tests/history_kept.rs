@@ -108,7 +108,7 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
     let Some(full) = mounted(&history, "-o size=64k", &script) else { return };
     assert_eq!((full.status.code(), &full.stdout[..]), (Some(3), &b"ran\n"[..]), "{full:?}");
     let said = stderr(&full);
-    let told = said.lines().find(|line| line.starts_with("iotomy: the run is not kept: cannot "));
+    let told = said.lines().find(|line| line.starts_with("iotomy: the run was not kept: cannot "));
     assert!(told.is_some(), "{said}");
     // In the middle of a record, and what was there before stays.
     let large = large(&history);
@@ -119,7 +119,10 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
     let Some(full) = mounted(&history, "-o size=2m", &script) else { return };
     let (out, said) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));
     assert!(full.status.success() && out.lines().count() == 3, "{full:?}");
-    assert!(said.contains("is full; make room") || said.contains("is the disk full"), "{said}");
+    assert!(
+        said.contains("is full; make room") || said.contains("whether the disk is full"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn a_history_that_cannot_be_written_can_be_read() {
     let (out, said) = (String::from_utf8(read.stdout.clone()).unwrap(), stderr(&read));
     assert!(read.status.success() && out.contains("1  limits"), "{read:?}");
     assert_eq!(said.lines().count(), 2, "{said}");
-    assert!(said.starts_with("iotomy: the run is not kept: cannot "), "{said}");
+    assert!(said.starts_with("iotomy: the run was not kept: cannot "), "{said}");
     assert!(said.contains("XDG_DATA_HOME"), "{said}");
 }
 
@@ -143,12 +146,12 @@ fn without_any_folder_a_run_is_as_ever_and_the_reason_is_told() {
     let mut run = history.command(&["trace", "-q", "--save", "false"]);
     let run = run.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a folder"), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a directory"), "{run:?}");
     // What should be its folder is a file.
     fs::write(history.path("data"), "").unwrap();
     let run = history.run(&["trace", "-q", "--save", "false"]);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(stderr(&run).contains("cannot make the folder of the history /"), "{run:?}");
+    assert!(stderr(&run).contains("cannot make the directory of the history /"), "{run:?}");
 }
 
 #[test]
@@ -161,7 +164,7 @@ fn a_limit_of_file_sizes_is_told_and_ends_nothing() {
     history.surround(&mut shell);
     let run = shell.output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(stderr(&run).contains("the run is not kept: cannot "), "{run:?}");
+    assert!(stderr(&run).contains("the run was not kept: cannot "), "{run:?}");
 }
 
 #[test]
@@ -177,12 +180,12 @@ fn a_home_that_is_not_there_is_not_made() {
     };
     let run = at_home(&["trace", "-q", "--save", "true"]);
     assert_eq!(run.status.code(), Some(2), "{run:?}");
-    assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a folder"), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_DATA_HOME nor HOME names a directory"), "{run:?}");
     let run = at_home(&["limits", "-q", "--only", "syscall"]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert!(stderr(&run).contains("neither XDG_CACHE_HOME nor HOME names a folder"), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_CACHE_HOME nor HOME names a directory"), "{run:?}");
     let run = at_home(&["lab", "run", "-q", "--quick", "--max-time", "0.1", "null-sink"]);
-    assert!(stderr(&run).contains("neither XDG_STATE_HOME nor HOME names a folder"), "{run:?}");
+    assert!(stderr(&run).contains("neither XDG_STATE_HOME nor HOME names a directory"), "{run:?}");
     assert!(!home.exists());
     // Below a home that is there, folders are made.
     fs::create_dir(&home).unwrap();

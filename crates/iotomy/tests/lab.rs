@@ -142,7 +142,7 @@ fn waiters_meet_their_limits_and_lose_nothing_between_threads() {
         sweep.cases.iter().find(is).unwrap()
     };
     let reason = of("select", 600).skipped.as_deref().unwrap();
-    assert!(reason.starts_with("select has room for descriptors up to 1023 only"), "{reason}");
+    assert!(reason.starts_with("select supports descriptors up to 1023"), "{reason}");
     let (select, epoll) = (&of("select", 20).extra, &of("epoll", 600).extra);
     assert!(select["watchable"] < 512.0 && epoll["watchable"] == 600.0, "{select:?} {epoll:?}");
     assert_eq!(epoll["ceiling"], 256.0);
@@ -184,8 +184,8 @@ fn a_comparator_that_is_not_there_is_a_reason_and_no_row() {
     let sweep = store::parse_sweep(&output.stdout).unwrap();
     let skipped: Vec<_> = sweep.cases.iter().filter_map(|case| case.skipped.as_deref()).collect();
     assert_eq!(skipped.len(), 2, "{skipped:?}");
-    for (reason, program) in skipped.iter().zip(["wait-peers,", "wait-peers-mio,"]) {
-        let said = reason.contains(program) && reason.contains("make bench-wait builds it");
+    for (reason, program) in skipped.iter().zip(["wait-peers for", "wait-peers-mio for"]) {
+        let said = reason.contains(program) && reason.contains("build it with make bench-wait");
         assert!(said, "{reason}");
     }
     let tax = sweep.claims.iter().find(|claim| claim.id == "reactor-tax").unwrap();
@@ -246,16 +246,13 @@ fn the_null_device_touches_nothing_that_is_mapped() {
 fn what_is_no_experiment_axis_or_value_is_refused_before_anything_runs() {
     let user = User::new();
     for (arguments, says) in [
-        (&["herds"][..], "there is no experiment \"herds\"; there are copy"),
-        (
-            &["copy", "-L", "speed=1"],
-            "-L speed: there is no such axis; there are block, mover, size",
-        ),
-        (&["copy", "-L", "mover=magic"], "\"magic\" is no mover; it is one of read-write"),
-        (&["copy", "-L", "block=1"], "block 1 is not from 512 to"),
+        (&["herds"][..], "unknown experiment \"herds\"; the experiments are copy"),
+        (&["copy", "-L", "speed=1"], "-L speed: unknown axis; the axes are block, mover, size"),
+        (&["copy", "-L", "mover=magic"], "invalid mover \"magic\"; expected one of read-write"),
+        (&["copy", "-L", "block=1"], "block 1 is not between 512 and"),
         (&["device", "-L", "block=5000"], "block 5000 is not a multiple of 4 KiB"),
         (&["device", "-L", "window=7"], "window 7 is not a multiple of 4"),
-        (&["copy", "-L", "block=x"], "block: a size is a number of bytes"),
+        (&["copy", "-L", "block=x"], "block: invalid size: expected a number of bytes"),
         (&["copy", "-L", "block"], "name=value"),
         (&["copy", "-L", "block=8K", "-L", "block=8M"], "-L block is given twice"),
         (
@@ -268,16 +265,16 @@ fn what_is_no_experiment_axis_or_value_is_refused_before_anything_runs() {
         ),
         (
             &["wait", "-L", "descriptors=10", "-L", "active=100"],
-            "these values make no case: no more descriptors can be active than there are",
+            "these values make no case: the number of active descriptors exceeds their total",
         ),
-        (&["copy", "null-sink", "--json", "/dev/null"], "name a folder that exists"),
+        (&["copy", "null-sink", "--json", "/dev/null"], "name an existing directory"),
         (&["copy", "--path", "/nowhere"], "No such file"),
         (&["copy", "--quick", "--full"], "cannot be used with"),
         (&["copy", "--max-time", "0"], "more than 0 seconds"),
-        (&["--resume"], "no interrupted run to go on with; start one with iotomy lab run NAME"),
+        (&["--resume"], "no interrupted run to resume; start one with iotomy lab run NAME"),
         (
             &["copy", "--resume"],
-            "no interrupted run of copy to go on with; start one with iotomy lab run copy",
+            "no interrupted run of copy to resume; start one with iotomy lab run copy",
         ),
         (&["--all", "--resume"], "no interrupted run to go on with"),
         (&[], "required"),
@@ -298,7 +295,7 @@ fn a_file_that_finds_no_room_is_an_error_with_the_folder_and_what_to_try() {
     let report = text(&output.stdout);
     // Whichever there is less of.
     assert!(
-        report.contains("MiB of memory") || report.contains("name another folder"),
+        report.contains("MiB of memory") || report.contains("name another directory"),
         "{output:?}"
     );
 }

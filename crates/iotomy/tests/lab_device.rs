@@ -59,7 +59,7 @@ fn reads_past_the_cache_leave_nothing_in_it_and_faults_read_around() {
 #[test]
 fn the_window_is_that_of_a_device_or_a_file_system_of_ones_own() {
     if !root() {
-        return skip(Need::Root, "devices of one's own are made by root only");
+        return skip(Need::Root, "only root can create devices");
     }
     // The one has the window of its device, the other one of its own.
     for fs in ["ext4", "btrfs"] {
@@ -89,7 +89,7 @@ fn faults_read_around(fs: &str) {
 #[test]
 fn stripes_are_held_against_one_device() {
     if !root() {
-        return skip(Need::Root, "devices of one's own are made by root only");
+        return skip(Need::Root, "only root can create devices");
     }
     let work = work();
     let words = ["-L", "way=direct", "-L", "block=1M", "-L", "pattern=sequential", "-L", "depth=1"];
@@ -126,7 +126,7 @@ const ON_RAM: [&str; 12] = [
 #[test]
 fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
     if !root() {
-        return skip(Need::Root, "devices of one's own are made by root only");
+        return skip(Need::Root, "only root can create devices");
     }
     let (work, state) = (work(), tempfile::tempdir().unwrap());
     let mut command = iotomy(&["lab", "run", "device", "--path"]);
@@ -153,10 +153,7 @@ fn the_device_of_memory_of_a_killed_run_is_removed_by_the_next() {
     let mut next = iotomy(&["lab", "run", "copy", "-q", "-L", "size=1M", "-L", "block=8M"]);
     next.arg("--max-time=1").env("XDG_STATE_HOME", state.path());
     let error = String::from_utf8(next.output().unwrap().stderr).unwrap();
-    assert!(
-        error.contains(&format!("removed /dev/{device}, which a run that was killed")),
-        "{error}"
-    );
+    assert!(error.contains(&format!("removed /dev/{device}, left by a killed run")), "{error}");
     assert_ne!(number(), left, "it is no more, or is somebody else's");
     assert!(notes().is_empty());
 }
@@ -178,7 +175,7 @@ fn a_device_that_finds_no_room_is_a_skip_and_makes_nothing() {
         }
         assert_eq!(output.status.code(), Some(2), "every case is skipped: {report}");
         assert!(report.contains("skipped") && report.contains(says), "{report}");
-        assert!(report.contains("name another folder with --path"), "{report}");
+        assert!(report.contains("name another directory with --path"), "{report}");
     }
 }
 

@@ -173,7 +173,7 @@ fn backing(name: &str) -> PathBuf {
 #[test]
 fn the_file_systems_of_a_killed_run_go_with_it() {
     if !root() {
-        return skip(Need::Root, "images of file systems are mounted by root only");
+        return skip(Need::Root, "only root can mount images of file systems");
     }
     let user = User::new();
     let mut child = user.started(&small("fs=ext4", "way=libc"));
@@ -215,7 +215,7 @@ fn a_file_system_without_inodes_or_room_is_a_skip_that_says_so() {
             return skip(Need::Namespaces, "unshare --mount is not allowed here");
         }
         assert!(report.contains("skipped") && report.contains(says), "{report}");
-        assert!(report.contains("name another folder with --path"), "{report}");
+        assert!(report.contains("name another directory with --path"), "{report}");
     }
 }
 

@@ -81,7 +81,7 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
     // A process may be woken once more by what it does behind the connection.
     assert!((1.0..4.0).contains(&one.extra["wakeups"]), "{one:?}");
     let said = &sweep.claims.iter().find(|claim| claim.id == "herd-exclusive").unwrap().because;
-    assert!(said.contains("it takes epoll and epoll-exclusive"), "{said}");
+    assert!(said.contains("needs epoll and epoll-exclusive"), "{said}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_run_goes_on_in_its_own_folder_and_in_no_other() {
     let refused = resume(&["--path", elsewhere.to_str().unwrap()]);
     let error = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{error}");
-    assert!(error.contains(&format!("it is of {folder}; leave --path out")), "{error}");
+    assert!(error.contains(&format!("it used {folder}; leave out --path")), "{error}");
     assert_eq!(store::load_sweep(user.kept("copy")).unwrap(), kept, "and nothing was measured");
     // As the hint has it, without --path.
     let output = resume(&["--json", "-"]);
@@ -134,7 +134,7 @@ fn a_run_whose_folder_is_gone_says_so() {
     let output = command.env("XDG_STATE_HOME", user.state.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
-    assert!(error.contains(&format!("its folder {name} is not there any more")), "{error}");
+    assert!(error.contains(&format!("its directory {name} no longer exists")), "{error}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn of_two_runs_of_one_experiment_the_second_is_refused_and_the_first_keeps_its_s
         let output = user.run(arguments);
         let error = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
-        let by = format!("copy is being run already, by process {}; wait", child.id());
+        let by = format!("copy is already running, by process {}; wait", child.id());
         assert!(error.contains(&by), "{error}");
     }
     // Another experiment may be run.

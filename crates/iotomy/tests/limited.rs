@@ -147,7 +147,7 @@ fn a_stack_that_is_refused_is_an_error_also_when_it_cannot_be_said() {
     for kib in (20_000..60_000).step_by(2000) {
         let limit = format!("-s 64; ulimit -v {kib}");
         let said = under(folder.path(), &limit, &[], "--version").stderr;
-        if String::from_utf8_lossy(&said).contains("iotomy: cannot get memory for a stack: ") {
+        if String::from_utf8_lossy(&said).contains("iotomy: cannot allocate a stack: ") {
             met += 1;
             let mut command = command_under(folder.path(), &limit, &[], "--version");
             let output = command.stderr(full()).output().unwrap();

@@ -107,7 +107,7 @@ fn what_was_measured_is_kept_until_it_is_to_be_measured_anew() {
     }
     let table = text(&user.limits(&["--only", QUICK]).stdout);
     assert!(
-        table.contains("  2 kept from 20") && table.contains("; --refresh measures anew"),
+        table.contains("  2 kept from 20") && table.contains("; --refresh measures again"),
         "{table}"
     );
     let anew = user.record(&["--only", "syscall", "--refresh"]);
@@ -156,7 +156,7 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
         let output = command.args(["limits", "--only", "syscall"]).output().unwrap();
         assert!(output.status.success() && text(&output.stdout).contains("syscall"), "{output:?}");
         let warning = complaints(&output);
-        assert!(warning.starts_with("iotomy: the limits are not kept"), "{warning}");
+        assert!(warning.starts_with("iotomy: the limits were not kept"), "{warning}");
         assert!(!warning.contains("panicked"), "{warning}");
     }
 }
@@ -186,7 +186,7 @@ fn a_file_system_is_measured_by_a_folder_and_nothing_stays_in_it() {
             let elsewhere = user.record(&[&only[..], &[memory.path().to_str().unwrap()]].concat());
             assert_eq!(elsewhere["limits"][0]["measured"], elsewhere["started"]);
         }
-        Err(e) => skip(Need::Machine, &format!("no folder in /dev/shm: {e}")),
+        Err(e) => skip(Need::Machine, &format!("no directory in /dev/shm: {e}")),
     }
     // Two folders of one file system are said to be one.
     let twice = user.limits(&["--path", path, "--path", path, "--only", "buffered-write"]);
@@ -238,7 +238,7 @@ fn a_name_that_is_none_is_refused_with_those_that_are_like_it() {
 fn a_folder_of_no_use_is_refused_before_anything_is_measured() {
     let user = User::new();
     let mut cases =
-        vec![("/nowhere", "No such file"), ("/etc/passwd", "not a folder"), ("/proc", "")];
+        vec![("/nowhere", "No such file"), ("/etc/passwd", "not a directory"), ("/proc", "")];
     let closed = tempfile::tempdir().unwrap();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o500)).unwrap();
     let is_root = fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t");
@@ -281,7 +281,7 @@ fn the_table_goes_where_it_is_sent_and_nowhere_when_quiet() {
     assert!(quiet.status.success() && quiet.stdout.is_empty(), "{quiet:?}");
     let both = user.limits(&["--only", "syscall", "-o", table, "--json", table]);
     assert_eq!(both.status.code(), Some(2));
-    assert!(text(&both.stderr).contains("give them two files"));
+    assert!(text(&both.stderr).contains("name two files"));
     let plain = user.command(&["--only", "syscall", "--ascii"]).output().unwrap();
     assert!(text(&plain.stdout).is_ascii());
 }

@@ -57,8 +57,12 @@ fn what_cannot_be_written_is_told_before_anything_is_run() {
     for (verb, options, _) in VERBS {
         for option in *options {
             for (to, said) in [
-                ("nowhere/out", "No such file or directory (os error 2); make its folder first"),
-                ("file/out", "what should be its folder is a file"),
+                (
+                    "nowhere/out",
+                    "No such file or directory (os error 2); create its directory \
+                    first",
+                ),
+                ("file/out", "a component of its path is a file"),
                 ("sub", "is a directory; name a file in it"),
                 ("/proc/out", "cannot write /proc/out: No such file"),
             ] {
@@ -91,7 +95,7 @@ fn what_is_not_the_users_to_write_is_refused_before_anything_is_run() {
                 let error =
                     refused(support::as_nobody(folder.path()), folder.path(), verb, option, to);
                 assert!(error.contains("Permission denied"), "{verb} {option} {to}: {error}");
-                assert!(error.contains("; write to another place"), "{error}");
+                assert!(error.contains("; write somewhere else"), "{error}");
             }
         }
     }
@@ -153,5 +157,5 @@ fn in_a_folder_that_was_removed_a_command_runs_and_a_relative_output_is_refused(
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
     let error = text(&output);
     assert!(error.starts_with("iotomy: cannot write record: No such file"), "{error}");
-    assert!(error.contains("the current folder has been removed"), "{error}");
+    assert!(error.contains("the current directory has been removed"), "{error}");
 }

@@ -76,7 +76,10 @@ fn a_link_of_another_user_leads_no_history_elsewhere() {
     let output = command.env("XDG_DATA_HOME", &theirs).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("a symbolic link of user 65534 leads to a folder of user 0"), "{error}");
+    assert!(
+        error.contains("a symbolic link of user 65534 leads to a directory of user 0"),
+        "{error}"
+    );
     assert_eq!(scene.ours(), ours);
 }
 

@@ -182,7 +182,7 @@ fn a_run_that_was_to_be_kept_and_is_not_has_a_status_of_its_own() {
         let output = run(mounted.folder(), &words);
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{operation:?}: {error}");
-        assert!(error.contains("iotomy: the run is not kept: cannot "), "{operation:?}: {error}");
+        assert!(error.contains("iotomy: the run was not kept: cannot "), "{operation:?}: {error}");
         assert!(mounted.times(0) > 0, "{operation:?}");
         // The command's own status comes first.
         let output = run(mounted.folder(), &["trace", "-q", "--save", "sh", "-c", "exit 3"]);

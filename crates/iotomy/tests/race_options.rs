@@ -56,13 +56,13 @@ fn a_failed_clean_up_costs_no_result() {
 #[test]
 fn what_cannot_be_meant_is_refused_with_what_can() {
     for (options, says) in [
-        (&["--min-effect", "5", "true"][..], "5 is 500 %; for 5 % write 5%"),
-        (&["--min-effect", "1.5", "true"], "1.5 is 150 %; for 1.5 % write 1.5%"),
-        (&["--min-effect", "-1%", "true"], "a share is from 0 to below 100 %"),
-        (&["--deny", "B:splice", "true"], "there is no contender B; there is only A"),
-        (&["--deny", "C:splice", "true", "true"], "there is no contender C; they are A to B"),
+        (&["--min-effect", "5", "true"][..], "5 means 500 %; for 5 % write 5%"),
+        (&["--min-effect", "1.5", "true"], "1.5 means 150 %; for 1.5 % write 1.5%"),
+        (&["--min-effect", "-1%", "true"], "expected 0% or more, and less than 100%"),
+        (&["--deny", "B:splice", "true"], "unknown contender B; there is only A"),
+        (&["--deny", "C:splice", "true", "true"], "unknown contender C; they are A to B"),
         (&["-L", "n=1,2", "echo {m}"], "no command has the placeholder {n}"),
-        (&["-L", "n", "echo {n}"], "a sweep has the form name=value,value"),
+        (&["-L", "n", "echo {n}"], "invalid sweep: expected the form name=value,value"),
         (&["--user-stacks", "true", "true"], "cannot be used with '--user-stacks'"),
     ] {
         let raced = quick(options);
@@ -162,7 +162,7 @@ fn placeholders_make_a_contender_a_value() {
     assert_eq!(pairs, ["AB", "CD", "EF", "GH"]);
     let many: Vec<String> = (0..30).map(|n| n.to_string()).collect();
     let raced = quick(&["-L", &format!("n={}", many.join(",")), "true {n}"]);
-    assert!(raced.stderr().contains("30 contenders are more than 26"), "{}", raced.stderr());
+    assert!(raced.stderr().contains("30 contenders exceed 26"), "{}", raced.stderr());
 }
 
 #[test]

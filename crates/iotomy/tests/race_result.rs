@@ -38,7 +38,7 @@ fn who_sleeps_longer_is_slower_and_it_is_said() {
     let few = quick(&["-r", "2", "true", "true", "true", "true"]);
     let said = few.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("give -r 5 or more"), "{said}");
-    assert!(said.contains("the 3 comparisons share an error of 5 %"), "{said}");
+    assert!(said.contains("the 3 comparisons share a false-positive rate of 5 %"), "{said}");
 }
 
 /// That the harness favours no side so much that every race of a command with itself is wrong: with an error of
@@ -183,7 +183,7 @@ fn a_race_is_no_trace_and_other_versions_are_refused() {
     for (from, to, says) in [
         ("iotomy.race/1", "iotomy.race/2", "this iotomy reads iotomy.race/1"),
         ("\"order\"", "\"disorder\"", "missing field `order`"),
-        ("\"median_ns\": ", "\"median_ns\": -", "expected a number of 0 or more"),
+        ("\"median_ns\": ", "\"median_ns\": -", "expected 0 or more"),
     ] {
         let path = raced.folder.path().join("other.json");
         fs::write(&path, text.replacen(from, to, 1)).unwrap();

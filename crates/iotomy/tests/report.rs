@@ -137,7 +137,7 @@ fn two_anatomies_have_a_picture_of_what_differs() {
     let picture = said(folder.path(), &[&["--svg", "--part", "3/difference"], &both[..]].concat());
     assert!(picture.contains("<title>write −20 ms: 45 ms before, 25 ms now</title>"), "{picture}");
     let table = said(folder.path(), &[&["--csv", "--part", "3/differences"], &both[..]].concat());
-    let first = "write,page cache and copying,on a CPU,45000000,25000000,-20000000";
+    let first = "write,page cache and copying,on-CPU,45000000,25000000,-20000000";
     assert_eq!(table.lines().nth(1), Some(first));
 }
 
@@ -175,7 +175,7 @@ fn what_is_no_record_is_refused_and_the_old_page_stays() {
     assert_eq!(fs::read_to_string(folder.path().join("page.html")).unwrap(), "old");
     for (words, says) in [
         (&["-o", "race.json", "limits.json", "race.json"][..], "it is the record"),
-        (&["-o", "none/x.html", "limits.json"], "make its folder first"),
+        (&["-o", "none/x.html", "limits.json"], "create its directory first"),
         (&["--csv", "--part", "no-such", "limits.json"], "there are machine-floors"),
         (&["-", "-"], "two records from standard input"),
         (&["--svg", "--csv", "limits.json"], "cannot be used with"),

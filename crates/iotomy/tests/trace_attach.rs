@@ -202,14 +202,14 @@ fn a_thread_of_the_kernel_cannot_be_attached_to() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{observer}: {error}");
         assert!(error.starts_with("iotomy: cannot attach to process 2: "), "{error}");
-        assert!(error.contains("; `iotomy trace -a` watches the whole machine"), "{error}");
+        assert!(error.contains("; watch the whole machine with `iotomy trace -a`"), "{error}");
     });
     // It has no -a of its own that it could name.
     if bpf() {
         let output = iotomy(&["anatomy", "-p", "2"]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{error}");
-        assert!(error.contains("; `iotomy trace -a` watches the whole machine"), "{error}");
+        assert!(error.contains("; watch the whole machine with `iotomy trace -a`"), "{error}");
     }
 }
 

@@ -57,7 +57,7 @@ fn an_exec_makes_no_thread() {
         let record = traced.record();
         assert_eq!((record.processes.len(), record.thread_count()), (2, 1), "{observer}");
         assert_eq!(record.processes[1].continued, 1);
-        assert!(!traced.stderr().contains("side by side"), "{}", traced.stderr());
+        assert!(!traced.stderr().contains("overlap"), "{}", traced.stderr());
     });
 }
 

@@ -126,11 +126,11 @@ fn q_leaves_a_command_running_and_watched() {
             Session::of(&format!("{IOTOMY} trace --live --observer {observer} {command}"));
         session.until_shown("getppid");
         session.press("q");
-        session.until_shown("the view is left");
+        session.until_shown("view closed");
         fs::write(session.file("go"), "").unwrap();
         let seen = session.end(3);
         let after = seen.rsplit_once(LEFT).unwrap().1;
-        let places: Vec<_> = ["first", "the view is left", "last", "exit 3"]
+        let places: Vec<_> = ["first", "view closed", "last", "exit 3"]
             .map(|word| after.find(word).unwrap_or_else(|| panic!("no {word}: {after}")))
             .into();
         assert!(places.is_sorted(), "{observer}: {after}");

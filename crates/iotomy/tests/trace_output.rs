@@ -200,7 +200,7 @@ fn a_full_file_system_leaves_the_old_file_whole() {
     }
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("iotomy: cannot write"), "{text}");
-    assert!(text.contains("No space left") && text.contains("make room"), "{text}");
+    assert!(text.contains("No space left") && text.contains("free some space"), "{text}");
     assert!(text.ends_with("\n2\nold\nrecord.json\n"), "{text}");
 }
 

@@ -372,7 +372,7 @@ fn a_command_watched_for_a_while_is_waited_for_and_gets_signals_after_that() {
         let mut watching = Tracing::new(observer, &options, &["perl", "-e", SLEEPS]).start();
         let pid: u32 = watching.line().parse().unwrap();
         // The watch is over when nothing traces it or no program is left.
-        until("the watch is over", || match observer {
+        until("the watch has ended", || match observer {
             "bpf" => (!Attached::to(watching.pid()).has("link")).then_some(()),
             _ => (status(pid, "TracerPid")? == "0").then_some(()),
         });

@@ -15,12 +15,13 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "blocked-on",
     verdict: Verdict::Note,
-    summary: "for half of the run or more, every watched thread slept",
-    description: "The wall time of the run, less the time that its threads spent on CPUs and in run queues, is half of the \
-                  wall time or more: for that long no watched thread ran or was ready to run, and what ended these sleeps came \
-                  from outside. The calls that slept longest are named; those that wait for the run's own \
-                  threads and children (futex, wait4, waitid) only where there is no other. Not said of a run that waits \
-                  for its own threads, children and pipes while one of them works.",
+    summary: "for at least half of the run, every watched thread was blocked",
+    description: "The wall time of the run, minus the time its threads spent on CPUs and in run \
+        queues, is at least half of the wall time: for that long no watched thread ran or was \
+        ready to run, so a cause outside the run ended each sleep. The finding names the calls \
+        that blocked longest; it names those that wait for the run's own threads and children \
+        (futex, wait4, waitid) only if there is no other. A run that waits for its own threads, \
+        children or pipes while one of them works does not match.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -46,11 +47,11 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         longest.iter().map(|(name, ns)| format!("{name} {}", duration(*ns as f64))).collect();
     let named = match named.is_empty() {
         true => String::new(),
-        false => format!(". Slept longest, summed over threads: {}", named.join(", ")),
+        false => format!(". Blocked longest, summed over threads: {}", named.join(", ")),
     };
     let text = format!(
-        "for at least {} of {} ({}) no watched thread ran or was ready to run: the run waited for something outside it, \
-         as a timer, a device, the network or another process{named}",
+        "for at least {} of {} ({}) no watched thread ran or was ready to run: the run waited for \
+         something outside it, such as a timer, a device, the network or another process{named}",
         duration(idle_ns as f64),
         duration(wall_ns as f64),
         share(idle_ns.into(), wall_ns.into()),

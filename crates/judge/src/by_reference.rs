@@ -11,10 +11,10 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",
     verdict: Verdict::Note,
     summary: "bytes were passed on by reference, not copied",
-    description: "1 MiB or more was moved by splice, tee, vmsplice or sendfile, which hand on references \
-                  to pages where they can: what changes in the source later may show in the target, \
-                  and a rate of such calls is none of copying. Of iotomy copy: 1 MiB or more was \
-                  referenced, and nothing copied.",
+    description: "splice, tee, vmsplice or sendfile moved at least 1 MiB. Where they can, they \
+        pass on references to pages: later changes of the source may show in the target, and \
+        their rate is not a copying rate. For iotomy copy: at least 1 MiB was referenced, and \
+        nothing was copied.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -24,8 +24,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let passed = run.total(&CALLS).bytes;
     (passed >= MIB).then(|| {
         let text = format!(
-            "calls of {1} moved {0} in all, and pass on references to pages where they can: what two of them move one \
-             after the other counts twice",
+            "calls of {1} moved {0} in total, and pass on references to pages where they can: \
+             bytes that two of them move in turn count twice",
             bytes(passed.into()),
             names(run)
         );

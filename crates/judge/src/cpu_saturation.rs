@@ -10,11 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "cpu-saturation",
     verdict: Verdict::Note,
-    summary: "the threads waited long in run queues",
-    description: "The threads were ready to run without a CPU for 10 ms or more (run queue delay), and for a quarter of the time \
-                  or more in which they ran or were ready. How many CPUs they used on average tells whether they were in each \
-                  other's way: where it is close to all CPUs, they saturated the machine; where it is not, other programs, or a \
-                  limit of CPU time, may have had a part in it.",
+    summary: "the run queue delay of the threads is long",
+    description: "The threads were ready to run without a CPU (run queue delay) for at least 10 \
+        ms, and for at least a quarter of the time in which they ran or were ready. The average \
+        number of CPUs they used tells the cause: close to all CPUs, they saturated the machine; \
+        well below, other programs or a limit of CPU time may contribute.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -29,8 +29,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let used = on_cpu_ns as f64 / run.trace.wall_ns.max(1) as f64;
     let cpus = run.trace.machine.cpus;
     let text = format!(
-        "run queue delay: the threads were ready to run and had no CPU for {}, and ran for {} ({} of the time they wanted one); on \
-         average they used {} of {cpus} CPUs",
+        "run queue delay: the threads were ready to run without a CPU for {}, and ran for {} ({} \
+         of both together); on average they used {} of {cpus} CPUs",
         duration(delayed_ns as f64),
         duration(on_cpu_ns as f64),
         share(on_cpu_ns.into(), wanted_ns.into()),

@@ -10,10 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "ctl-per-event",
     verdict: Verdict::Advice,
-    summary: "one epoll_ctl for every other event or more",
-    description: "A program made 1,000 or more calls of epoll_ctl that succeeded, beyond two for each descriptor made to wait for (accept, socket, pipe \
-                  and their kin), and at least one for two events that epoll_wait and its kin returned: what registering \
-                  saves over poll is spent on registering again.",
+    summary: "at least one epoll_ctl for every two events",
+    description: "A program made at least 1,000 successful calls of epoll_ctl, beyond two for \
+        each new descriptor (accept, socket, pipe and similar), and at least one for every two \
+        events that epoll_wait and similar calls returned: repeated registration spends what \
+        registration saves over poll.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -64,7 +65,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("events", json!(events)),
         ("descriptors", json!(made)),
     ];
-    let advice = "register once and leave it: level-triggered, or edge-triggered (EPOLLET) and read to EAGAIN";
+    let advice = "register each descriptor once: level-triggered, or edge-triggered (EPOLLET) and \
+        read to EAGAIN";
     Some(Found::new(text, evidence).advise(advice))
 }
 

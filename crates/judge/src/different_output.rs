@@ -9,8 +9,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "different-output",
     verdict: Verdict::Suspect,
     summary: "two contenders wrote different numbers of bytes to standard output",
-    description: "Each of two contenders wrote the same number of bytes in all its runs, one of them 4 KiB or more, and the \
-                  numbers differ by a hundredth or more. Smaller differences, as a line that tells the time, are let pass.",
+    description: "Each of two contenders wrote the same number of bytes in all its runs, one of \
+        them at least 4 KiB, and the numbers differ by at least 1 %. The rule ignores smaller \
+        differences, such as a line with the time.",
     rules: &[Rule::Race(judge)],
 };
 

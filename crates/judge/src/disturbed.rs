@@ -11,8 +11,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "disturbed",
     verdict: Verdict::Note,
     summary: "blocks of runs were disturbed",
-    description: "Blocks during which other programs took CPUs, the hypervisor gave time to others, or memory was \
-                  short; they are marked in the record, and redone as far as --redo goes.",
+    description: "During these blocks other programs used CPUs, the hypervisor ran other guests, or \
+                  memory was short. The record marks the blocks, and --redo repeats them up to its \
+                  limit.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -54,7 +55,7 @@ fn disturbances(race: &Race) -> Option<Found> {
     let evidence = [("disturbed", json!(marked.len())), ("redone", json!(redone))];
     let found = Found::new(text, evidence);
     Some(match marked.len() > redone {
-        true => found.advise("a quieter machine, or --redo N"),
+        true => found.advise("use an idle machine, or --redo N"),
         false => found,
     })
 }

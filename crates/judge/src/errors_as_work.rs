@@ -12,11 +12,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "errors-as-work",
     verdict: Verdict::Suspect,
-    summary: "most calls of a kind failed: what was timed is errors",
-    description: "1,000 or more calls that move bytes or sync returned an error other than EAGAIN and EINTR, which \
-                  say to ask again; these are more than half of all such calls of that name, and more than half of those of any name \
-                  (a copy that is refused and then made another way is work). A loop over a closed or full descriptor is fast, and \
-                  moves nothing.",
+    summary: "most calls of a kind failed: the timed work is errors",
+    description: "At least 1,000 calls that move bytes or sync returned an error other than \
+        EAGAIN and EINTR, which ask for a retry. They are more than half of the calls of that \
+        name, and more than half of all such calls (a copy that is refused and then made by \
+        another call is work). A loop over a closed or full descriptor is fast and moves nothing.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -64,7 +64,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     }
     let most = kinds.iter().max_by_key(|(_, count)| **count).map_or("", |(kind, _)| kind);
     let text = format!(
-        "{} of {} calls of {name} failed, mostly with {most}: their time is not that of moving bytes",
+        "{} of {} calls of {name} failed, mostly with {most}: their time is not spent moving bytes",
         thousands(errors.into()),
         thousands(calls.into())
     );

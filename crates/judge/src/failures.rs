@@ -9,7 +9,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "failures",
     verdict: Verdict::Suspect,
     summary: "timed runs failed",
-    description: "With --ignore-failure, timed runs of a contender ended with another status than 0.",
+    description: "With --ignore-failure, timed runs of a contender ended with a status other than \
+        0.",
     rules: &[Rule::Race(judge)],
 };
 

@@ -10,10 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "few-ready",
     verdict: Verdict::Advice,
-    summary: "poll asks after many descriptors and finds few of them ready",
-    description: "100 or more calls of poll or ppoll that name 64 descriptors or more on average, of which less than a tenth is \
-                  ready. The kernel looks through them on every call; epoll keeps the list. Not said of select: how many \
-                  descriptors it names is not in the record, only the highest.",
+    summary: "poll scans many descriptors and finds few of them ready",
+    description: "At least 100 calls of poll or ppoll name 64 or more descriptors on average, of \
+        which less than a tenth is ready. The kernel scans all of them on every call; epoll keeps \
+        the list. The rule excludes select: the record has the highest descriptor it names, not \
+        their number.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -32,7 +33,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         .max_by_key(|(_, total)| total.asked)?;
     let mean = |sum: u64| three_digits(sum as f64 / total.calls as f64);
     let text = format!(
-        "{} calls of {name} looked through {} descriptors each and found {} ready",
+        "{} calls of {name} scanned {} descriptors each and found {} ready",
         thousands(total.calls.into()),
         mean(total.asked),
         mean(total.ready),
@@ -43,5 +44,5 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("asked", json!(total.asked)),
         ("ready", json!(total.ready)),
     ];
-    Some(Found::new(text, evidence).advise("epoll, which keeps the list in the kernel"))
+    Some(Found::new(text, evidence).advise("use epoll, which keeps the list in the kernel"))
 }

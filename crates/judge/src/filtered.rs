@@ -8,7 +8,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "filtered",
     verdict: Verdict::Note,
     summary: "every contender ran with a seccomp filter",
-    description: "With --deny, those that were denied nothing ran with an empty filter, so that all pay for being filtered.",
+    description: "With --deny, contenders without a denied call run with an empty filter, so that \
+        all have the overhead of a filter.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -16,7 +17,7 @@ fn judge(race: &Race) -> Vec<Found> {
     if race.contenders.iter().all(|contender| contender.denied.is_empty()) {
         return Vec::new();
     }
-    let text = "every contender ran with a seccomp filter, those that were denied nothing with an \
-                empty one: all pay for being filtered, a longer filter costs more";
+    let text = "every contender ran with a seccomp filter, an empty one if no call was denied: \
+        all have the overhead of a filter, and a longer filter has more";
     vec![Found::new(text.to_owned(), [])]
 }

@@ -12,11 +12,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "herd",
     verdict: Verdict::Advice,
-    summary: "accept found no connection most of the time, though something was ready",
-    description: "In two threads or more, 100 or more calls of accept returned EAGAIN, they are more than two thirds of all, and \
-                  poll, epoll_wait and their kin had returned at least as many ready descriptors to these processes (who asks \
-                  without being woken is not meant). Where several threads wait for one listener, a connection wakes them \
-                  all, and one gets it.",
+    summary: "most calls of accept found no connection after a wake-up (thundering herd)",
+    description: "In two or more threads, at least 100 calls of accept returned EAGAIN, more than \
+        two thirds of all, and poll, epoll_wait and similar calls had returned at least as many \
+        ready descriptors to these processes (accept without a wake-up does not match). If \
+        several threads wait for one listener, a connection wakes them all, and one gets it.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -43,8 +43,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         return None;
     }
     let text = format!(
-        "{} of {} calls of accept found no connection, in {} of {}: where several wait for one listener, a connection \
-         wakes them all, and one gets it",
+        "{} of {} calls of accept found no connection, in {} of {}: if several wait for one \
+         listener, a connection wakes them all, and one gets it",
         thousands(vain.into()),
         thousands(all.into()),
         counted(processes.len() as u128, "process", "processes"),
@@ -56,6 +56,6 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("threads", json!(threads)),
         ("ready", json!(woken)),
     ];
-    let advice = "EPOLLEXCLUSIVE, or a listener each by SO_REUSEPORT";
+    let advice = "use EPOLLEXCLUSIVE, or one listener per thread with SO_REUSEPORT";
     Some(Found::new(text, evidence).advise(advice))
 }

@@ -10,10 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "holes",
     verdict: Verdict::Note,
-    summary: "a source has holes: bytes that are stored nowhere",
-    description: "1 MiB or more was read or mapped of a file, that is no shared library, on ext4, XFS, Btrfs or tmpfs, and less room is \
-                  allocated to it than nine tenths of its size. Holes are read as zeroes without a device. Other file systems compress, or count no \
-                  blocks (procfs, sysfs).",
+    summary: "a source has holes: ranges without storage",
+    description: "At least 1 MiB was read or mapped of a file on ext4, XFS, Btrfs or tmpfs that \
+        is not a shared library, and less than nine tenths of its size is allocated. Holes read \
+        as zeros without access to a device. Other file systems compress, or count no blocks \
+        (procfs, sysfs).",
     rules: &[Rule::Run(judge)],
 };
 
@@ -23,7 +24,8 @@ const COUNTED: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs"];
 fn judge(run: &Run<'_>) -> Option<Found> {
     let (flow, size, stored) = holey(run)?;
     let text = format!(
-        "{} has holes: {} of its {} are allocated, and holes are read as zeroes without a device",
+        "{} has holes: {} of its {} are allocated, and holes read as zeros without access to a \
+         device",
         flow.file.path,
         bytes(stored.into()),
         bytes(size.into())

@@ -14,11 +14,12 @@ use crate::{Copied, Declaration, Found, Rule, Yardstick, by_reference, holes, ma
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "impossible-rate",
     verdict: Verdict::Impossible,
-    summary: "more bytes a second than this machine's memory can move",
-    description: "The bytes read from or written to one file, over the time the run took, are above \
-                  the highest of this machine's measured rates (medians) of reading and copying memory by more \
-                  than a tenth, and by more than three times the distance between the quartiles. The cause is named where the record shows it: a null device, a mapping that was \
-                  not touched, bytes passed on by reference, holes, /dev/zero.",
+    summary: "the rate is higher than this machine's memory allows",
+    description: "The bytes read from or written to one file, divided by the time of the run, \
+        exceed the highest of this machine's measured rates (medians) of reading and copying \
+        memory by more than a tenth, and by more than three times the interquartile range. The \
+        finding names the cause where the record shows it: a null device, a mapping that was not \
+        touched, bytes passed on by reference, holes, /dev/zero.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -45,12 +46,12 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     .flatten()
     .collect();
     if causes.is_empty() {
-        causes.push("why is not known, but it cannot be so".to_owned());
+        causes.push("the record does not show the cause".to_owned());
     }
     let found = moment.found(&beyond, &causes);
     let advice = match run.label {
-        Some(_) => "let the bytes be read: `| wc -c`, or --output pipe",
-        None => "let the bytes be read: `| wc -c`",
+        Some(_) => "make the bytes be read: pipe them to `wc -c`, or use --output pipe",
+        None => "make the bytes be read: pipe them to `wc -c`",
     };
     Some(found.advise(advice))
 }
@@ -62,16 +63,16 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
             Moment { bytes: part.bytes, wall_ns: part.wall_ns as f64, through: &part.source };
         let beyond = moment.is_beyond(copied.limits)?;
         let cause = if part.target == NULL {
-            format!("{NULL} looks at none of the bytes it is given")
+            format!("{NULL} discards bytes without reading them")
         } else if part.copied_bytes == 0 && part.referenced_bytes > 0 {
-            "nothing was copied: the target was given references to what the source has".to_owned()
+            "nothing was copied: the target got references to the source".to_owned()
         } else if part.copied_bytes < part.bytes {
             format!(
-                "only {} were copied: the rest is holes, or shared",
+                "only {} were copied: the rest is holes or shared",
                 bytes(part.copied_bytes.into())
             )
         } else {
-            "why is not known, but it cannot be so".to_owned()
+            "the record does not show the cause".to_owned()
         };
         Some(moment.found(&beyond, &[cause]))
     })
@@ -151,14 +152,17 @@ fn counts(flow: &Flow<'_>) -> bool {
 fn null_cause(run: &Run<'_>, flow: &Flow<'_>) -> Option<String> {
     let discarded = run.discarded_bytes();
     let most = discarded >= flow.read_bytes.max(flow.write_bytes) / 2;
-    (most && discarded > 0)
-        .then(|| format!("{} went to {NULL}, which looks at none of them", bytes(discarded.into())))
+    (most && discarded > 0).then(|| {
+        format!(
+            "{} went to {NULL}, which discards bytes without reading them",
+            bytes(discarded.into())
+        )
+    })
 }
 
 fn zero_cause(run: &Run<'_>, moved: u64) -> Option<String> {
     let zeroes = run.flows.iter().find(|flow| flow.file.path == ZERO)?.read_bytes;
-    (zeroes >= moved / 2)
-        .then(|| format!("{ZERO} makes its bytes on the spot, in the CPU's caches"))
+    (zeroes >= moved / 2).then(|| format!("{ZERO} generates its bytes in the CPU's caches"))
 }
 
 /// With a capital letter and a full stop.

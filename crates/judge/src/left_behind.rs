@@ -9,8 +9,8 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     id: "left-behind",
     verdict: Verdict::Suspect,
     summary: "a contender left processes running when it ended",
-    description: "Processes of a contender were alive when its command had ended. They were killed before the next \
-                  run; what they did is in no figure.",
+    description: "Processes of a contender were alive after its command had ended. iotomy killed \
+        them before the next run; no figure includes their work.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -19,8 +19,8 @@ fn judge(race: &Race) -> Vec<Found> {
     left.map(|one| {
         let (label, strays) = (&one.label, one.left_behind);
         let text = format!(
-            "{label} left processes running when it ended, {strays} in all; they were killed before \
-             the next run, and their time is in no figure"
+            "{label} left processes running when it ended, {strays} in total; iotomy killed them \
+             before the next run, and no figure includes their time"
         );
         Found::new(text, [("contender", json!(label)), ("left", json!(strays))])
     })

@@ -10,10 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "mapped-untouched",
     verdict: Verdict::Suspect,
-    summary: "a file was mapped and written on, but most of its pages were not touched",
-    description: "A program mapped 1 MiB or more of a file that is no shared library and wrote as many bytes, to an \
-                  eighth, and its page faults cannot have touched half of the mapping, even if each brought in 2 MiB, a huge page. Files of \
-                  hugetlbfs, whose pages may be larger, are not meant. The bytes were not read by the program.",
+    summary: "a file was mapped and written to a target, but most of its pages were not touched",
+    description: "A program mapped at least 1 MiB of a file that is not a shared library and \
+        wrote as many bytes, within an eighth, and its page faults cannot have touched half of \
+        the mapping, even if each mapped a huge page of 2 MiB. The program did not read these \
+        bytes. The rule excludes hugetlbfs, whose pages may be larger.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -45,14 +46,15 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("page_faults", json!(faults)),
         ("touched_bytes_at_most", json!(touched)),
     ];
-    Some(Found::new(text, evidence).advise("let the bytes be read: `| wc -c`"))
+    Some(Found::new(text, evidence).advise("make the bytes be read: pipe them to `wc -c`"))
 }
 
 /// The same as the cause of something.
 pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     let Untouched { path, mapped, touched, .. } = untouched(run)?;
     Some(format!(
-        "the bytes of {path} were mapped and handed on without being read: page faults can have touched {} of {}",
+        "the bytes of {path} were mapped and passed on unread: page faults can have touched {} of \
+         {}",
         bytes(touched.into()),
         bytes(mapped.into())
     ))

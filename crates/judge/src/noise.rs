@@ -9,9 +9,9 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "noise",
     verdict: Verdict::Suspect,
-    summary: "runs of the same command differ by more than the commands do",
-    description: "A comparison of wall times is undecided, and its interval is wider than the distance \
-                  of the ratio from 1.",
+    summary: "runs of one command differ by more than the commands do",
+    description: "A comparison of wall times is undecided, and its confidence interval is wider \
+        than the distance of the ratio from 1.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -27,7 +27,8 @@ fn judge(race: &Race) -> Vec<Found> {
         .map(|pair| {
             let percent = |ratio: f64| fixed((ratio - 1.0) * 100.0, 1);
             let text = format!(
-                "{} and {} differ by {} %, and the runs vary by more: anything from {} to {} % would fit",
+                "{} and {} differ by {} %, and the runs vary by more: the 95 % confidence \
+                 interval is {} to {} %",
                 pair.base,
                 pair.other,
                 percent(pair.ratio),
@@ -41,7 +42,7 @@ fn judge(race: &Race) -> Vec<Found> {
                 ("ci95", json!(pair.ci95)),
             ];
             let more = pair.more_runs.map(|n| format!(", or about {n} more pairs (--runs)"));
-            let advice = format!("a quieter machine{}", more.unwrap_or_default());
+            let advice = format!("use an idle machine{}", more.unwrap_or_default());
             Found::new(text, evidence).advise(advice)
         })
         .collect()

@@ -10,9 +10,9 @@ use crate::{Copied, Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "null-sink",
     verdict: Verdict::Note,
-    summary: "what was written went to the null device, which looks at nothing",
-    description: "1 MiB or more was written to /dev/null. A write there returns at once, whatever it is \
-                  given: the time is that of making the bytes, and not of moving them.",
+    summary: "the bytes went to the null device, which does not read them",
+    description: "At least 1 MiB was written to /dev/null. A write there returns at once: the run \
+        times how the bytes are produced, not how they are moved.",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -28,7 +28,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
 fn found(discarded: u64) -> Option<Found> {
     (discarded >= MIB).then(|| {
         let text = format!(
-            "{} were written to {NULL}, which looks at none of them: the time is not that of a copy",
+            "{} were written to {NULL}, which discards them unread: the time is not that of a copy",
             bytes(discarded.into())
         );
         Found::new(text, [("bytes", json!(discarded))])

@@ -8,11 +8,12 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "open-not-read",
     verdict: Verdict::Note,
-    summary: "whether open, create and close stayed in the file system",
-    description: "Of a run that was dissected and made 100 or more calls that open, create or close files. An old rule has it \
-                  that these stay in the file system, and only reads and writes reach the driver. Time of theirs in the block \
-                  layer, in a driver, or asleep for a device or a journal says that they did not; they stayed if there is \
-                  none, and 30 or more samples would have shown a tenth.",
+    summary: "whether open, create and close reached the block layer",
+    description: "For an anatomy with at least 100 calls that open, create or close files. By an \
+        old rule these stay in the file system, and only reads and writes reach the driver. They \
+        did not stay if any of their time is in the block layer or a driver, or blocked on a \
+        device or a journal; they stayed if none is, and 30 or more samples would have shown a \
+        tenth.",
     rules: &[Rule::Anatomy(judge)],
 };
 
@@ -45,9 +46,8 @@ fn judge(record: &Anatomy) -> Option<Found> {
         )
     } else if samples >= ENOUGH {
         format!(
-            "{calls} calls that open, create or close files stayed in the file system: of their \
-             {whole_ms:.1} ms nothing was found in the block layer or a driver, and nothing waited \
-             for a device"
+            "{calls} calls that open, create or close files stayed in the file system: none of \
+             their {whole_ms:.1} ms was in the block layer or a driver, or blocked on a device"
         )
     } else {
         return None;

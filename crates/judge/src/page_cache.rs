@@ -10,10 +10,12 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "page-cache",
     verdict: Verdict::Note,
-    summary: "how much of the source was in the page cache when it was first read",
-    description: "1 MiB or more was read of files, of which all was in the page cache when the run first met them, or at most half, \
-                  and more was read than that. What the run's threads had fetched from storage is said where the kernel counts it; \
-                  read-ahead and the programs' own pages are part of it. Not said of files read past the cache (O_DIRECT).",
+    summary: "how much of the source was in the page cache at its first read",
+    description: "At least 1 MiB was read of files that were fully in the page cache when the run \
+        first opened or mapped them, or at most half of them was, and more was read than that. \
+        Where the kernel counts it, the finding has the bytes that the run's threads fetched from \
+        storage, including read-ahead and the programs' own pages. The rule excludes files read \
+        past the cache (O_DIRECT).",
     rules: &[Rule::Run(judge)],
 };
 
@@ -33,19 +35,19 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     };
     let (of, all) = (bytes(cached.into()), bytes(size.into()));
     let text = if cached == size {
-        format!("all of {name} ({all}) was in the page cache when it was first read")
+        format!("all of {name} ({all}) was in the page cache at its first read")
     } else if cached <= size / 2 && read > cached {
-        format!("{of} of {all} of {name} were in the page cache when it was first read")
+        format!("{of} of {all} of {name} were in the page cache at its first read")
     } else {
         return None;
     };
     let fetched = run.storage_read_bytes();
     let text = match fetched {
-        Some(0) => format!("{text}; the run had nothing fetched from storage"),
+        Some(0) => format!("{text}; the run fetched nothing from storage"),
         Some(fetched) => {
             let fetched = bytes(fetched.into());
             format!(
-                "{text}; {} were read, and the run had {fetched} fetched from storage",
+                "{text}; {} were read, and the run fetched {fetched} from storage",
                 bytes(read.into())
             )
         }

@@ -10,11 +10,12 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "relay",
     verdict: Verdict::Advice,
-    summary: "a program carried bytes through its own memory from one descriptor to another",
-    description: "A program read 8 MiB or more from one file, pipe or socket and wrote as many \
-                  to one other and less than a tenth of that elsewhere, by read and write and in about as many calls, and took too little user time to look at every byte (at most 2 ms, \
-                  0.05 ns a byte, 300 ns a call, and what a call costs the observer). If they are the same bytes, the \
-                  kernel moves them without the program. iotomy copy itself is not meant.",
+    summary: "a program relayed bytes through its own memory from one descriptor to another",
+    description: "A program read at least 8 MiB from one file, pipe or socket and wrote as many \
+        to one other and less than a tenth of that elsewhere, by read and write in about as many \
+        calls, with too little user time to inspect every byte (at most 2 ms, 0.05 ns a byte, 300 \
+        ns a call, and the overhead of a call). If they are the same bytes, the kernel can move \
+        them without the program. The rule excludes iotomy copy.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -46,8 +47,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     });
     let (image, from, to) = relays.max_by_key(|(_, from, _)| from.read_bytes)?;
     let text = format!(
-        "{} read {} from {} and wrote as many to {} through its own memory: if they are the same bytes, \
-         {} moves them without that",
+        "{} read {} from {} and wrote as many to {} through its own memory: if they are the same \
+         bytes, {} moves them without it",
         image.exec,
         bytes(from.read_bytes.into()),
         from.path,

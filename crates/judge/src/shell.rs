@@ -9,9 +9,9 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "shell",
     verdict: Verdict::Note,
-    summary: "the start of a shell is part of a contender's time",
-    description: "A contender ran under `sh -c`, whose start is a fiftieth of its time or more and others ran without, or a fifth or \
-                  more.",
+    summary: "a contender's time includes the start of a shell",
+    description: "A contender ran under `sh -c`, whose start takes at least a fiftieth of its \
+        time while others run without, or at least a fifth.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -40,6 +40,7 @@ fn shells(race: &Race) -> Option<Found> {
         duration(shortest),
     );
     let evidence = [("startup_ns", json!(startup)), ("share", json!(share))];
-    let advice = "a command without redirections, pipes and variables runs without a shell";
+    let advice = "write the command without redirections, pipes and variables: it then runs \
+        without a shell";
     Some(Found::new(text, evidence).advise(advice))
 }

@@ -10,13 +10,14 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "small-requests",
     verdict: Verdict::Advice,
-    summary: "many small reads or writes in sequence: what larger ones would save",
-    description: "A program read or wrote a file, pipe or device in 1,000 or more requests of less \
-                  than 64 KiB on average, seldom seeking, and what entering and leaving the kernel costs for \
-                  them beyond what requests of 1 MiB would need is at least a hundredth of the \
-                  run's time, less the share of it that the program spent in run queues, and 1 ms, or 5 ms where \
-                  the observer inflated the time. A read is judged where it tells what was asked for: of files of 1 MiB or more, block devices and \
-                  /dev/zero, and a write where the program did not read about as often from what does not tell. What a read of a pipe, a terminal or a file of procfs or sysfs returns is not what was asked for.",
+    summary: "many small reads or writes in sequence: larger ones would save time",
+    description: "A program read or wrote a file, pipe or device in at least 1,000 requests of \
+        less than 64 KiB on average, with few seeks. Kernel entry and exit cost at least 1 % of \
+        the run's time (without the run queue delay of the program) more than with requests of 1 \
+        MiB, and at least 1 ms, or 5 ms if the observer inflates times. Reads count only where \
+        the bytes returned show the bytes requested: files of at least 1 MiB, block devices and \
+        /dev/zero, but not pipes, terminals, procfs and sysfs. Writes count unless the program \
+        reads about as often from one of the latter.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -68,8 +69,8 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         }
     };
     let text = format!(
-        "{} {} of {} in sequence, {} {} by {}: entering and leaving the kernel for them costs about {}{}, at {} a call \
-         on this machine; at 1 MiB a request it costs {}",
+        "{} {} of {} in sequence, {} {} by {}: kernel entry and exit for them cost about {}{}, at \
+         {} a call on this machine; with requests of 1 MiB they cost {}",
         thousands(worst.calls.into()),
         worst.verb,
         bytes(u128::from((worst.bytes + worst.calls / 2) / worst.calls)),
@@ -90,7 +91,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     ];
     let advice = match worst.file.exec.as_str() {
         "dd" => "dd bs=1M, or iotomy copy".to_owned(),
-        other => format!("a larger buffer or block size, if {other} has one to set"),
+        other => format!("use a larger buffer or block size, if {other} has such an option"),
     };
     Some(Found::new(text, evidence).advise(advice))
 }

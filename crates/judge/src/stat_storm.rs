@@ -12,10 +12,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "stat-storm",
     verdict: Verdict::Note,
-    summary: "most calls only ask after files",
-    description: "1,000 or more calls of stat, access and readlink and their kin, and half of all calls or more. How \
-                  many of them found no file is said; whether they can be spared is not in the record. Those of a program that read directories which may have had a fourth as many entries do not count: a walk over \
-                  files (find, du, ls -l, tar) asks for each.",
+    summary: "most calls only query file metadata",
+    description: "At least 1,000 calls of stat, access, readlink and similar, and at least half \
+        of all calls. The finding has the number that found no file; the record does not show \
+        whether they are needed. The rule excludes programs that read directories with perhaps a \
+        fourth as many entries: a walk over files (find, du, ls -l, tar) queries each.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -49,13 +50,13 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         vain => format!(", and {} of them found no file", thousands(vain.into())),
     };
     let text = format!(
-        "{} of {} calls ({}) only ask after files{those}",
+        "{} of {} calls ({}) only query file metadata{those}",
         thousands(asked.into()),
         thousands(all.into()),
         share(asked.into(), all.into())
     );
     let evidence = [("asked", json!(asked)), ("not_there", json!(vain)), ("calls", json!(all))];
-    let advice = "strace -f -e trace=%file prints the paths";
+    let advice = "list the paths: strace -f -e trace=%file";
     Some(Found::new(text, evidence).advise(advice))
 }
 

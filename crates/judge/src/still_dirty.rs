@@ -12,10 +12,10 @@ use crate::{Copied, Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "still-dirty",
     verdict: Verdict::Note,
-    summary: "what was written had not reached its device when the run ended",
-    description: "1 MiB or more of the files written to, and half of what was written, was dirty in the \
-                  page cache or being written back when the watch ended (cachestat): the time does not hold the writing \
-                  to the device. Files that are in memory anyway (tmpfs) are not meant.",
+    summary: "written bytes had not reached their device when the run ended",
+    description: "When the watch ended, at least 1 MiB of the files written to, and half of the \
+        bytes written, were dirty in the page cache or under write-back (cachestat): the time \
+        does not include writing them to the device. The rule excludes files in memory (tmpfs).",
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
@@ -37,14 +37,19 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let is_unsynced = syncs == 0 && !run.has_ring();
     let why = if is_unsynced { ": no call that syncs was made" } else { "" };
     let text = format!(
-        "{} that were written to {name} were dirty or being written back when the run ended: not yet on the device{why}",
+        "{} written to {name} were dirty or under write-back when the run ended: not yet on the \
+         device{why}",
         bytes(still.into())
     );
     let evidence =
         [("dirty_bytes", json!(still)), ("written_bytes", json!(all)), ("syncs", json!(syncs))];
     let by_dd = written.iter().all(|flow| flow.file.exec == "dd");
-    let advice =
-        if by_dd { "dd conv=fsync" } else { "to time it, too: `sync FILE` behind the command" };
+    let advice = if by_dd {
+        "dd conv=fsync"
+    } else {
+        "include it in the time: run `sync FILE` after the \
+            command"
+    };
     Some(Found::new(text, evidence).advise(advice))
 }
 
@@ -70,7 +75,7 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
         ref many => format!("{} files", many.len()),
     };
     let text = format!(
-        "{} of {name} were dirty or being written back when the copy ended: not yet on the device",
+        "{} of {name} were dirty or under write-back when the copy ended: not yet on the device",
         bytes(still.into())
     );
     let evidence = [("dirty_bytes", json!(still)), ("written_bytes", json!(record.bytes))];

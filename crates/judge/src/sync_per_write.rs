@@ -10,10 +10,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "sync-per-write",
     verdict: Verdict::Advice,
-    summary: "every other write or more is followed by a sync of its own",
-    description: "32 or more calls of fsync and fdatasync that succeeded, at least one for two writes to files, and a \
-                  hundredth of the run's time or more asleep in them (where that is known). Each waits for the device; several writes can share one. Not \
-                  said of runs with a ring (io_uring), whose writes are no calls.",
+    summary: "at least every second write has a sync of its own",
+    description: "At least 32 successful calls of fsync and fdatasync, at least one for every two \
+        writes to files, and at least 1 % of the run's time blocked in them (where known). Each \
+        waits for the device; several writes can share one. The rule excludes runs with ring \
+        operations (io_uring), whose writes are not calls.",
     rules: &[Rule::Run(judge)],
 };
 
@@ -36,7 +37,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     let asleep = match thread_ns {
         0 => String::new(),
         all => format!(
-            "; the threads slept in them for {}, {} of their time",
+            "; the threads were blocked in them for {}, {} of their time",
             duration(syncs.blocked_ns as f64),
             share(syncs.blocked_ns.into(), all.into())
         ),
@@ -51,10 +52,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("writes", json!(writes)),
         ("blocked_ns", json!(syncs.blocked_ns)),
     ];
-    Some(
-        Found::new(text, evidence)
-            .advise("one sync for several writes: collect what is to be safe together"),
-    )
+    Some(Found::new(text, evidence).advise("sync once after several writes"))
 }
 
 /// Calls that wrote to files; where files were not watched, to anything.

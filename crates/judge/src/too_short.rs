@@ -9,9 +9,10 @@ use crate::{Declaration, Found, Rule, Yardstick};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
     verdict: Verdict::Suspect,
-    summary: "a run takes hardly longer than the start of a program",
-    description: "To execute a program that does nothing takes a fifth of a contender's median run or more on this machine (the limit \
-                  `exec`, less the distance between its quartiles). Much of what is compared is how programs start.",
+    summary: "a run takes little longer than the start of a program",
+    description: "Executing a program that does nothing takes at least a fifth of a contender's \
+        median run on this machine (the limit `exec`, minus its interquartile range). Much of the \
+        comparison is then about how programs start.",
     rules: &[Rule::RaceByLimits(judge)],
 };
 
@@ -28,8 +29,8 @@ fn judge(race: &Race, limits: &Yardstick<'_>) -> Vec<Found> {
         let start = start - spread;
         (start >= wall * SHARE).then(|| {
             let text = format!(
-                "{}: a run takes {} (median), and to execute a program that does nothing takes {} or more on this machine: much \
-                 of what is timed is the start of a program",
+                "{}: a run takes {} (median), and executing a program that does nothing takes at \
+                 least {} on this machine: much of the time is the start of a program",
                 contender.label,
                 duration(wall),
                 duration(start)
@@ -39,7 +40,7 @@ fn judge(race: &Race, limits: &Yardstick<'_>) -> Vec<Found> {
                 ("exec_ns", json!(start as u64)),
                 ("wall_ns", json!(wall as u64)),
             ];
-            Found::new(text, evidence).advise("give it more to do in one run")
+            Found::new(text, evidence).advise("give it more work per run")
         })
     });
     of_contender.collect()

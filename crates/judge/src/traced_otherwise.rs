@@ -8,10 +8,11 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "traced-otherwise",
     verdict: Verdict::Suspect,
-    summary: "the traced run took another time than the timed ones",
-    description: "The traced run of a contender, the overhead of the observer taken off, took less than 0.8 or more than \
-                  1.25 times the median of the timed runs, 2 ms or more from it and no time that a timed run took, \
-                  wherever in its range the overhead is. Not said of an observer that inflates all times.",
+    summary: "the traced run took a different time than the timed runs",
+    description: "The traced run of a contender, minus the overhead of the observer, took less \
+        than 0.8 or more than 1.25 times the median of the timed runs, differs from it by at \
+        least 2 ms and lies outside the range of the timed runs, for any overhead within its \
+        range. The rule excludes observers that inflate all times.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -36,8 +37,8 @@ fn judge(race: &Race) -> Vec<Found> {
         let is_far = (nearest - timed).abs() > LEAST_NS && !spread.contains(&nearest);
         (is_far && !(0.8..=1.25).contains(&ratio)).then(|| {
             let text = format!(
-                "the traced run of {} took {ratio:.2} × the median of the timed ones, the overhead of {} \
-                 taken off: its terms are of that run",
+                "the traced run of {} took {ratio:.2} × the median of the timed runs after \
+                 subtracting the overhead of {}: its terms are those of that run",
                 one.label, trace.observer.name
             );
             let evidence = [

@@ -8,8 +8,9 @@ use crate::{Declaration, Found, Rule};
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "untraced",
     verdict: Verdict::Note,
-    summary: "a contender was not traced, so nothing of it is accounted for",
-    description: "A traced run of a contender was wanted and is not there; why is said.",
+    summary: "a contender was not traced, so its time is not accounted for",
+    description: "The race was to trace a contender, and the traced run is missing; the finding \
+        gives the reason.",
     rules: &[Rule::Race(judge)],
 };
 
@@ -18,8 +19,10 @@ fn judge(race: &Race) -> Vec<Found> {
     untraced
         .map(|(one, why)| {
             let label = &one.label;
-            let text =
-                format!("{label} was not traced, so no difference to it is accounted for: {why}");
+            let text = format!(
+                "{label} was not traced, so the difference to it is not accounted for: \
+                    {why}"
+            );
             Found::new(text, [("contender", json!(label))])
         })
         .collect()

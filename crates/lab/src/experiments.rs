@@ -208,11 +208,11 @@ impl Axis {
         match self.takes {
             Takes::Names(names) if names.contains(&text) => Ok(AxisValue::Name(text.to_owned())),
             Takes::Names(names) => {
-                Err(format!("{text:?} is no {}; it is one of {}", self.name, names.join(", ")))
+                Err(format!("invalid {} {text:?}; expected one of {}", self.name, names.join(", ")))
             }
             Takes::Numbers(least, most) => match number(text) {
                 Ok(number) if (least..=most).contains(&number) => Ok(AxisValue::Number(number)),
-                Ok(_) => Err(format!("{} {text} is not from {least} to {most}", self.name)),
+                Ok(_) => Err(format!("{} {text} is not between {least} and {most}", self.name)),
                 Err(error) => Err(format!("{}: {error}", self.name)),
             },
             Takes::Multiples(of, least, most) => {
@@ -341,8 +341,8 @@ pub trait Experiment: Sync {
 
 /// An experiment ready to be run. Dropping it takes down what was set up.
 pub trait Bench {
-    /// Hears how long what is asked for next may wait for others: processes, answers, silence. What takes
-    /// longer is given up, and says [`iotomy_record::Case::NO_TIME`].
+    /// Hears how long the operation next may wait for others: processes, answers, silence. What
+    /// takes longer is given up, and says [`iotomy_record::Case::NO_TIME`].
     fn wait_at_most(&mut self, _left: Option<Duration>) {}
 
     /// Sets up a case, measures it and hands each sample to `keep` until that has enough; takes the

@@ -224,7 +224,7 @@ impl Item<'_> {
         // Such a figure would be refused by every reader of the record.
         let outcome = outcome.and_then(|figure| match figure.value.is_finite() {
             true if figure.value > 0.0 && figure.spread.is_finite() => Ok(figure),
-            _ => Err(Skip(format!("{} is no measurement", figure.value))),
+            _ => Err(Skip(format!("invalid measurement {}", figure.value))),
         });
         Limit {
             name: declaration.name.to_owned(),

@@ -126,7 +126,7 @@ fn filled(options: &Options) -> Result<Vec<Filled>, RaceError> {
     let filled = sweep::fill(&options.commands, &options.axes).map_err(RaceError::Options)?;
     if filled.len() > MOST_CONTENDERS {
         return Err(RaceError::Options(format!(
-            "{} contenders are more than {MOST_CONTENDERS}; give -L fewer values",
+            "{} contenders exceed {MOST_CONTENDERS}; give -L fewer values",
             filled.len()
         )));
     }

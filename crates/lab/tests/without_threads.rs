@@ -56,6 +56,6 @@ fn clean_up_is_run_where_no_traced_run_could_be_started() {
         trace: true,
     };
     let error = race(&options, String::new(), Machine::default(), &mut Narrow).unwrap_err();
-    assert!(error.to_string().contains("start a thread that keeps the time"), "{error}");
+    assert!(error.to_string().contains("start the timer thread"), "{error}");
     assert!(cleaned.exists());
 }

@@ -291,16 +291,17 @@ fn is_for_two(source: &End<'_>, job: &Job<'_>) -> bool {
     bytes >= LARGE && !source.may_have_holes() && job.threads > 1 && has_two()
 }
 
-const BY_COPY: (&str, &str) = ("read-write", "serves whatever the others cannot: two copies");
+const BY_COPY: (&str, &str) =
+    ("read-write", "serves every pair that the others do not: two copies");
 
-static ONLY_SHARED: Order = &[("reflink", "nothing but shared extents was asked for")];
+static ONLY_SHARED: Order = &[("reflink", "the request is for shared extents only")];
 
 static LOOKING: Order =
-    &[("read-write", "it has the bytes at hand, and a block of zeros becomes a hole")];
+    &[("read-write", "it inspects the bytes, and a block of zeros becomes a hole")];
 
 // Sizes mean nothing and offloads end at once; such files are small.
 static MADE_UP: Order =
-    &[("read-write", "the source is made up when it is read, and offloads end at once")];
+    &[("read-write", "the source is generated when read, and offloads end at once")];
 
 // O_APPEND is refused by every offload, and its flag is not ours to clear.
 static APPENDING: Order =
@@ -322,7 +323,7 @@ const SHARED_OR_COPIED: (&str, &str) =
     ("copy-file-range", "one copy inside the kernel, or none where the file system shares");
 
 const PIPELINED: (&str, &str) =
-    ("pipelined", "two copies by two threads at once, the second out of the CPUs' caches");
+    ("pipelined", "two copies by two concurrent threads, the second from the CPU caches");
 
 const BY_SENDFILE: (&str, &str) = ("sendfile", "one copy inside the kernel, in rounds of 64 KiB");
 
@@ -345,17 +346,17 @@ const IN_SMALL_ROUNDS: (&str, &str) =
     ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB");
 
 static ZEROS_TO_FILE: Order =
-    &[("fallocate", "no byte moves: room is reserved that reads as zeros"), BY_COPY];
+    &[("fallocate", "no byte moves: reserved space reads as zeros"), BY_COPY];
 
 // References to the page cache, no copy. vmsplice would save one of read-write's two copies, for a
 // page fault and a fresh page each 4 KiB, which cost more than copying within the CPU's cache.
 static FILE_TO_PIPE: Order =
-    &[("splice", "no copy: the pipe is given references to the page cache"), BY_COPY];
+    &[("splice", "no copy: the pipe gets references to the page cache"), BY_COPY];
 
 // sendfile splices through a pipe of the task's own, which saves the second crossing of splice.
 static FILE_TO_SOCKET: Order = &[
-    ("sendfile", "no copy: the socket is given references to the page cache"),
-    ("splice", "no copy, by way of a pipe"),
+    ("sendfile", "no copy: the socket gets references to the page cache"),
+    ("splice", "no copy, through a pipe"),
     BY_COPY,
 ];
 
@@ -363,26 +364,25 @@ static FILE_TO_SOCKET: Order = &[
 // buffers, into which they are copied first. On one machine that takes about as long, or less by a
 // fifth; on another 1.8 times as long (`results`, notes of copying).
 static FILE_TO_LOOPBACK: Order = &[
-    ("splice", "no copy but the reader's: the socket is given references to the page cache"),
+    ("splice", "no copy except the reader's: the socket gets references to the page cache"),
     BY_COPY,
 ];
 
 // The null device looks at nothing. Of a mapping it is not given a page; splicing finds each.
 static FILE_TO_NULL: Order = &[
-    ("mmap-write", "no copy: the null device asks for no page of the mapping"),
+    ("mmap-write", "no copy: the null device reads no page of the mapping"),
     ("sendfile", "no copy: the null device drops references to the page cache"),
-    ("splice", "no copy, by way of a pipe"),
+    ("splice", "no copy, through a pipe"),
     BY_COPY,
 ];
 
 static FROM_PIPE: Order =
-    &[("splice", "pages change hands inside the kernel, and a file copies them once"), BY_COPY];
+    &[("splice", "pages move inside the kernel, and a file copies them once"), BY_COPY];
 
 // A terminal gains nothing from pages.
 static STREAM_TO_DEVICE: Order = &[BY_COPY];
 
-static FROM_SOCKET: Order =
-    &[("splice", "the pages received change hands inside the kernel"), BY_COPY];
+static FROM_SOCKET: Order = &[("splice", "received pages move inside the kernel"), BY_COPY];
 
 // splice from a device is a read into pages the kernel allocates for it: no second copy.
 static DEVICE_TO_PIPE: Order =

@@ -32,9 +32,9 @@ pub(crate) struct CopyFileRange;
 
 static DECLARATION: Declaration = Declaration {
     name: "copy-file-range",
-    summary: "copy_file_range(2): the file system copies, or shares",
-    description: "Between regular files: extents are shared where the file system can, else the \
-                  kernel copies once from page cache to page cache. One crossing a GiB.",
+    summary: "copy_file_range(2): the file system copies or shares",
+    description: "Between regular files: the file system shares extents if it supports that, \
+        otherwise the kernel copies once from page cache to page cache. One crossing per GiB.",
     man: &["copy_file_range(2)"],
     calls: &["copy_file_range", "ppoll", "fstat", "lseek", "ioctl", "read", "write", "pread64"],
     by_reference: false,
@@ -75,7 +75,7 @@ impl Mover for CopyFileRange {
 
     fn probe(&self) -> Probe {
         let Ok((out, into)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else {
-            return Probe::Unsupported("pipe2: no pipe to be had".to_owned());
+            return Probe::Unsupported("pipe2: no pipe available".to_owned());
         };
         // Pipes are refused with EINVAL by a kernel that has the call and lets it be made.
         let answer = copy_file_range(&out, None, &into, None, 1);
@@ -88,7 +88,7 @@ impl Mover for CopyFileRange {
         for (end, role) in [(source, "source"), (target, "target")] {
             if !end.has_true_size() {
                 return Err(format!(
-                    "the {role} is made up, and no file system copies to or from it"
+                    "the {role} is generated, and no file system copies to or from it"
                 ));
             }
         }
@@ -96,13 +96,13 @@ impl Mover for CopyFileRange {
         match job.reflink {
             Reflink::Auto => {}
             Reflink::Never if may_share(target) => {
-                return Err("extents could be shared, which was forbidden".to_owned());
+                return Err("extents could be shared, which the options forbid".to_owned());
             }
             Reflink::Never => {}
             Reflink::Always => return Err("extents might not be shared".to_owned()),
         }
         if job.sparse == Sparse::Never && may_share(target) {
-            return Err("holes could be kept, which are to be written as zeros".to_owned());
+            return Err("holes could be kept, and the options ask for zeros".to_owned());
         }
         apart(source, target, job)
     }

@@ -42,8 +42,8 @@ pub(crate) struct Direct;
 static DECLARATION: Declaration = Declaration {
     name: "direct",
     summary: "O_DIRECT: past the page cache, double buffered",
-    description: "Devices read into and write from two buffers of this process in turns; nothing is \
-                  cached and the CPU copies nothing. The last partial block goes the plain way.",
+    description: "Devices read into and write from two buffers of this process in turn; nothing \
+        is cached and the CPU copies nothing. The last partial block goes through the page cache.",
     man: &["open(2)", "pread(2)", "pwrite(2)", "statx(2)"],
     calls: &[
         "pread64", "pwrite64", "read", "write", "ppoll", "lseek", "fstat", "open", "statx", "close",
@@ -74,7 +74,7 @@ impl Mover for Direct {
         only(source, "source", &[Kind::Regular, Kind::Block])?;
         only(target, "target", &[Kind::Regular, Kind::Block])?;
         if source.kind() == Kind::Regular && !source.has_true_size() {
-            return Err("the source is made up when it is read".to_owned());
+            return Err("the source is generated when read".to_owned());
         }
         plain(source, target)?;
         apart(source, target, job)

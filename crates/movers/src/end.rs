@@ -37,7 +37,7 @@ impl Kind {
             Self::Socket => "socket",
             Self::Char => "character device",
             Self::Block => "block device",
-            Self::Other => "file of another kind",
+            Self::Other => "file of another type",
         }
     }
 }

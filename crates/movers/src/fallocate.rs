@@ -24,9 +24,9 @@ pub(crate) struct Fallocate;
 
 static DECLARATION: Declaration = Declaration {
     name: "fallocate",
-    summary: "fallocate(2): room that reads as zeros, for zeros",
+    summary: "fallocate(2): space that reads as zeros, for zeros",
     description: "From the zero device to a regular file no byte moves: the file system reserves \
-                  the room and notes that it holds zeros. Only for a known number of bytes.",
+        the space and marks it as zeros. Only for a known number of bytes.",
     man: &["fallocate(2)", "zero(4)"],
     calls: &["fallocate", "fstat", "lseek", "read", "write", "ppoll"],
     by_reference: false,
@@ -48,7 +48,7 @@ impl Mover for Fallocate {
             return Err("the target is open for appending".to_owned());
         }
         if job.sparse == Sparse::Never {
-            return Err("zeros are to be written".to_owned());
+            return Err("the options ask for written zeros".to_owned());
         }
         if job.count.is_none() {
             return Err("zeros without a count never end".to_owned());

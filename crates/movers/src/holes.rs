@@ -42,7 +42,7 @@ pub(crate) fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
     }
     match target.kind() {
         Kind::Regular if !target.is_append() => Ok(()),
-        Kind::Regular => Err("the target is open for appending, which makes no holes".to_owned()),
+        Kind::Regular => Err("the target is open for appending, which creates no holes".to_owned()),
         kind => Err(format!("the target is a {}, which has no holes", kind.name())),
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
 /// Says why not when a mover cannot do what the job wants of holes.
 pub(crate) fn suits(mover: &dyn Mover, job: &Job<'_>) -> Result<(), String> {
     if job.sparse == Sparse::Always && mover.declaration().holes != Holes::Found {
-        return Err("zeros are to become holes, and it looks at no bytes".to_owned());
+        return Err("zeros must become holes, and it does not inspect bytes".to_owned());
     }
     Ok(())
 }

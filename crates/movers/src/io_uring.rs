@@ -38,9 +38,9 @@ pub(crate) struct IoUring;
 
 static DECLARATION: Declaration = Declaration {
     name: "io-uring",
-    summary: "io_uring(7): reads and writes asked for together",
-    description: "Reads linked to writes, several blocks at once between files, one of each between \
-                  streams; the copies of read-write with fewer crossings.",
+    summary: "io_uring(7): reads and writes submitted together",
+    description: "Reads linked to writes: several blocks in flight between files, one of each \
+        between streams. The same copies as read-write, with fewer crossings.",
     man: &["io_uring(7)", "io_uring_enter(2)"],
     calls: &[
         "io_uring_setup",

@@ -213,7 +213,7 @@ pub struct MoveError {
 fn lost_text(lost: u64) -> String {
     match lost {
         0 => String::new(),
-        lost => format!(", {lost} more taken from the source and lost"),
+        lost => format!(", {lost} more read from the source and lost"),
     }
 }
 

@@ -79,7 +79,7 @@ impl Holes {
     pub fn summary(self) -> &'static str {
         match self {
             Self::Kept => "kept",
-            Self::AsItComes => "kept or written as zeros, as the file system likes",
+            Self::AsItComes => "kept or written as zeros, as the file system chooses",
             Self::Filled => "written as zeros",
             Self::Found => "written as zeros, or found among the bytes",
         }

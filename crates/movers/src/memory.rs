@@ -41,8 +41,8 @@ pub(crate) fn suits(
         return Ok(());
     }
     Err(format!(
-        "its buffers would take {} MiB, and half of this machine's memory is {} MiB; make the blocks \
-         smaller or fewer at once",
+        "its buffers would take {} MiB, and half of this machine's memory is {} MiB; use smaller \
+         blocks, or fewer in flight",
         wanted.div_ceil(1 << 20),
         half >> 20
     ))

@@ -42,7 +42,7 @@ static DECLARATION: Declaration = Declaration {
     name: "mmap-write",
     summary: "mmap(2) the source in windows of 8 MiB, write(2) from them",
     description: "The kernel copies once, from the page cache to the target, and maps and unmaps \
-                  each window for it. As cat on Solaris.",
+        each window for that. As in cat on Solaris.",
     man: &["mmap(2)", "write(2)"],
     calls: &["mmap", "madvise", "write", "munmap", "fstat", "ppoll", "lseek", "pread64"],
     by_reference: false,
@@ -58,7 +58,7 @@ impl Mover for MmapWrite {
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
         only(source, "source", &[Kind::Regular])?;
         if !source.has_true_size() {
-            return Err("the source is made up when it is read".to_owned());
+            return Err("the source is generated when read".to_owned());
         }
         if target.is_direct() {
             return Err("the target is open with O_DIRECT".to_owned());

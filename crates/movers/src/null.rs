@@ -14,9 +14,9 @@ pub(crate) struct Null;
 
 static DECLARATION: Declaration = Declaration {
     name: "null",
-    summary: "nothing, in blocks: what the harness itself costs",
-    description: "Walks over the source's size without a call and moves nothing. For measuring the \
-                  harness; never chosen.",
+    summary: "no bytes, in blocks: the overhead of the harness",
+    description: "Iterates over the source's size without a call and moves nothing. For measuring \
+        the harness; never chosen.",
     man: &[],
     calls: &[],
     by_reference: false,

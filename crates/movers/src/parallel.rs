@@ -40,9 +40,9 @@ pub(crate) struct Parallel;
 
 static DECLARATION: Declaration = Declaration {
     name: "parallel",
-    summary: "ranges of a file over several threads",
-    description: "Threads take ranges of a regular file in turn; each moves its own by \
-                  copy_file_range(2), or by pread(2) and pwrite(2) where that is refused.",
+    summary: "ranges of a file in several threads",
+    description: "Threads take ranges of a regular file in turn; each moves its ranges with \
+        copy_file_range(2), or with pread(2) and pwrite(2) if the kernel refuses that.",
     man: &["copy_file_range(2)", "pread(2)", "pwrite(2)"],
     calls: &[
         "copy_file_range",
@@ -75,7 +75,7 @@ impl Mover for Parallel {
         only(source, "source", &[Kind::Regular])?;
         only(target, "target", &[Kind::Regular])?;
         if !source.has_true_size() {
-            return Err("the source is made up when it is read".to_owned());
+            return Err("the source is generated when read".to_owned());
         }
         plain(source, target)?;
         if job.reflink == Reflink::Always {

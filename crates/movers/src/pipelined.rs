@@ -33,8 +33,8 @@ pub(crate) struct Pipelined;
 static DECLARATION: Declaration = Declaration {
     name: "pipelined",
     summary: "read(2) by one thread, write(2) by another",
-    description: "One thread reads ahead into up to eight buffers, and another writes them in order: \
-                  two copies, which take the time of one.",
+    description: "One thread reads ahead into up to eight buffers, and another writes them in \
+        order: two concurrent copies in the time of one.",
     man: &["read(2)", "write(2)"],
     calls: &["read", "write", "ppoll", "lseek", "fstat"],
     by_reference: false,

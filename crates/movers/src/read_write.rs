@@ -29,8 +29,8 @@ pub(crate) struct ReadWrite;
 static DECLARATION: Declaration = Declaration {
     name: "read-write",
     summary: "read(2) into a buffer, write(2) from it",
-    description: "The kernel copies each block into this process and out of it again: two crossings \
-                  and two copies. Serves every pair of descriptors but two of the same bytes.",
+    description: "The kernel copies each block into this process and out again: two crossings and \
+        two copies. Serves every pair of descriptors except two of the same bytes.",
     man: &["read(2)", "write(2)"],
     calls: &["read", "write", "ppoll", "lseek"],
     by_reference: false,

@@ -29,8 +29,8 @@ pub(crate) struct Reflink;
 static DECLARATION: Declaration = Declaration {
     name: "reflink",
     summary: "ioctl(FICLONE): both files share their extents",
-    description: "The file system notes that two files share extents until one is written to: one \
-                  crossing, and no byte moves.",
+    description: "The file system lets two files share extents until one is written to: one \
+        crossing, and no byte moves.",
     man: &["ioctl_ficlone(2)"],
     calls: &["ioctl", "fstat", "lseek"],
     by_reference: false,
@@ -51,13 +51,13 @@ impl Mover for Reflink {
             return Err("extents must not be shared".to_owned());
         }
         if job.sparse == Sparse::Never {
-            return Err("it keeps holes, which are to be written as zeros".to_owned());
+            return Err("it keeps holes, and the options ask for zeros".to_owned());
         }
         if source.magic() != target.magic() {
             return Err("source and target are on different file systems".to_owned());
         }
         if !may_share(target) {
-            return Err("the file system shares no extents".to_owned());
+            return Err("the file system does not share extents".to_owned());
         }
         if source.identity() == target.identity() {
             return Err("source and target are the same file".to_owned());

@@ -23,7 +23,7 @@ static DECLARATION: Declaration = Declaration {
     name: "sendfile",
     summary: "sendfile(2) from a file to anything",
     description: "The kernel splices from the source's page cache: references into pipes and \
-                  sockets, one copy into files, one crossing for as much as the target takes.",
+        sockets, one copy into files, one crossing for as many bytes as the target takes.",
     man: &["sendfile(2)"],
     calls: &["sendfile", "ppoll", "fstat", "lseek", "read", "write", "pread64"],
     by_reference: true,
@@ -38,7 +38,7 @@ impl Mover for Sendfile {
 
     fn probe(&self) -> Probe {
         let Ok((out, into)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else {
-            return Probe::Unsupported("pipe2: no pipe to be had".to_owned());
+            return Probe::Unsupported("pipe2: no pipe available".to_owned());
         };
         // A pipe as the source is refused by a kernel that has the call and lets it be made.
         let answer = sendfile(&into, &out, None, 1);

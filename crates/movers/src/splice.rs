@@ -42,11 +42,12 @@ pub(crate) struct Splice;
 
 static DECLARATION: Declaration = Declaration {
     name: "splice",
-    summary: "splice(2), through a pipe of its own when neither end is one or a file fills one",
-    description: "Pages change hands inside the kernel: references into pipes and sockets, one copy \
-                  into files. Through an intermediate pipe when neither end is a pipe, and from a \
-                  large file into a pipe, whose reader is not kept waiting then; what a target \
-                  refuses is drained by read(2) and write(2).",
+    summary: "splice(2), through an intermediate pipe if neither end is a pipe or a file fills a \
+        pipe",
+    description: "Pages move inside the kernel: references into pipes and sockets, one copy into \
+        files. Uses an intermediate pipe if neither end is a pipe, and from a large file into a \
+        pipe, so that the reader does not wait. read(2) and write(2) drain the bytes that a \
+        target refuses.",
     man: &["splice(2)", "pipe(7)"],
     calls: &["splice", "pipe2", "fcntl", "read", "write", "ppoll", "lseek", "fstat", "pread64"],
     by_reference: true,
@@ -61,7 +62,7 @@ impl Mover for Splice {
 
     fn probe(&self) -> Probe {
         let Ok((out, into)) = pipe_with(PipeFlags::CLOEXEC) else {
-            return Probe::Unsupported("pipe2: no pipe to be had".to_owned());
+            return Probe::Unsupported("pipe2: no pipe available".to_owned());
         };
         let answer = rustix::io::write(&into, b"x").and_then(|_| {
             let (_kept, other) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -33,9 +33,9 @@ pub(crate) struct Vmsplice;
 
 static DECLARATION: Declaration = Declaration {
     name: "vmsplice",
-    summary: "read(2) into fresh pages, vmsplice(2) them into a pipe",
-    description: "The kernel copies each block into fresh pages of this process, and gives the pipe \
-                  references to them: one copy, two crossings, and page faults.",
+    summary: "read(2) into fresh pages, vmsplice(2) from them into a pipe",
+    description: "The kernel copies each block into fresh pages of this process and passes \
+        references to the pipe: one copy, two crossings, and page faults.",
     man: &["vmsplice(2)"],
     calls: &["vmsplice", "mmap", "read", "munmap", "ppoll", "lseek"],
     by_reference: false,

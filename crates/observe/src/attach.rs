@@ -23,7 +23,7 @@ pub(crate) fn process(pid: u32) -> Result<u32, ObserveError> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| gone())?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|_| gone())?;
     if flags(&stat).unwrap_or(0) & KERNEL_THREAD != 0 {
-        let said = "it is a thread of the kernel, which makes no calls";
+        let said = "it is a kernel thread, which makes no system calls";
         return Err(refused(io::Error::new(io::ErrorKind::Unsupported, said)));
     }
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));

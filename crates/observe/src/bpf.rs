@@ -83,14 +83,13 @@ pub(crate) struct Bpf;
 
 static DECLARATION: Declaration = Declaration {
     name: "bpf",
-    summary: "counts and times calls in the kernel, by BPF programs on tracepoints",
-    description: "BTF-typed raw tracepoints on the entry and return of system calls, on task \
-                  switches and wake-ups, and on fork, exec and exit keep exact counts, power-of-two \
-                  distributions and a time ledger for each thread in the kernel; nothing is sent \
-                  for each call, so nothing can be dropped under load. A call costs some hundred ns \
-                  more; while it runs, every other process of the machine pays for an entry and \
-                  return that look up whether it is watched. What io_uring does by itself shows \
-                  only as io_uring_enter.",
+    summary: "counts and times calls in the kernel, with BPF programs on tracepoints",
+    description: "BTF-typed raw tracepoints on the entry and exit of system calls, on task \
+        switches and wake-ups, and on fork, exec and exit keep exact counts, power-of-two \
+        distributions and a time ledger for each thread in the kernel. No call sends an event, so \
+        none is dropped under load. The overhead is some hundred ns a call; unwatched processes \
+        pay for one failed lookup at the entry and exit of each call. Ring operations of io_uring \
+        show only as io_uring_enter.",
     privilege: "root, or CAP_BPF and CAP_PERFMON",
     times_inflated: false,
     splits_time: true,
@@ -251,7 +250,7 @@ impl Watch<'_, '_> {
         command: &Command,
         mut audience: Onlooker<'_>,
     ) -> Result<Observation, ObserveError> {
-        let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
+        let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
         if let Err(reason) = self.session.adopt(Adoption::Launcher(pid)) {
@@ -285,7 +284,7 @@ impl Watch<'_, '_> {
         pid: Option<u32>,
         mut audience: Onlooker<'_>,
     ) -> Result<Observation, ObserveError> {
-        let interrupts = Interrupts::hold().map_err(ObserveError::system("hold signals back"))?;
+        let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
         self.show(&mut audience, pid);
         let mut vigil = Vigil::begin(subject, &interrupts, self.request, audience)?;

@@ -61,10 +61,10 @@ impl ObserveError {
 fn attach_remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied => {
-            "it is another user's, watched by a debugger already, or kernel.yama.ptrace_scope \
-             forbids it: try as root"
+            "another user owns it, a debugger traces it, or kernel.yama.ptrace_scope forbids it: \
+             try as root"
         }
-        io::ErrorKind::Unsupported => "`iotomy trace -a` watches the whole machine",
-        _ => "see `ps -e` for the processes there are",
+        io::ErrorKind::Unsupported => "watch the whole machine with `iotomy trace -a`",
+        _ => "list the processes with `ps -e`",
     }
 }

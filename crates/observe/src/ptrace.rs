@@ -43,19 +43,11 @@ pub(crate) struct Ptrace;
 
 static DECLARATION: Declaration = Declaration {
     name: "ptrace",
-    summary: "stops every call at both ends; needs no privilege, and costs thousands of ns a call",
-    description: "Every thread of the tree is seized with PTRACE_SEIZE and stopped at the entry and \
-        the return of every system call, where PTRACE_GET_SYSCALL_INFO tells which it is. Counts, \
-        errors, bytes and returned values are exact. Times are those of a program that is stopped \
-        twice a call and are inflated accordingly; on-CPU, blocked and runnable time cannot be told \
-        apart, so there is no ledger.\n\
-        A set-user-id program that is run by a user other than root runs without the privilege its \
-        file would give it, as under any debugger. A process that is traced already, or that refuses \
-        to be (prctl PR_SET_DUMPABLE), cannot be attached to. Attaching to a running process \
-        interrupts the calls its threads are in: most are made again unnoticed, a few (epoll_wait, \
-        semop, reads from inotify) return EINTR. A task made with CLONE_UNTRACED is not followed.",
-    privilege: "none for commands and processes of the same user, where kernel.yama.ptrace_scope \
-        and seccomp allow it; CAP_SYS_PTRACE for others'",
+    summary: "stops every call at entry and exit; needs no privilege, with an overhead of \
+        thousands of ns a call",
+    description: "PTRACE_SEIZE attaches to every thread of the tree, and each stops at the entry and exit of every system call, where PTRACE_GET_SYSCALL_INFO identifies the call. Counts, errors, bytes and returned values are exact. Times are inflated by two stops a call; on-CPU time, blocked time and run queue delay cannot be separated, so there is no ledger.\nA set-user-id program that a user other than root runs has no extra privilege, as under any debugger. Attaching fails for a process that is already traced or that forbids it (prctl PR_SET_DUMPABLE). Attaching interrupts the calls of the threads: most restart unnoticed, a few (epoll_wait, semop, reads from inotify) return EINTR. Tasks created with CLONE_UNTRACED are not followed.",
+    privilege: "none for commands and processes of the same user, if kernel.yama.ptrace_scope and \
+        seccomp allow it; CAP_SYS_PTRACE for those of others",
     times_inflated: true,
     splits_time: false,
     watches_machine: false,
@@ -140,7 +132,7 @@ fn watch_command(
     mut audience: Onlooker<'_>,
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
-    let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
+    let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
     // Before signals are set up: the command shall have the dispositions iotomy was given.
     let held = launch::hold(command, interrupts.original_mask().as_ref())?;
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
@@ -219,7 +211,7 @@ fn watch_process(
     let called = Instant::now();
     let process = attach::process(pid)?;
     let unwatched_children = attach::descendants(process);
-    let interrupts = Interrupts::hold().map_err(ObserveError::system("hold back signals"))?;
+    let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
     show(&mut audience, cost, pid);

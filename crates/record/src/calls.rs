@@ -30,7 +30,8 @@ pub static GROUPS: &[Group] = &[
         "swapoff", "acct", "quotactl", "inotify_add_watch", "fanotify_mark", "name_to_handle_at", "open_tree",
         "move_mount", "fspick", "file_getattr", "file_setattr",
     ] },
-    Group { name: "%desc", summary: "calls that take or make a descriptor, other than moving bytes or waiting", calls: &[
+    Group { name: "%desc", summary: "calls that take or return a descriptor, without moving bytes \
+        or waiting", calls: &[
         "close", "close_range", "dup", "dup2", "dup3", "fcntl", "fcntl64", "ioctl", "lseek", "_llseek", "fstat", "fstat64",
         "fstatfs", "fstatfs64", "fsync", "fdatasync", "sync_file_range", "syncfs", "ftruncate", "ftruncate64", "fallocate",
         "fadvise64", "readahead", "cachestat", "flock", "getdents", "getdents64", "fchmod", "fchown", "fchdir", "pipe",
@@ -54,7 +55,8 @@ pub static GROUPS: &[Group] = &[
         "epoll_ctl_old", "epoll_wait_old", "epoll_create", "epoll_create1", "io_uring_enter", "io_getevents",
         "io_pgetevents",
     ] },
-    Group { name: "%process", summary: "calls that make, change, end or wait for processes and threads", calls: &[
+    Group { name: "%process", summary: "calls that create, change, end or wait for processes and \
+        threads", calls: &[
         "fork", "vfork", "clone", "clone3", "execve", "execveat", "exit", "exit_group", "wait4", "waitid", "waitpid",
         "kill", "tkill", "tgkill", "pidfd_send_signal", "pidfd_open", "ptrace", "prctl", "arch_prctl", "unshare", "setns",
     ] },
@@ -63,7 +65,7 @@ pub static GROUPS: &[Group] = &[
         "rt_sigqueueinfo", "rt_tgsigqueueinfo", "sigaltstack", "kill", "tkill", "tgkill", "pause", "signalfd", "signalfd4",
         "sigaction", "sigprocmask", "sigreturn", "sigsuspend", "signal", "alarm", "setitimer", "getitimer",
     ] },
-    Group { name: "%sync", summary: "calls that make threads wait for each other or for time", calls: &[
+    Group { name: "%sync", summary: "calls that make threads wait for each other or for a time", calls: &[
         "futex", "futex_waitv", "futex_wait", "futex_wake", "futex_requeue", "nanosleep", "clock_nanosleep", "sched_yield",
         "semop", "semtimedop", "msgrcv", "msgsnd", "mq_timedsend", "mq_timedreceive",
     ] },

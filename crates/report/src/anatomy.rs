@@ -57,11 +57,11 @@ fn sampling(page: &Page<'_>, record: &Anatomy) -> String {
     let price = if price > 0.0 {
         let each = duration(sampling.price_ns_per_sample);
         format!(
-            ": {each} each, {} of the time on a CPU",
+            ": overhead {each} each, {} of the on-CPU time",
             share(price as i128, on_cpu(&record.calls).max(1))
         )
     } else if sampling.samples > 0 {
-        String::from("; what one costs could not be measured")
+        String::from("; overhead of a sample unknown")
     } else {
         String::new()
     };
@@ -77,7 +77,8 @@ fn print_sampling(page: &mut Page<'_>, record: &Anatomy) {
     let text = sampling(page, record);
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &text);
     if record.block.is_some() {
-        let text = "sleeps, and reads and writes of files, cost more: see the rows observer";
+        let text = "sleeps, and reads and writes of files, have more overhead: see the rows \
+            `observer`";
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, text);
     }
     for doubt in doubts(&record.sampling, &record.calls) {

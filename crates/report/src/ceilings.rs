@@ -133,7 +133,7 @@ pub(crate) fn chart(
     }
     Some(Chart {
         id: "ceilings".into(),
-        title: "Against the ceiling".into(),
+        title: "Compared with the ceiling".into(),
         says: says.join("; "),
         legend: vec![
             Key::new("t-call", "result"),

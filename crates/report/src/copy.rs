@@ -57,7 +57,7 @@ pub fn copy_plan(contract: &str, part: &CopyPart, style: &Style) -> String {
     for (at, (mover, reason, probed)) in tried.chain(spare).enumerate() {
         let mut text = page.name(reason, TEXT);
         if let Some(why) = probed {
-            text += &format!("; probed, and does not work here: {}", page.name(why, TEXT));
+            text += &format!("; probed, unsupported here: {}", page.name(why, TEXT));
         }
         of_mover(&mut page, (Ink::Dim, if at == 0 { "plan" } else { "then" }), mover, &text);
     }
@@ -87,7 +87,7 @@ pub fn copy_outcome(part: &CopyPart, style: &Style) -> String {
     of_mover(&mut page, label, mover, &text);
     for (figure, what) in [
         (part.referenced_bytes, "bytes referenced"),
-        (part.copied_bytes, "bytes copied, each time counted"),
+        (part.copied_bytes, "bytes copied, each copy counted"),
         (part.touched_bytes, "bytes touched in user space"),
     ] {
         of_mover(&mut page, (Ink::Plain, ""), &thousands(figure.into()), what);
@@ -106,8 +106,8 @@ pub fn copy_end(record: &CopyRun, style: &Style) -> String {
         parts.push(format!("{} of it in syncs", duration(ns as f64)));
     }
     match record.verified {
-        Some(true) => parts.push("read back, and the same".to_owned()),
-        Some(false) => parts.push("read back, and not the same".to_owned()),
+        Some(true) => parts.push("read back: identical".to_owned()),
+        Some(false) => parts.push("read back: different".to_owned()),
         None => {}
     }
     if record.errors > 0 {
@@ -192,7 +192,11 @@ mod tests {
                     tried("copy-file-range", &format!("{one}, or none"), Some(refusal())),
                     tried("sendfile", one, None),
                 ],
-                spare: vec![reason("read-write", "serves whatever the others cannot: two copies")],
+                spare: vec![reason(
+                    "read-write",
+                    "serves every pair that the others do not: two \
+                    copies",
+                )],
                 unsuited: vec![
                     reason("reflink", "source and target are on different file systems"),
                     reason("null", "it moves nothing"),

@@ -23,21 +23,21 @@ pub fn history(runs: &[Kept], older: u64, kept: u64, style: &Style) -> String {
     let mut page = Page::new(style);
     if runs.is_empty() && kept > 0 {
         let text = format!(
-            "{}, and none of them is asked for",
+            "{}, and none of them matches",
             counted(kept.into(), "run is kept", "runs are kept")
         );
         page.wrapped(&[], Ink::Plain, &text);
         return page.finish();
     }
     if runs.is_empty() {
-        page.wrapped(&[], Ink::Plain, "nothing is kept; --save keeps a run");
+        page.wrapped(&[], Ink::Plain, "the history is empty; keep a run with --save");
         return page.finish();
     }
     let mut table = Table::new(&[
         Column::text("run", 9),
         Column::text("kind", 6),
         Column::text("name", 8),
-        Column::text("began (UTC)", 5),
+        Column::text("started (UTC)", 5),
         Column::text("", 7),
         Column::number("record", "", 1),
     ]);
@@ -67,7 +67,7 @@ pub fn history(runs: &[Kept], older: u64, kept: u64, style: &Style) -> String {
     table.print(&mut page);
     if older > 0 {
         let text = format!(
-            "{} before these not shown; --last 0 shows all",
+            "{} before these not shown (--last 0)",
             counted(older.into(), "run kept", "runs kept")
         );
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);

@@ -81,8 +81,7 @@ pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     writeln!(
         to,
-        "</main>\n<footer>Made by iotomy {version}. Every number here is of the records in this file.</footer>\n\
-         <script>{SCRIPT}</script>\n</body>\n</html>"
+        "</main>\n<footer>Made by iotomy {version}. Every number on this page comes from the records in it.</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>"
     )
 }
 
@@ -106,8 +105,7 @@ fn head(to: &mut dyn Write, title: &str) -> io::Result<()> {
 fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
     write!(
         to,
-        "<a class=\"skip\" href=\"#main\">to the report</a>\n<header class=\"top\"><span class=\"brand\">iotomy\
-         </span><nav aria-label=\"on this page\"><ol>"
+        "<a class=\"skip\" href=\"#main\">skip to the report</a>\n<header class=\"top\"><span class=\"brand\">iotomy</span><nav aria-label=\"on this page\"><ol>"
     )?;
     match sections {
         [one] => {
@@ -217,7 +215,7 @@ fn finding(to: &mut dyn Write, found: &Found) -> io::Result<()> {
     if !found.evidence.is_empty() {
         write!(
             to,
-            "<details><summary>evidence</summary><table><caption>What it rests on</caption><tbody>"
+            "<details><summary>evidence</summary><table><caption>Evidence</caption><tbody>"
         )?;
         for (key, value) in &found.evidence {
             write!(

@@ -38,8 +38,8 @@ pub fn limits(record: &Limits, style: &Style) -> String {
     }
     skipped(&mut page, record);
     if record.limits.iter().any(|limit| limit.value.is_some()) {
-        let text = "a figure is the median of many short batches; its spread is the distance between \
-                    the quartiles, as a share of it";
+        let text = "a figure is the median of many short batches; its spread is the interquartile \
+            range, as a share of it";
         page.blank();
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, text);
     }
@@ -77,7 +77,7 @@ fn headline(page: &mut Page<'_>, record: &Limits) {
         (Ink::Plain, &format!(" · {}", page.name(&record.started, 40))),
     ]);
     if let Some(text) = kept {
-        page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &(text + "; --refresh measures anew"));
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &(text + "; --refresh measures again"));
     }
 }
 

@@ -106,13 +106,14 @@ fn how(page: &Page<'_>, record: &Race) -> Vec<String> {
     let compared = record.comparisons.iter().filter(|found| found.metric == Metric::Wall).count();
     if let Some(error) = plan.shared_error.filter(|_| compared > 1) {
         let percent = crate::numbers::fixed(error * 100.0, 0);
-        parts.push(format!("the {compared} comparisons share an error of {percent} %"));
+        parts
+            .push(format!("the {compared} comparisons share a false-positive rate of {percent} %"));
     }
     let observers = record.contenders.iter().filter_map(|one| one.trace.as_ref());
     if let Some(trace) = observers.clone().next() {
         let name = page.name(&trace.observer.name, 20);
         let price = crate::numbers::duration_range(trace.observer.cost_range_ns());
-        parts.push(format!("traced by {name} at {price} a call, which is taken off"));
+        parts.push(format!("traced by {name}: overhead {price} a call, subtracted"));
     }
     parts
 }

@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     /// `good`, `bad`, `doubt` or `plain`.
     pub(crate) tone: &'static str,
     pub(crate) says: String,
-    /// What it rests on.
+    /// Evidence.
     pub(crate) rest: String,
 }
 

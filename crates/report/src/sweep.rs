@@ -83,16 +83,16 @@ fn advice(page: &mut Page<'_>, record: &Sweep) {
         return;
     }
     let longer = match (record.run.size.as_str(), record.run.max_time_ns) {
-        ("quick", _) => "a run without --quick, or with a longer --max-time, and ",
+        ("quick", _) => "drop --quick or raise --max-time, and ",
         ("full", None) => "",
-        ("full", _) => "a longer --max-time, and ",
-        _ => "--full, or a longer --max-time, and ",
+        ("full", _) => "raise --max-time, and ",
+        _ => "use --full or raise --max-time, and ",
     };
     let narrowed = match record.run.loose {
         1 => "the wide interval".to_owned(),
         many => format!("the {} wide intervals", thousands(many.into())),
     };
-    let text = format!("{longer}a machine that does nothing else, to narrow {narrowed}");
+    let text = format!("{longer}use an idle machine to narrow {narrowed}");
     page.blank();
     page.wrapped(&[(Ink::Dim, "  try: ")], Ink::Green, &text);
 }
@@ -132,8 +132,8 @@ fn value(page: &Page<'_>, axis: &SweepAxis, value: &AxisValue) -> String {
     }
 }
 
-/// Axes with several values up to which each is named in a label: of more, which are changed a few at
-/// a time, only those that are not as usual.
+/// Axes with several values up to which each is named in a label: of more, which are changed a few
+/// at a time, only those that differ from the defaults.
 const NAMED: usize = 5;
 
 /// The value of an axis that is not named in a label, as most cases have it; `None` where all are.
@@ -165,7 +165,7 @@ fn values(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>)
     shown.collect::<Vec<String>>().join(", ")
 }
 
-/// The axes that labels leave out where they are as usual, and how they are then.
+/// The axes that labels leave out where they have their default value, with that value.
 fn usual_of(record: &Sweep) -> impl Iterator<Item = (&SweepAxis, &AxisValue)> {
     let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
     several.filter_map(|axis| Some((axis, usual(record, &axis.name)?)))
@@ -183,7 +183,7 @@ fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) 
     let named = record.axes.iter().filter(|axis| is_named(record, axis, params.get(&axis.name)));
     let mut parts: Vec<String> = named.filter_map(part).collect();
     if parts.is_empty() && usual_of(record).next().is_some() {
-        return "as usual".to_owned();
+        return "defaults".to_owned();
     }
     if parts.is_empty() {
         // Of one case there is nothing that tells it from others: all of it is said.

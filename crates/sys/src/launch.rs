@@ -132,9 +132,9 @@ pub enum LaunchError {
 fn exec_hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::ENOENT) => {
-            "; it is there, its interpreter is not: see its first line, or `file` of it"
+            "; it exists, but its interpreter does not: check its first line, or run `file` on it"
         }
-        Some(libc::ENOEXEC) => "; it is for another machine, or damaged: see `file` of it",
+        Some(libc::ENOEXEC) => "; it is for another machine, or damaged: run `file` on it",
         _ => "",
     }
 }
@@ -189,9 +189,10 @@ impl Held {
         let Self { pid, command, barrier, mut failure } = self;
         drop(barrier);
         let mut report = Vec::new();
-        failure
-            .read_to_end(&mut report)
-            .map_err(|source| LaunchError::Fork { operation: "hear of the command", source })?;
+        failure.read_to_end(&mut report).map_err(|source| LaunchError::Fork {
+            operation: "receive the state of the command",
+            source,
+        })?;
         let word = |at: usize| {
             let bytes = report.get(at..at + 4)?.try_into().ok()?;
             Some(i32::from_ne_bytes(bytes))

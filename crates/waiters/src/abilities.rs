@@ -66,8 +66,8 @@ impl Room {
     pub fn summary(self) -> &'static str {
         match self {
             Self::Told => "told",
-            Self::AfterRefusal => "told after EAGAIN",
-            Self::Never => "not told",
+            Self::AfterRefusal => "reported after EAGAIN",
+            Self::Never => "not reported",
         }
     }
 }

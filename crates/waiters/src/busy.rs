@@ -21,9 +21,9 @@ use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Tr
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "busy",
-    summary: "every descriptor asked by a call of its own, again and again",
-    description: "poll(2) of each descriptor alone, with no time-out: one call a descriptor and \
-                  sweep. Never sleeps: a wait takes a whole CPU until something has happened.",
+    summary: "busy polling: one call per descriptor, repeated",
+    description: "poll(2) of each descriptor alone, with a time-out of zero: one call per \
+        descriptor and sweep. Never blocks: a wait uses a whole CPU until an event.",
     man: &["poll(2)"],
     calls: Calls {
         open: &[],

@@ -14,9 +14,9 @@ use crate::epoll_set::{ABILITIES, CALLS, EpollSet, probe};
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll",
     summary: "epoll(7), level-triggered",
-    description: "The kernel keeps the set and a list of those that are ready; a wait takes from \
-                  the list and costs in proportion to it. Each is looked at again at the next \
-                  wait, because it may still be ready.",
+    description: "The kernel keeps the set and a list of ready descriptors; a wait takes from the \
+        list, and its cost is proportional to the list. The next wait checks each descriptor \
+        again, because it may still be ready.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
     abilities: ABILITIES,

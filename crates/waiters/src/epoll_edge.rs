@@ -15,8 +15,8 @@ use crate::{Abilities, Declaration, Trigger};
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-edge",
     summary: "epoll(7), edge-triggered (EPOLLET)",
-    description: "As epoll, but only what is new is told: the kernel does not look again whether \
-                  it is still ready. Read until EAGAIN before the next wait.",
+    description: "As epoll, but reports new events only: the kernel does not check again whether \
+        a descriptor is still ready. Read until EAGAIN before the next wait.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
     abilities: Abilities { trigger: Trigger::Edge, ..ABILITIES },

@@ -16,9 +16,9 @@ use crate::{Abilities, Calls, Declaration};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-exclusive",
-    summary: "epoll(7), of many sets one is woken (EPOLLEXCLUSIVE, Linux 4.5)",
-    description: "As epoll, but where many sets watch one descriptor, an event wakes one of those \
-                  who wait, or a few. To modify is to remove and to add.",
+    summary: "epoll(7), wakes one of many sets (EPOLLEXCLUSIVE, Linux 4.5)",
+    description: "As epoll, but if many sets watch one descriptor, an event wakes one waiting \
+        thread, or a few. A modification is a removal and an addition.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: Calls { modify: &[exactly(2, "epoll_ctl")], ..CALLS },
     abilities: Abilities { exclusive: true, ..ABILITIES },

@@ -14,9 +14,9 @@ use crate::{Abilities, Declaration, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "epoll-oneshot",
-    summary: "epoll(7), told once until it is armed again (EPOLLONESHOT)",
-    description: "As epoll, but silent after an event until the descriptor is modified: one thread \
-                  of many has it to itself, for a second call an event.",
+    summary: "epoll(7), one report until rearmed (EPOLLONESHOT)",
+    description: "As epoll, but no report after an event until the descriptor is modified: one \
+        thread of many has it alone, at the cost of a second call per event.",
     man: &["epoll(7)", "epoll_ctl(2)", "epoll_wait(2)"],
     calls: CALLS,
     abilities: Abilities { trigger: Trigger::OneShot, ..ABILITIES },

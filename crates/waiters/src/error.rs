@@ -74,19 +74,19 @@ impl WaitError {
 fn hint(call: &str, error: &io::Error) -> Option<&'static str> {
     match (call, Errno::from_io_error(error)?) {
         ("epoll_ctl", Errno::PERM) => {
-            Some("what is always ready, such as a regular file, cannot be watched by epoll")
+            Some("epoll does not support descriptors that are always ready, such as regular files")
         }
         ("epoll_ctl", Errno::NOSPC) => {
-            Some("the limit is /proc/sys/fs/epoll/max_user_watches; root can raise it")
+            Some("the limit is fs.epoll.max_user_watches; raise it with sysctl, as root")
         }
         ("poll", Errno::INVAL) => {
-            Some("more are watched than this process may have descriptors; raise it by ulimit -n")
+            Some("the set exceeds the process's limit of descriptors; raise it with ulimit -n")
         }
         ("io_uring_setup", Errno::PERM) => {
-            Some("look at /proc/sys/kernel/io_uring_disabled, and at the container's filter")
+            Some("check kernel.io_uring_disabled, and the container's seccomp profile")
         }
-        ("io_uring_setup", Errno::NOMEM) => Some("raise the limit on locked memory by ulimit -l"),
-        (_, Errno::MFILE) => Some("too many descriptors are open; raise the limit by ulimit -n"),
+        ("io_uring_setup", Errno::NOMEM) => Some("raise the limit on locked memory with ulimit -l"),
+        (_, Errno::MFILE) => Some("too many descriptors are open; raise the limit with ulimit -n"),
         _ => None,
     }
 }

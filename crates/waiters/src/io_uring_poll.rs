@@ -18,11 +18,10 @@ const CANCEL: &[Call] = &[once("io_uring_enter")];
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "io-uring-poll",
-    summary: "io_uring(7), requests that poll for ever (multishot, Linux 5.13)",
-    description: "A request for each descriptor completes whenever something new has happened to \
-                  it. Requests are handed over with the next wait, or when 256 are queued; \
-                  completions are read from shared memory. A descriptor is held open until it is \
-                  removed, which is a call.",
+    summary: "io_uring(7), multishot poll requests (Linux 5.13)",
+    description: "One request per descriptor completes at every new event. Requests are submitted \
+        with the next wait, or when 256 are queued; completions are read from shared memory. A \
+        descriptor stays open until its removal, which is a call.",
     man: &["io_uring(7)", "io_uring_enter(2)"],
     calls: Calls {
         open: &[once("io_uring_setup")],

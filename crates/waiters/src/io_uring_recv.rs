@@ -18,11 +18,11 @@ use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "io-uring-recv",
-    summary: "io_uring(7), requests that receive for ever (multishot, Linux 6.0)",
-    description: "A request for each socket receives into buffers the kernel chooses from; an \
-                  event is the bytes, and there is nothing left to read. Requests are handed over \
-                  with the next wait, or when 256 are queued. A socket is held open until it is \
-                  removed, which is a call; what was received and not told by then is gone.",
+    summary: "io_uring(7), multishot receive requests (Linux 6.0)",
+    description: "One request per socket receives into buffers that the kernel selects; an event \
+        carries the bytes, and no read follows. Requests are submitted with the next wait, or \
+        when 256 are queued. A socket stays open until its removal, which is a call; bytes \
+        received but not reported by then are lost.",
     man: &["io_uring(7)", "io_uring_enter(2)", "io_uring_register(2)"],
     calls: Calls {
         open: &[once("io_uring_setup"), once("io_uring_register")],

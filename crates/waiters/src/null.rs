@@ -18,9 +18,9 @@ use crate::{
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "null",
-    summary: "no call: what the harness itself costs",
-    description: "Tells of all descriptors at every wait without asking the kernel. For measuring \
-                  the harness and the trait.",
+    summary: "no call: the overhead of the harness",
+    description: "Reports all descriptors at every wait without a call. For measuring the harness \
+        and the trait.",
     man: &[],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[] },
     abilities: Abilities {

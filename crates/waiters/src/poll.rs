@@ -21,10 +21,10 @@ use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Tr
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: "poll",
-    summary: "poll(2) of a table that is handed over each time",
-    description: "The kernel keeps nothing: each wait hands over the whole table, asks every \
-                  descriptor and enters and leaves its queue. A wait costs in proportion to what \
-                  is watched; adding and removing cost nothing.",
+    summary: "poll(2) of a table passed with each call",
+    description: "The kernel keeps no state: each wait passes the whole table, polls every \
+        descriptor, and enters and leaves its wait queue. The cost of a wait is proportional to \
+        the number of descriptors; adding and removing are free.",
     man: &["poll(2)"],
     calls: Calls { open: &[], add: &[], modify: &[], remove: &[], wait: &[once("poll")] },
     abilities: Abilities {

@@ -170,7 +170,7 @@ impl RingSet {
                 }
             }
             Way::Receive if result > 0 => {
-                let id = completion.buffer.expect("what was received is in a buffer");
+                let id = completion.buffer.expect("the received bytes are in a buffer");
                 let length = usize::try_from(result).expect("it is above 0");
                 events.push_received(token, self.ring.buffer(id, length));
                 self.ring.give_back(id);
@@ -208,7 +208,7 @@ fn is_interruption(error: &std::io::Error) -> bool {
 }
 
 fn number(fd: RawFd) -> usize {
-    usize::try_from(fd).expect("negative ones are not watched")
+    usize::try_from(fd).expect("negative descriptors are invalid")
 }
 
 fn user_data(fd: RawFd, times: u32) -> u64 {
@@ -232,7 +232,7 @@ pub(crate) fn probe(declaration: &'static Declaration) -> Probe {
     };
     match trial() {
         Ok(Some(ready)) if ready == Ready::READABLE => Probe::Ready,
-        Ok(told) => Probe::Unsupported(format!("the kernel refuses such a request: {told:?}")),
+        Ok(told) => Probe::Unsupported(format!("the kernel refuses this request: {told:?}")),
         Err(error) => Probe::Unsupported(error.to_string()),
     }
 }
@@ -322,11 +322,11 @@ fn receivable(name: &'static str, fd: BorrowedFd<'_>, interest: Interest) -> Res
         Err(WaitError::refused(name, "watch", errno).on(fd.as_raw_fd()).hinting(hint))
     };
     if interest.writes() {
-        return refused(Errno::INVAL, "it receives, and does not wait for room to write");
+        return refused(Errno::INVAL, "it receives, and does not wait for writability");
     }
     match rustix::net::sockopt::socket_acceptconn(fd) {
         Ok(false) => Ok(()),
-        Ok(true) => refused(Errno::INVAL, "a listening socket receives connections, and no bytes"),
-        Err(errno) => refused(errno, "bytes are received from sockets only"),
+        Ok(true) => refused(Errno::INVAL, "a listening socket receives connections, not bytes"),
+        Err(errno) => refused(errno, "it receives from sockets only"),
     }
 }

@@ -44,7 +44,7 @@ pub enum RoundError {
         source: io::Error,
     },
     /// Bytes were sent and nothing told of them.
-    #[error("{sent} bytes were sent, {received} received, and the waiter told of no more")]
+    #[error("{sent} bytes were sent, {received} received, and the waiter reports no more events")]
     Lost {
         /// So many were sent.
         sent: usize,

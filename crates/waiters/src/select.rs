@@ -28,10 +28,9 @@ const NAME: &str = "select";
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: NAME,
-    summary: "select(2) of sets of bits that are handed over each time",
-    description: "As poll, with a bit for each number up to the highest one that is watched, and \
-                  for no number above 1,023. When one of them turns out to be closed, each is \
-                  asked by fcntl(2) which it was.",
+    summary: "select(2) of bit sets passed with each call",
+    description: "As poll, with a bit for each number up to the highest descriptor watched, at \
+        most 1,023. If one of them is closed, fcntl(2) of each finds it.",
     man: &["select(2)"],
     calls: Calls {
         open: &[],
@@ -156,7 +155,8 @@ fn place(fd: RawFd, attempt: &'static str) -> Result<usize, WaitError> {
     match usize::try_from(fd) {
         Ok(number) if number < FD_SETSIZE => Ok(number),
         _ => Err(WaitError::refused(NAME, attempt, Errno::INVAL).on(fd).hinting(
-            "a set has room for descriptors below 1,024 (FD_SETSIZE); poll and epoll have no such limit",
+            "a set holds descriptors below 1,024 (FD_SETSIZE); use poll or epoll, which have no \
+             such limit",
         )),
     }
 }

@@ -36,11 +36,11 @@ const NAME: &str = "sigio";
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     name: NAME,
-    summary: "a real-time signal for each wake-up (F_SETSIG)",
-    description: "The kernel queues a signal to the thread whenever something happens to a \
-                  descriptor; each is taken by a call of its own. When the queue has no room, all \
-                  are looked at once by poll(2). The flag O_ASYNC is set on the open file \
-                  description, which others may share.",
+    summary: "a real-time signal per wake-up (F_SETSIG)",
+    description: "The kernel queues a signal to the thread at every event of a descriptor; a \
+        separate call takes each signal. When the queue overflows, one poll(2) scans all \
+        descriptors. The flag O_ASYNC is set on the open file description, which other processes \
+        may share.",
     man: &["fcntl(2)", "sigtimedwait(2)", "signal(7)"],
     calls: Calls {
         open: &[exactly(4, "rt_sigaction"), once("rt_sigprocmask"), once("gettid")],
@@ -72,7 +72,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         let signals = Signals::hold().map_err(|error| {
             let is_held = Errno::from_io_error(&error) == Some(Errno::BUSY);
             let failed = WaitError::kernel(NAME, "open", "rt_sigprocmask", error);
-            if is_held { failed.hinting("a thread can have one of it") } else { failed }
+            if is_held { failed.hinting("a thread has at most one sigio set") } else { failed }
         })?;
         Ok(Box::new(Sigio {
             signals,
@@ -127,7 +127,7 @@ impl Sigio {
         Ok(())
     }
 
-    /// What has happened to it is not told any more.
+    /// What has happened to it is not reported any more.
     fn forget(&mut self, fd: RawFd) {
         if let Some(pending) = self.pending.get_mut(number(fd))
             && !pending.is_empty()
@@ -186,7 +186,7 @@ impl Sigio {
 }
 
 fn number(fd: RawFd) -> usize {
-    usize::try_from(fd).expect("negative ones are not watched")
+    usize::try_from(fd).expect("negative descriptors are invalid")
 }
 
 impl Waiter for Sigio {
@@ -200,7 +200,7 @@ impl Waiter for Sigio {
         let asked = self.signals.ask(number).map_err(|(call, error)| {
             let failed = WaitError::kernel(NAME, "watch", call, error).on(number);
             if failed.errno() == Errno::OPNOTSUPP.raw_os_error() {
-                failed.hinting("it sends no signals; pipes, sockets and terminals do")
+                failed.hinting("it sends no signals; use pipes, sockets or terminals")
             } else {
                 failed
             }

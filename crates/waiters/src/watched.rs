@@ -149,13 +149,13 @@ impl Watched {
         self.tokens.swap_remove(place);
         self.places[number(fd)] = NOWHERE;
         if let Some(moved) = self.fds.get(place) {
-            self.places[number(moved.fd)] = u32::try_from(place).expect("it has been one before");
+            self.places[number(moved.fd)] = u32::try_from(place).expect("it is already a waker");
         }
     }
 }
 
 fn number(fd: RawFd) -> usize {
-    usize::try_from(fd).expect("negative ones are not added")
+    usize::try_from(fd).expect("negative descriptors are invalid")
 }
 
 fn poll_bits(interest: Interest) -> i16 {

@@ -224,7 +224,7 @@ impl Earlier {
             first: self.called(),
             second: candidate.subjects.join(" | "),
             why: format!(
-                "they have no command in common; {} is of {}",
+                "they have no common command; {} is of {}",
                 self.called(),
                 before.join(" | ")
             ),

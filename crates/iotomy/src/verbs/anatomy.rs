@@ -29,31 +29,36 @@ use crate::screen::Looks;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
-        ("iotomy anatomy -- dd if=file of=copy bs=8192", "Dissect the calls of a command:"),
+        (
+            "iotomy anatomy -- dd if=file of=copy bs=8192",
+            "Split the system calls of a command \
+            into layers:",
+        ),
         (
             "iotomy anatomy --story=1 -- dd if=file of=copy conv=fsync",
-            "Follow the slowest call that reads, and the slowest that writes, moment by moment:",
+            "List the kernel events inside the slowest call that reads and the slowest that \
+             writes:",
         ),
         (
             "iotomy anatomy --svg flames.svg --rate 5000 -- git status",
-            "Draw a flame graph of 5000 samples a second on each CPU:",
+            "Draw a flame graph from 5000 samples per second on each CPU:",
         ),
         (
             "iotomy anatomy --json before.json -- cat file\n\
              iotomy anatomy --against before.json --svg difference.svg -- dd if=file",
-            "Draw what differs between two commands:",
+            "Draw the difference between two commands:",
         ),
     ],
     status: WATCH_STATUS,
     see_also: &["iotomy-trace(1)", "iotomy-show(1)", "perf-record(1)"],
 };
 
-/// Show in which layers of the kernel a command's calls spend their time
+/// Show in which kernel layers a command's system calls spend their time
 ///
-/// Runs CMD untouched, as `trace` does, and interrupts it so often a second to see where it is. Under
-/// each system call stand the layers its time went to, such as the page cache, the file system, its
-/// journal or the scheduler, with the hottest functions; time asleep stands there by what was waited
-/// for. The parts add up to the call's time in the trace, and the error of the sampling is printed.
+/// Runs CMD untouched, as `trace` does, and samples it at a fixed rate. The report splits the time
+/// of each system call into layers, such as the page cache, the file system, its journal or the
+/// scheduler, with the hottest functions, and blocked time by its cause. The parts add up to the
+/// call's time in the trace, and each has its sampling error.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy anatomy [OPTIONS] [--] CMD [ARG]…\n       \
                       iotomy anatomy [OPTIONS] -p PID")]
@@ -63,16 +68,15 @@ pub(crate) struct AnatomyArgs {
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     command: Vec<OsString>,
 
-    /// Watch a running process, all its threads and what it starts from now on, until it ends or
-    /// Ctrl-C
+    /// Watch a running process, its threads and the processes it starts, until it ends or Ctrl-C
     #[arg(short, long, value_name = "PID", value_parser = process)]
     pid: Option<u32>,
 
-    /// Watch no longer than this; a command goes on and is waited for
+    /// Stop watching after SECONDS; a command runs on, and iotomy waits for it
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Wait for every process the command leaves behind
+    /// Wait for every process that the command leaves running
     #[arg(long, conflicts_with = "pid")]
     wait: bool,
 
@@ -84,13 +88,13 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "HZ", default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     rate: u32,
 
-    /// Note who calls whom in user space, too, as far as programs keep frame pointers; samples and sleeps
-    /// cost more then
+    /// Record user-space call stacks as well, of programs built with frame pointers; raises the
+    /// overhead
     #[arg(long)]
     user_stacks: bool,
 
-    /// Tell what happened inside the N slowest calls that read, and the N slowest that write, moment
-    /// by moment; 3 unless N is given
+    /// List the kernel events inside the N slowest calls that read and the N slowest that write, in
+    /// order of time; without N, 3
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(anatomy::MOST_STORIES)))]
     story: Option<u32>,
@@ -99,7 +103,7 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Write the stacks to FILE, a line each with its µs
+    /// Write folded stacks to FILE, one line per stack with its time in µs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
 
@@ -107,7 +111,7 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Let the flame graph of --svg show what differs from this record of `anatomy --json`
+    /// Make the flame graph of --svg show the difference from this record of `anatomy --json`
     #[arg(long, value_name = "RECORD")]
     against: Option<PathBuf>,
 
@@ -122,7 +126,7 @@ pub(crate) struct AnatomyArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print no report; --output writes it all the same
+    /// Print no report; --output still writes it
     #[arg(short, long)]
     quiet: bool,
 
@@ -142,8 +146,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let outputs = outputs::open(&files(args), &outputs::here())?;
     if let (Some(record), None) = (&args.against, &args.svg) {
         bail!(
-            "cannot show what differs from {}: --against is for the flame graph; say where to write \
-             it with --svg FILE",
+            "cannot compare with {}: --against applies to the flame graph only; add --svg FILE",
             record.display()
         );
     }

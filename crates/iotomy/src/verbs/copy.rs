@@ -94,7 +94,8 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     }
     match folder(target) {
         Ok(_) if args.concat => bail!(
-            "cannot write the sources into {}: it is a directory; name a file in it, or leave --concat out",
+            "cannot write the sources into {}: it is a directory; name a file in it, or leave out \
+             --concat",
             target.display()
         ),
         // What is replaced there is replaced nowhere else, whoever owns the links on the way.
@@ -161,7 +162,7 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
         _ => format!("{} sources", sources.len()),
     };
     let hint = match several {
-        true => "use --concat to write the sources one behind the other into a file",
+        true => "use --concat to write the sources one after another into a file",
         false => "leave out the slash to write a file",
     };
     bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", target.display())
@@ -228,7 +229,8 @@ impl<'a> Session<'a> {
             if sources.len() > 1 && !made.insert(name) {
                 let (source, to) = (source.display(), to.display());
                 self.say(&anyhow!(
-                    "cannot copy {source} to {to}: another source went there just now; copy it apart"
+                    "cannot copy {source} to {to}: another source was just copied there; copy it \
+                     separately"
                 ));
                 continue;
             }

@@ -24,27 +24,28 @@ use crate::screen::Looks;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
-        ("iotomy doctor", "List what works here, and how to get what does not:"),
+        ("iotomy doctor", "List the supported capabilities, and how to get the others:"),
         (
             "iotomy doctor --path /mnt/disk --json doctor.json",
             "Try another file system, and keep the list:",
         ),
     ],
-    status: &[("0", "The list was made, whatever is missing."), FAILED],
+    status: &[("0", "The list is complete, even if capabilities are missing."), FAILED],
     see_also: &["iotomy-limits(1)"],
 };
 
-/// List what works on this machine, what does not, and why
+/// List the capabilities that this machine supports, those it does not, and why
 ///
-/// Every ability is tried, never guessed from a version, and nothing is left behind: no file, no
-/// mount, no process, no changed limit.
+/// Tries every capability instead of guessing from a version, and leaves nothing behind: no file,
+/// no mount, no process, no changed limit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// Try the file system of this folder instead of the current one's
+    /// Try the file system of this directory instead of the current one's
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 
-    /// Write the list as a record too; `-` is standard output, and then there is no text
+    /// Write the list to FILE as a record as well; with `-`, standard output, the text is not
+    /// printed
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -100,10 +101,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
 
 fn checked(folder: &Path) -> Result<PathBuf> {
     let name = folder.display();
-    let remedy = "name an existing folder with --path";
+    let remedy = "name an existing directory with --path";
     match fs::metadata(folder) {
         Ok(found) if found.is_dir() => Ok(folder.to_owned()),
-        Ok(_) => bail!("cannot try the file system of {name}: it is not a folder; {remedy}"),
+        Ok(_) => bail!("cannot try the file system of {name}: it is not a directory; {remedy}"),
         Err(error) => bail!("cannot try the file system of {name}: {error}; {remedy}"),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct GenerateArgs {
     #[arg(value_enum)]
     what: What,
 
-    /// The folder to write into; it is made where there is none
+    /// The directory to write to; created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -49,7 +49,7 @@ enum What {
 pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
     let folder = &args.folder;
     fs::create_dir_all(folder).with_context(|| {
-        format!("cannot make the folder {}; name one that you may write to", folder.display())
+        format!("cannot create the directory {}; name one that you may write to", folder.display())
     })?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

@@ -25,7 +25,7 @@ pub(crate) const MANUAL: Manual = Manual {
             "iotomy race --save=main 'make -j2'\niotomy race --against main 'make -j2'",
             "Keep a race as a baseline, and compare a later one with it:",
         ),
-        ("iotomy history list", "List what was kept:"),
+        ("iotomy history list", "List the kept runs:"),
         ("iotomy history diff 3 last", "Compare two runs:"),
         (
             "iotomy history compare --baseline main --check",
@@ -54,13 +54,14 @@ pub(crate) const MANUALS: &[(&str, &Manual)] = &[
     ("history import", &change::IMPORT),
 ];
 
-/// Look at the runs that were kept, and compare them
+/// List, show and compare kept runs
 ///
-/// A run is kept by `--save` or `--save=NAME` on trace, anatomy, race, limits, lab run and copy;
-/// every run is with `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always.
-/// RUN is a run's number, a name, of which the run kept last is meant, or the word last, for the one kept
-/// last of all: what is imported is kept when it is imported. A baseline is all runs of its name. All is in iotomy/history.db under
-/// XDG_DATA_HOME (~/.local/share).
+/// `--save` or `--save=NAME` keeps a run of trace, anatomy, race, limits, lab run or copy;
+/// `history.always = true` in iotomy/config.toml under XDG_CONFIG_HOME, or IOTOMY_HISTORY=always,
+/// keeps every run. RUN is the number of a run, a name (the run kept last under it), or `last` (the
+/// run kept last of all); an imported run counts as kept when it is imported. A baseline is all
+/// runs of one name. The history is the file iotomy/history.db under XDG_DATA_HOME
+/// (~/.local/share).
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
@@ -117,7 +118,7 @@ fn print(text: &str) -> Result<ExitCode> {
 
 fn pick(text: &str) -> Result<Pick, String> {
     match text.is_empty() {
-        true => Err(String::from("a run has a number or a name")),
+        true => Err(String::from("expected the number or the name of a run")),
         false => Ok(Pick::of(text)),
     }
 }

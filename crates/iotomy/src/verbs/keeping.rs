@@ -19,7 +19,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Whether a run is kept; every verb that makes a record has this.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SaveArgs {
-    /// Keep the record in the history, by a name if one is given; see `iotomy history -h`
+    /// Keep the record in the history, under NAME if given; see `iotomy history -h`
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = run_name)]
     save: Option<Option<String>>,
 }
@@ -57,7 +57,7 @@ impl SaveArgs {
             Ok((id, namesakes)) if self.is_given() && !quiet => {
                 let set = match self.name() {
                     Some(name) if namesakes > 1 => {
-                        format!("; as a baseline, {name} is now {namesakes} sessions")
+                        format!("; the baseline {name} now has {namesakes} sessions")
                     }
                     _ => String::new(),
                 };
@@ -66,7 +66,7 @@ impl SaveArgs {
             }
             Ok(_) => {}
             Err(error) => {
-                complain(&error.context("the run is not kept"));
+                complain(&error.context("the run was not kept"));
                 return !self.is_given();
             }
         }
@@ -113,8 +113,8 @@ pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) ->
         if let Some(aside) = set_aside(path, opened)? {
             let aside = aside.display();
             complain(&anyhow!(
-                "the history was damaged ({said}) and is {aside} now; `sqlite3 {aside} .recover` prints what can \
-                 be read of it, and a new history is begun"
+                "the history was damaged ({said}) and is {aside} now; `sqlite3 {aside} .recover` \
+                 prints what can be read of it, and starting a new history"
             ));
         }
         kept()

@@ -30,10 +30,10 @@ pub(crate) const MANUAL: Manual = Manual {
 pub(crate) const MANUALS: &[(&str, &Manual)] =
     &[("lab list", &list::MANUAL), ("lab run", &run::MANUAL)];
 
-/// Run experiments, each of which judges claims on this machine
+/// Run experiments that judge claims on this machine
 ///
-/// An experiment sweeps its axes, repeats each case until its interval is tight or the time is up, and
-/// says of each claim whether it holds, fails, or cannot be told, with the numbers.
+/// An experiment sweeps its axes and repeats each case until its confidence interval is tight or
+/// the time is up. It judges each claim: holds, fails or inconclusive, with the numbers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
@@ -63,7 +63,7 @@ fn named(names: &[String]) -> Result<Vec<&'static dyn Experiment>> {
     for name in names {
         let one = experiment(name).with_context(|| {
             let all: Vec<&str> = EXPERIMENTS.iter().map(|one| one.declaration().name).collect();
-            format!("there is no experiment {name:?}; there are {}", all.join(", "))
+            format!("unknown experiment {name:?}; the experiments are {}", all.join(", "))
         })?;
         if found.iter().all(|other| other.declaration().name != name) {
             found.push(one);

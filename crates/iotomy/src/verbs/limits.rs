@@ -24,10 +24,10 @@ use crate::{COULD_NOT_RUN, complain};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
-        ("iotomy limits", "Show the limits, and measure those that are not known yet:"),
+        ("iotomy limits", "Show the limits, and measure those not yet known:"),
         (
             "iotomy limits --path /home --path /mnt/disk",
-            "Measure the file systems of two folders, too:",
+            "Measure the file systems of two directories as well:",
         ),
         (
             "iotomy limits --refresh --only syscall,memory-copy --json limits.json",
@@ -35,39 +35,41 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
     ],
     status: &[
-        ("0", "The limits were shown, those included that had to be skipped."),
+        ("0", "The limits were shown, including skipped ones."),
         (
             "2",
-            "The command line is wrong, there is no such limit or folder, or an output could not be written.",
+            "The command line is wrong, there is no such limit or directory, or an output could \
+             not be written.",
         ),
     ],
     see_also: &["iotomy-report(1)", "lmbench(8)", "fio(1)"],
 };
 
-/// Measure what the smallest operations cost on this machine, and how fast bytes move
+/// Measure the cost of the smallest operations on this machine, and its transfer rates
 ///
-/// System calls, faults, memory, channels, wake-ups and starts take some seconds; each figure has its
-/// spread and says how it was measured. They are kept, for this machine and kernel, and shown the next
-/// time. With --path, the requests of a file system are measured too.
+/// Measures system calls, page faults, memory, channels, wake-ups and process starts within
+/// seconds; each figure has its spread and its method. iotomy keeps the figures for this machine
+/// and kernel, and shows them the next time. With --path, it also measures the requests of a file
+/// system.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LimitsArgs {
-    /// Measure anew what was kept
+    /// Measure again instead of showing kept figures
     #[arg(long)]
     refresh: bool,
 
-    /// Measure the file system of this folder too; may be given more than once
+    /// Measure the file system of this directory as well; repeatable
     #[arg(long, value_name = "DIR")]
     path: Vec<PathBuf>,
 
-    /// Only these, as in syscall,memory-copy
+    /// Measure only these limits, as in syscall,memory-copy
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', long_help = only_help())]
     only: Vec<String>,
 
-    /// List every limit with its unit and what it is, and measure nothing
+    /// List every limit with its unit and meaning, and measure nothing
     #[arg(long, conflicts_with_all = ["refresh", "path", "only", "json", "quiet", "save"])]
     list: bool,
 
-    /// Write the record to FILE; `-` is standard output, and then there is no table
+    /// Write the record to FILE; with `-`, standard output, the table is not printed
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -104,7 +106,10 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     if let Some(of_files) = plan.only.iter().find(|one| one.scope == Scope::FileSystem)
         && plan.folders.is_empty()
     {
-        bail!("{} is a limit of a file system; name one with --path DIR", of_files.name);
+        bail!(
+            "cannot measure {}: it is a limit of a file system; name a directory with --path DIR",
+            of_files.name
+        );
     }
     let record = measure(&plan, args);
     let mut written = Ok(());
@@ -148,10 +153,10 @@ fn measure(plan: &Plan, args: &LimitsArgs) -> Limits {
 fn keep(cache: Option<Cache>, record: &Limits, before: Option<Limits>) {
     let result = match cache {
         Some(cache) => cache.save(record, before).map_err(anyhow::Error::from),
-        None => Err(anyhow::anyhow!("neither XDG_CACHE_HOME nor HOME names a folder")),
+        None => Err(anyhow::anyhow!("neither XDG_CACHE_HOME nor HOME names a directory")),
     };
     if let Err(error) = result {
-        complain(&error.context("the limits are not kept for the next time"));
+        complain(&error.context("the limits were not kept for the next time"));
     }
 }
 
@@ -163,8 +168,8 @@ fn say_if_busy(record: &Limits) {
     let most = f64::from(record.machine.cpus) / 2.0 + 1.0;
     if let Some(load) = load.filter(|load| *load > most) {
         complain(&anyhow::anyhow!(
-            "the machine was busy (load {load}): figures are worse than they need be; \
-             measure again with --refresh when it is idle"
+            "the machine was busy (load {load}), which degrades the figures; measure again with \
+             --refresh when it is idle"
         ));
     }
 }
@@ -178,9 +183,9 @@ fn named(names: &[String]) -> Result<Vec<&'static Declaration>> {
                 let alike = alike(name);
                 match alike.is_empty() {
                     true => {
-                        format!("there is no limit {name:?}; iotomy limits --list has them all")
+                        format!("unknown limit {name:?}; `iotomy limits --list` lists all")
                     }
-                    false => format!("there is no limit {name:?}; is it {}?", alike.join(", ")),
+                    false => format!("unknown limit {name:?}; did you mean {}?", alike.join(", ")),
                 }
             })
         })
@@ -227,7 +232,7 @@ fn list() -> String {
 }
 
 fn only_help() -> String {
-    let mut help = String::from("Only these, as in syscall,memory-copy\n\nLimits:");
+    let mut help = String::from("Measure only these limits, as in syscall,memory-copy\n\nLimits:");
     for limit in declarations() {
         let _ = write!(help, "\n- {:<22} {}", limit.name, limit.summary);
     }

@@ -41,7 +41,7 @@ pub(super) fn open(outputs: &[(&'static str, Option<&Path>)], here: &Path) -> Re
         for (earlier, other) in &wanted[..at] {
             if same_output(path, other, here) {
                 let path = printable(&path.to_string_lossy(), true);
-                bail!("{earlier} and {option} both lead to {path}; give them two files");
+                bail!("{earlier} and {option} both write to {path}; name two files");
             }
         }
     }

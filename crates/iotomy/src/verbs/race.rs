@@ -52,7 +52,7 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
         (
             "iotomy race 'cp f g' 'cp f g' --deny B:copy_file_range=ENOSYS",
-            "See what a system call is worth to a command:",
+            "Measure the effect of a denied system call on a command:",
         ),
         (
             "iotomy race --json race.json 'ls -l' 'ls'\niotomy show race.json",
@@ -64,7 +64,7 @@ pub(crate) const MANUAL: Manual = Manual {
         ),
     ],
     status: &[
-        ("0", "The race was run, whatever the verdict."),
+        ("0", "The race ended, with any verdict."),
         ("1", "A command is slower than the baseline, with --check."),
         (
             "2",
@@ -77,49 +77,51 @@ pub(crate) const MANUAL: Manual = Manual {
     see_also: &["iotomy-trace(1)", "iotomy-history(1)", "hyperfine(1)", "perf-stat(1)"],
 };
 
-/// Race commands: which is faster, by how much, and which calls make the difference
+/// Race commands: find which is faster, by how much, and which calls make the difference
 ///
-/// Runs the commands untraced in random order, mirrored in blocks, until it is decided which is
-/// faster, and gives the ratio with its interval of 95 %. Then traces each and accounts for the
-/// difference, call by call. One command alone is timed, traced and accounted for by itself. A
-/// command runs directly, or by `sh -c` where it has redirections, pipes or other syntax of a shell.
+/// Runs the commands untraced, in random order within mirrored blocks, until the result is decided,
+/// and prints the ratio of their times with its 95 % confidence interval (CI). Then traces each
+/// command and accounts for the difference call by call. A single command is timed, traced and
+/// accounted for alone. A command runs directly, or under `sh -c` if it contains redirections,
+/// pipes or other shell syntax.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy race [OPTIONS] CMD…")]
 pub(crate) struct RaceArgs {
-    /// A command as one word, quoted; the first is the base the others are compared with
+    /// A command, quoted as one word; the first is the base that the others are compared with
     #[arg(value_name = "CMD", required = true)]
     commands: Vec<String>,
 
-    /// Runs of each command before the timed ones [default: 1; 0 unless --cache is warm]
+    /// Untimed warm-up runs of each command [default: 1 with --cache warm, else 0]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000))]
     warmup: Option<u64>,
 
-    /// Timed runs of each command [default: until it is decided, at most 128]
+    /// Timed runs of each command [default: until decided, at most 128]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     runs: Option<u64>,
 
-    /// The smallest difference worth telling, as in 0.5%: what is surely below it is none
+    /// The smallest difference to report, as in 0.5%; anything surely below it counts as no
+    /// difference
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     min_effect: f64,
 
-    /// The most the race may take; a command still running then is killed with all it made
+    /// Time limit of the race; kills a command that is still running then, and all its processes
     /// [default: no new runs after 60 s]
     #[arg(long, value_name = "SECONDS", value_parser = super::trace::seconds)]
     max_time: Option<Duration>,
 
-    /// A line for the shell before each run, not timed
+    /// Shell command to run before each run, not timed
     #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
 
-    /// A line for the shell once, before everything
+    /// Shell command to run once, before everything
     #[arg(long, value_name = "CMD")]
     setup: Option<String>,
 
-    /// A line for the shell once, after everything, whatever happened
+    /// Shell command to run once, after everything, even after a failure
     #[arg(long, value_name = "CMD")]
     cleanup: Option<String>,
 
-    /// What is done about caches before runs
+    /// State of the caches before each run
     #[arg(long, value_enum, value_name = "STATE", default_value_t = CacheArg::Warm)]
     cache: CacheArg,
 
@@ -127,21 +129,21 @@ pub(crate) struct RaceArgs {
     #[arg(long)]
     drop_caches: bool,
 
-    /// Where the commands' standard output goes: null, pipe (which is emptied), file, inherit, or a
-    /// path with a slash
+    /// Where the commands' standard output goes: null, pipe (drained by iotomy), file, inherit, or
+    /// a path that contains a slash
     #[arg(long, value_name = "WHERE", default_value = "pipe", value_parser = output)]
     output: Output,
 
-    /// Let commands fail; failures are counted
+    /// Accept commands that fail, and count the failures
     #[arg(short, long)]
     ignore_failure: bool,
 
-    /// Put each of these values in the place of {NAME} in the commands; may be given again
+    /// Substitute each of these values for {NAME} in the commands; repeatable
     #[arg(short = 'L', long = "parameter", value_name = "NAME=V,…")]
     axes: Vec<Axis>,
 
-    /// Run without a system call: it fails with ERRNO (ENOSYS unless said). For one command with
-    /// its label in front, as in B:splice=EINVAL; may be given again
+    /// Make a system call fail with ERRNO (default: ENOSYS), for all commands or for the one with
+    /// this label, as in B:splice=EINVAL; repeatable
     #[arg(long, value_name = "[LABEL:]CALL[=ERRNO]")]
     deny: Vec<Denial>,
 
@@ -149,15 +151,15 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Make up to N blocks again that others disturbed
+    /// Repeat up to N blocks that other programs disturbed
     #[arg(long, value_name = "N", default_value_t = 0)]
     redo: u64,
 
-    /// Time only, and account for nothing
+    /// Only time the commands; do not trace them
     #[arg(long)]
     no_trace: bool,
 
-    /// How to trace; auto takes the best that works
+    /// The observer to use; auto takes the first that works here
     #[arg(long, value_name = "NAME", default_value = super::trace::AUTO, value_parser = super::trace::observers())]
     observer: String,
 
@@ -168,17 +170,17 @@ pub(crate) struct RaceArgs {
     #[command(flatten)]
     save: SaveArgs,
 
-    /// Compare with a baseline: all races that were kept by this name, or the one of this number. Tells what
-    /// differs on the machine, and gives a ratio with its interval, of unpaired runs
+    /// Compare with a baseline: all races kept under this name, or the race with this number.
+    /// Prints the differences of the machine, and the ratio of the unpaired runs with its CI
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
 
-    /// Exit with status 1 if a command is slower than the baseline, and with 2 if nothing can be judged: under
-    /// other conditions, or with too few runs
+    /// Exit with status 1 if a command is slower than the baseline, and with 2 if there is no
+    /// verdict: the conditions differ, or there are too few runs
     #[arg(long, requires = "against")]
     check: bool,
 
-    /// Write every run as a line of comma-separated values to FILE
+    /// Write every run to FILE as CSV
     #[arg(long, value_name = "FILE")]
     export_csv: Option<PathBuf>,
 
@@ -186,12 +188,13 @@ pub(crate) struct RaceArgs {
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
 
-    /// Write a flame graph of what B does more and less than A to FILE, of two contenders; the traced
-    /// runs are sampled for it, which needs what `iotomy anatomy` needs
+    /// Write a differential flame graph of two contenders, B against A, to FILE; samples the traced
+    /// runs and needs the privileges of `iotomy anatomy`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_trace", "observer"])]
     flame: Option<PathBuf>,
 
-    /// Have the flame graph show who calls whom in user space, too, as far as programs keep frame pointers
+    /// Show user-space call stacks in the flame graph as well, of programs built with frame
+    /// pointers
     #[arg(long, requires = "flame", conflicts_with_all = ["no_trace", "observer"])]
     user_stacks: bool,
 
@@ -206,9 +209,9 @@ pub(crate) struct RaceArgs {
 /// What is done about caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CacheArg {
-    /// Untimed runs first
+    /// Make untimed runs first
     Warm,
-    /// Drop the files the commands name from the page cache before each run
+    /// Drop the files that the commands name from the page cache before each run
     Cold,
     /// Nothing
     Asis,
@@ -218,14 +221,16 @@ enum CacheArg {
 fn share(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').map(str::trim);
     let number = percent.unwrap_or(text).parse::<f64>();
-    let number = number.map_err(|_| format!("{text:?} is no share; as in 1%"))?;
+    let number =
+        number.map_err(|_| String::from("invalid percentage: expected something like 1%"))?;
     let share = if percent.is_some() { number / 100.0 } else { number };
     match (0.0..1.0).contains(&share) {
         true => Ok(share),
-        false if percent.is_none() && (1.0..100.0).contains(&number) => {
-            Err(format!("{text} is {} %; for {text} % write {text}%", number * 100.0))
-        }
-        false => Err(String::from("a share is from 0 to below 100 %, as in 1%")),
+        false if percent.is_none() && (1.0..100.0).contains(&number) => Err(format!(
+            "invalid percentage: {text} means {} %; for {text} % write {text}%",
+            number * 100.0
+        )),
+        false => Err(String::from("invalid percentage: expected 0% or more, and less than 100%")),
     }
 }
 
@@ -236,7 +241,9 @@ fn output(text: &str) -> Result<Output, String> {
         "file" => Ok(Output::File),
         "inherit" => Ok(Output::Inherit),
         path if path.contains('/') => Ok(Output::Path(path.into())),
-        _ => Err(String::from("it is null, pipe, file, inherit, or a path with a slash")),
+        _ => {
+            Err(String::from("expected null, pipe, file, inherit, or a path that contains a slash"))
+        }
     }
 }
 
@@ -250,7 +257,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     }
     let load = |name| baseline::load(name, args.save.name(), &options);
     let baseline = args.against.as_deref().map(load).transpose()?;
-    front::split().context("cannot make the process that races")?;
+    front::split().context("cannot start the process that runs the race")?;
     let mut around = Around {
         observer: args.observer.clone(),
         flames: args.flame.as_ref().map(|_| Flames::new(args.user_stacks)),
@@ -346,12 +353,12 @@ fn check_pair(options: &Options) -> Result<()> {
     match contenders(options)?.len() {
         2 => Ok(()),
         1 => bail!(
-            "--flame draws what B does more and less than A, and there is no B: \
-             `iotomy anatomy --svg` draws one command"
+            "cannot draw --flame: it compares two contenders, and there is one; use `iotomy \
+             anatomy --svg` for one command"
         ),
-        some => bail!(
-            "--flame draws what B does more and less than A, and there are {some} contenders: race two"
-        ),
+        some => {
+            bail!("cannot draw --flame: it compares two contenders, and there are {some}; race two")
+        }
     }
 }
 

@@ -26,28 +26,28 @@ pub(crate) const MANUAL: Manual = Manual {
     examples: &[
         (
             "iotomy report race.json limits.json -o page.html",
-            "Make a page of a race and the limits:",
+            "Make one page of a race and the limits:",
         ),
-        ("iotomy report --list race.json", "List the pictures and tables of a record:"),
-        ("iotomy report --svg race.json -o race.svg", "Take the first picture alone:"),
+        ("iotomy report --list race.json", "List the charts and tables of a record:"),
+        ("iotomy report --svg race.json -o race.svg", "Write the first chart as SVG:"),
         ("iotomy report --markdown race.json", "Print answers, findings and tables as Markdown:"),
     ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-show(1)"],
 };
 
-/// Make a page of records: pictures, tables and findings in one HTML file
+/// Make one HTML page of records: charts, tables and findings
 ///
-/// The file needs nothing else and asks nobody for anything; the records are in it. Limits among the
-/// records are the ceilings the results of the others are held against.
+/// The page is self-contained: it includes the records and loads nothing. A record of limits
+/// provides the ceilings that the results of the other records are compared with.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
     /// The records, as `--json` wrote them; `-` is standard input
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
 
-    /// Write here instead of RECORD.html (of several records, report.html); `-` is standard output,
-    /// where SVG, CSV and Markdown go unless said
+    /// Write to FILE instead of RECORD.html (report.html for several records); `-` is standard
+    /// output, the default for SVG, CSV and Markdown
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -55,23 +55,24 @@ pub(crate) struct ReportArgs {
     #[arg(long, conflicts_with_all = ["svg", "csv", "markdown", "list"])]
     open: bool,
 
-    /// A picture alone, the first unless --part names one
+    /// Write one chart as SVG: the first, or the one that --part names
     #[arg(long, group = "form")]
     svg: bool,
 
-    /// A table alone, whole and in the record's units; the first unless --part names one
+    /// Write one table as CSV, complete and in the record's units: the first, or the one that
+    /// --part names
     #[arg(long, group = "form")]
     csv: bool,
 
-    /// The answers, findings and tables as Markdown; or the table --part names
+    /// Write the answers, findings and tables as Markdown, or only the table that --part names
     #[arg(long, group = "form")]
     markdown: bool,
 
-    /// The parts there are
+    /// List the parts
     #[arg(long, group = "form")]
     list: bool,
 
-    /// The part that is wanted, as --list names it
+    /// The part to write, as --list names it
     #[arg(long, value_name = "NAME", requires = "form", conflicts_with = "list")]
     part: Option<String>,
 }
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         bail!("cannot read two records from standard input: name the files");
     }
     if args.open && args.output.as_deref() == Some(Path::new("-")) {
-        bail!("cannot open what goes to standard output: name a file with -o");
+        bail!("cannot open a page on standard output: name a file with -o");
     }
     let loaded: Vec<(String, Record, Vec<u8>)> = args
         .records

@@ -15,7 +15,7 @@ pub(crate) const MANUAL: Manual = Manual {
     examples: &[
         (
             "iotomy trace --json run.json -- make\niotomy show --sort calls --top 5 run.json",
-            "Show a record again, sorted otherwise:",
+            "Show a record again in another order:",
         ),
         ("iotomy history export last | iotomy show -", "Show a record from standard input:"),
     ],
@@ -23,10 +23,10 @@ pub(crate) const MANUAL: Manual = Manual {
     see_also: &["iotomy-report(1)", "iotomy-history-show(1)"],
 };
 
-/// Show a saved record as the run that made it printed it
+/// Print a saved record as the original run printed it
 ///
-/// It may be of a trace, an anatomy, a race, limits, an experiment, or a copy, which is shown as
-/// `--explain` has it.
+/// The record is of a trace, an anatomy, a race, limits, an experiment or a copy; a copy is printed
+/// as with `--explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// The record, as `--json` wrote it; `-` is standard input

@@ -39,13 +39,13 @@ pub(crate) const MANUAL: Manual = Manual {
         ("iotomy trace -- dd if=file of=copy bs=8192", "Watch a command:"),
         (
             "iotomy trace --files --call %io -- make",
-            "Count only the calls that move bytes, and by file, too:",
+            "Count only the calls that move bytes, and count by file:",
         ),
         (
             "iotomy trace --quantize wall --call read -p 1234 -d 10",
-            "Watch a running process for 10 seconds, and show how long its reads took:",
+            "Watch a running process for 10 seconds, and show the times of its reads:",
         ),
-        ("iotomy trace --live -- make", "Watch the counts grow:"),
+        ("iotomy trace --live -- make", "Show live counts:"),
         (
             "iotomy trace --json run.json -- ls -lR /usr\niotomy show --top 3 run.json",
             "Keep the record, and show it again with shorter tables:",
@@ -74,12 +74,12 @@ pub(super) const WATCH_STATUS: &[Fact] = &[
     ),
 ];
 
-/// Watch what a command asks of the kernel, and where its time goes
+/// Trace the system calls of a command and account for its time
 ///
-/// Runs CMD untouched, with its standard input and output, signals and exit status, and reports on
-/// standard error when it has ended: system calls with their counts, errors, bytes and times, their
-/// distributions, and a ledger in which all thread time is accounted for. Every process and thread
-/// it makes is followed.
+/// Runs CMD with its standard input, output, signals and exit status untouched, and follows every
+/// process and thread it starts. When CMD ends, prints a report on standard error: system calls
+/// with their counts, errors, bytes, times and distributions, and a ledger that accounts for all
+/// thread time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy trace [OPTIONS] [--] CMD [ARG]…\n       \
                       iotomy trace [OPTIONS] -p PID\n       \
@@ -90,51 +90,51 @@ pub(crate) struct TraceArgs {
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     command: Vec<OsString>,
 
-    /// Watch a running process, all its threads and what it starts from now on, until it ends or
-    /// Ctrl-C
+    /// Watch a running process, its threads and the processes it starts, until it ends or Ctrl-C
     #[arg(short, long, value_name = "PID", value_parser = process)]
     pid: Option<u32>,
 
-    /// Watch every process of the machine, until Ctrl-C
+    /// Watch every process on the machine, until Ctrl-C
     #[arg(short, long, conflicts_with = "user")]
     all: bool,
 
-    /// Watch no longer than this; a command goes on and is waited for
+    /// Stop watching after SECONDS; a command runs on, and iotomy waits for it
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Show the counts while they grow, on the whole terminal; the report follows as without
+    /// Show live counts on the whole terminal; the report follows at the end
     ///
-    /// Calls, files, processes and where the time goes, of each second; `?` lists the keys. What the
-    /// command writes to the terminal goes to one of its own: its last lines are shown, and all of it
-    /// follows when the view is left. From the terminal it reads nothing.
+    /// The view shows calls, files, processes and the time ledger of each second; `?` lists the
+    /// keys. The command's terminal output goes to a pseudo-terminal: the view shows its last
+    /// lines, and all of it follows when the view closes. The command reads nothing from the
+    /// terminal.
     #[arg(long)]
     live: bool,
 
-    /// Wait for every process the command leaves behind
+    /// Wait for every process that the command leaves running
     #[arg(long, conflicts_with_all = ["pid", "all"])]
     wait: bool,
 
     #[command(flatten)]
     user: UserArgs,
 
-    /// How to watch; auto takes the best that works
+    /// The observer to use; auto takes the first that works here
     #[arg(long, value_name = "NAME", default_value = AUTO, value_parser = observers())]
     observer: String,
 
-    /// Count only these calls and groups, as in read,write,%file
+    /// Count only these system calls and groups, as in read,write,%file
     #[arg(long = "call", value_name = "NAME,…", value_delimiter = ',', long_help = calls::help())]
     calls: Vec<String>,
 
-    /// Count reads and writes by file, too
+    /// Count reads and writes by file as well
     #[arg(long)]
     files: bool,
 
-    /// Keep identical program images apart, in the report and the record
+    /// Keep identical program images separate in the report and the record
     ///
-    /// More than four images of one program, executed and called by the same names, are otherwise one
-    /// entry of each table, with their number and sums; the processes the command made by a fork, until
-    /// they executed another program, are one row of the report.
+    /// Without it, more than four images of one program under the same names share one entry in
+    /// each table, with their number and sums. Processes that the command forks share one row of
+    /// the report until they execute another program.
     #[arg(long)]
     each: bool,
 
@@ -152,11 +152,12 @@ pub(crate) struct TraceArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print no report; --output writes it all the same
+    /// Print no report; --output still writes it
     #[arg(short, long)]
     quiet: bool,
 
-    /// Most rows the observer keeps in each of its tables; what finds no room is counted as lost
+    /// Maximum number of rows in each table of the observer; entries that do not fit are counted as
+    /// lost
     #[arg(long, value_name = "N", default_value_t = Request::ROWS, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_rows: u32,
 
@@ -179,16 +180,18 @@ pub(super) fn observers() -> impl TypedValueParser<Value = String> {
 pub(super) fn process(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(pid) if (1..=i32::MAX.cast_unsigned()).contains(&pid) => Ok(pid),
-        _ => Err(String::from("it takes the number of a process, as `pgrep NAME` tells it")),
+        _ => Err(String::from("expected a process ID; find it with `pgrep NAME`")),
     }
 }
 
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 =
+        text.parse().map_err(|_| String::from("invalid duration: expected seconds, as in 2.5"))?;
     if seconds.is_nan() || seconds <= 0.0 {
-        return Err(String::from("it takes more than 0 seconds"));
+        return Err(String::from("invalid duration: expected more than 0 seconds"));
     }
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are too many"))
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| format!("invalid duration: {text} seconds is too long"))
 }
 
 /// Watches, reports, and leaves with the command's own status.
@@ -327,8 +330,11 @@ pub(super) fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str
     let is_path = name.as_encoded_bytes().contains(&b'/');
     match error.kind() {
         std::io::ErrorKind::NotFound if is_path => "; check the path",
-        std::io::ErrorKind::NotFound => "; it is in no folder of $PATH",
-        std::io::ErrorKind::PermissionDenied if is_path => "; is it executable? see `ls -l`",
+        std::io::ErrorKind::NotFound => "; no directory in $PATH contains it",
+        std::io::ErrorKind::PermissionDenied if is_path => {
+            "; check with `ls -l` that it is \
+            executable"
+        }
         std::io::ErrorKind::IsADirectory => "; name a program in it",
         _ => "",
     }

@@ -14,8 +14,8 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Show power-of-two distributions of these, instead of the returns of the calls that move
-    /// most
+    /// Show power-of-two distributions of these quantities, instead of the return values of the
+    /// calls that move the most bytes
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = quantities())]
     quantize: Vec<Quantity>,
 }

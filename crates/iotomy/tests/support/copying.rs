@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use super::iotomy;
-#[allow(unused_imports, reason = "no test file needs all of it")]
+#[allow(unused_imports, reason = "no test file needs total")]
 pub(crate) use content::content;
 
 /// A folder for one test, which the command runs in.

@@ -2,7 +2,7 @@
 //! checked against what holds for any; waits for what the kernel says instead of for time; skips
 //! that are printed and counted.
 
-#![allow(dead_code, reason = "no test file needs all of it")]
+#![allow(dead_code, reason = "no test file needs total")]
 
 pub(crate) mod attached;
 pub(crate) mod copying;

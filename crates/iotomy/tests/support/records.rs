@@ -143,7 +143,7 @@ pub(crate) fn impossible(folder: &Path) -> PathBuf {
             ("ceiling_bytes_per_second".to_owned(), json!(32_000_000_000u64)),
         ]
         .into(),
-        advice: Some("let the bytes be read: `| wc -c`".into()),
+        advice: Some("make the bytes be read: pipe them to `wc -c`".into()),
     });
     put("impossible.json", folder, RecordRef::Trace(&record))
 }

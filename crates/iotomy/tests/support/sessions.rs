@@ -66,7 +66,7 @@ impl Session {
         until(&format!("{what:?} is shown"), || self.seen().contains(what).then_some(()));
     }
 
-    /// What is shown when the line has ended with `status`; the terminal is as it was.
+    /// What is shown when the line has ended with `status`; the terminal is unchanged.
     pub(crate) fn end(mut self, status: i32) -> String {
         let attributes =
             |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();

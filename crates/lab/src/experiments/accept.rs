@@ -29,18 +29,19 @@ pub(super) struct Accept;
 
 static DECLARATION: Declaration = Declaration {
     name: "accept",
-    summary: "short connections accepted by M processes, by the ways they can share the work",
-    hypothesis: "on one socket more processes accept fewer connections a second, as each connection \
-                 wakes all of them; exclusive wake-ups or a socket each avoid that",
-    refuted_by: "as many connections a second with many processes as with one, or no gain by \
-                 exclusive wake-ups",
+    summary: "short connections accepted by M processes, for several strategies of sharing the \
+        work",
+    hypothesis: "on one socket, more processes accept fewer connections a second, because each \
+        connection wakes all of them; exclusive wake-ups or one socket each avoid this",
+    refuted_by: "as many connections a second with many processes as with one, or no gain from \
+        exclusive wake-ups",
     controls: &[
-        "the same clients, processes of their own that begin at one moment",
-        "a connection is connect, wait for the other side's end, close; no data",
-        "one accept a wake-up, whatever the way",
-        "127.0.0.1 and a port of the kernel's choice",
-        "judged by the CPU time a connection takes of workers and clients: how many a second there are \
-         depends on who else is at work, and where many are, more workers get more of the CPUs",
+        "the same clients: separate processes that start together",
+        "a connection is connect, wait until the other side closes, close; no data",
+        "one accept per wake-up, for every strategy",
+        "127.0.0.1 and a port chosen by the kernel",
+        "judged by the CPU time of workers and clients per connection: connections a second \
+         depend on other load, and under load more workers get more of the CPUs",
     ],
     metric: "connections accepted a second",
     unit: "1/s",
@@ -48,43 +49,39 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "cpu_ns",
             unit: "ns",
-            summary: "CPU time a connection, of workers and clients",
+            summary: "CPU time of workers and clients per connection",
             fold: Fold::Median,
         },
         Extra {
             name: "wait_p50_ns",
             unit: "ns",
-            summary: "what half of the clients' connections took at most",
+            summary: "median time of a client's connection",
             fold: Fold::Median,
         },
-        Extra {
-            name: "wait_p99_ns",
-            unit: "ns",
-            summary: "what 99 in 100 took at most",
-            fold: Fold::Median,
-        },
+        Extra { name: "wait_p99_ns", unit: "ns", summary: "p99 of the same", fold: Fold::Median },
         Extra {
             name: "wakes",
             unit: "",
-            summary: "sleeps of all workers a connection, as /proc counts them",
+            summary: "sleeps of all workers per connection, counted in /proc",
             fold: Fold::Mean,
         },
         Extra {
             name: "wakeups",
             unit: "",
-            summary: "wake-ups of all workers a connection, as BPF counts them in the kernel",
+            summary: "wake-ups of all workers per connection, counted by BPF in the kernel",
             fold: Fold::Mean,
         },
         Extra {
             name: "empty",
             unit: "",
-            summary: "wake-ups a connection that found nothing: EAGAIN",
+            summary: "spurious wake-ups per connection: EAGAIN",
             fold: Fold::Mean,
         },
         Extra {
             name: "gini",
             unit: "",
-            summary: "how unevenly the workers share: 0 all alike, towards 1 one has them all",
+            summary: "imbalance between the workers: 0 is an equal share for all, near 1 one \
+                worker has everything",
             fold: Fold::Mean,
         },
     ],
@@ -92,8 +89,9 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "strategy",
             unit: "",
-            summary: "how the workers wait; epoll-exclusive-16 goes to the end of the queue after 16 \
-                      accepts, epoll-oneshot is one epoll for all, reuseport a socket each",
+            summary: "how the workers wait; epoll-exclusive-16 moves to the end of the queue \
+                after 16 accepts, epoll-oneshot is one epoll for all, reuseport is one socket \
+                each",
             takes: Takes::Names(&[
                 "accept",
                 "select",
@@ -152,8 +150,8 @@ static DECLARATION: Declaration = Declaration {
     claims: &[Claim {
         id: "accept-share",
         source: "002",
-        text: "accepting in many processes on one socket degrades rather than scales, unless the \
-               wake-up is exclusive or the socket is split",
+        text: "accepting in many processes on one socket degrades instead of scaling, unless the \
+            wake-up is exclusive or the socket is split",
         judge: accept_share,
     }],
     // One a visit: on a loaded machine there are few, and a claim takes three.

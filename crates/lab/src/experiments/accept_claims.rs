@@ -26,7 +26,7 @@ pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
     let cases = clients.first().map_or(cases.clone(), |first| cases.at("clients", *first));
     let shared = ends(&cases, "epoll");
     let Some((alone, many, most)) = shared else {
-        return Judgement::inconclusive("it takes epoll with one worker and with four or more");
+        return Judgement::inconclusive("needs epoll with one worker and with four or more");
     };
     let better = ["epoll-exclusive", "reuseport", "accept"]
         .into_iter()
@@ -37,20 +37,20 @@ pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
         .max_by(|a, b| a.1.point.total_cmp(&b.1.point));
     let (Some(grown), Some((strategy, gain))) = (dearer(alone, many), better) else {
         return Judgement::inconclusive(
-            "it takes epoll-exclusive or reuseport with as many workers, three visits of each, and a \
+            "needs epoll-exclusive or reuseport with as many workers, three visits of each, and a \
              kernel that counts CPU time (CONFIG_SCHED_INFO)",
         );
     };
     let figure = |name: &str| many.extra.get(name).copied();
     let woken = match figure("wakeups") {
-        Some(woken) => format!("{} wake-ups a connection, as BPF counts them", digits(woken)),
-        None => format!("{} sleeps a connection", digits(figure("wakes").unwrap_or(0.0))),
+        Some(woken) => format!("{} wake-ups per connection (BPF)", digits(woken)),
+        None => format!("{} sleeps per connection", digits(figure("wakes").unwrap_or(0.0))),
     };
     let by_clock = ratio(alone, many);
     let because = format!(
-        "with {} workers on one epoll each a connection takes {} times the CPU time it takes with one, \
-         and {} times what it takes by {strategy}; {woken}; by the clock they accept {} times as many a \
-         second as one does",
+        "with {} workers on one epoll each, a connection takes {} times the CPU time of one \
+         worker, and {} times that of {strategy}; {woken}; they accept {} times as many \
+         connections a second as one worker",
         digits(most as f64),
         shown(grown),
         shown(gain),

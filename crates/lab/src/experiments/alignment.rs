@@ -45,13 +45,14 @@ pub(super) struct Alignment;
 
 static DECLARATION: Declaration = Declaration {
     name: "alignment",
-    summary: "reads and writes of cached bytes, by where the caller's buffer begins",
-    hypothesis: "what a copy of the kernel takes depends on where the buffer begins",
-    refuted_by: "calls that take the same wherever it does",
+    summary: "reads and writes of cached bytes, by the alignment of the caller's buffer",
+    hypothesis: "the time of a copy in the kernel depends on the alignment of the buffer",
+    refuted_by: "calls that take the same time at every alignment",
     controls: &[
         "a file in memory (memfd) of 32 MiB, read and written in order from multiples of the block",
-        "one buffer, touched beforehand; only where the call's part of it begins differs",
-        "the same calls with the same bytes: no count of calls, bytes or faults tells these cases apart",
+        "one buffer, touched beforehand; only the start of the call's part of it differs",
+        "the same calls with the same bytes: no count of calls, bytes or faults separates these \
+         cases",
     ],
     metric: "time of a call",
     unit: "ns",
@@ -65,7 +66,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "call",
             unit: "",
-            summary: "what is asked for: a read into the buffer, or a write of it",
+            summary: "the request: a read into the buffer, or a write from it",
             takes: Takes::Names(&[READ, WRITE]),
             quick: BOTH,
             default: BOTH,
@@ -90,7 +91,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "offset",
             unit: "bytes",
-            summary: "how far behind the start of a page the buffer begins",
+            summary: "offset of the buffer from the start of a page",
             takes: Takes::Numbers(0, PAGE - 1),
             quick: &[Value::N(0), Value::N(AS_MALLOC), Value::N(NEXT)],
             default: &[
@@ -127,14 +128,15 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "alignment-malloc",
             source: "iotomy",
-            text: "a read takes longer into memory that begins 16 bytes behind a page, as large memory of \
-                   malloc does, than into a page",
+            text: "a read into memory 16 bytes after the start of a page, as malloc returns for \
+                large sizes, takes longer than one into a page",
             judge: as_malloc,
         },
         Claim {
             id: "alignment-next",
             source: "iotomy",
-            text: "a read takes as long into memory that begins 32 bytes behind a page as into a page",
+            text: "a read into memory 32 bytes after the start of a page takes as long as one \
+                into a page",
             judge: next,
         },
     ],
@@ -256,12 +258,13 @@ fn judge(
     let read = blocks.iter().rev().find_map(|block| Some((*block, beside(READ, *block)?)));
     let Some((largest, (page, other, times))) = read else {
         return Judgement::inconclusive(format!(
-            "it takes reads with the offsets 0 and {offset}, three visits each"
+            "needs reads with the offsets 0 and {offset}, three visits each"
         ));
     };
     let median = |case: &Case| time(case.median.unwrap_or_default());
     let mut because = format!(
-        "a read of {} in {} to the page and in {} {offset} bytes behind it, {} times as long",
+        "a read of {} takes {} at the start of a page and {} at {offset} bytes after it, {} times \
+         as long",
         bytes(largest.into()),
         median(page),
         median(other),

@@ -121,7 +121,7 @@ fn check_before(
         return Err(format!("it is of {}", before.experiment));
     }
     if (&before.machine.kernel, &before.machine.cpu) != (&here.kernel, &here.cpu) {
-        return Err("it was made on another machine or kernel".to_owned());
+        return Err("it is from another machine or kernel".to_owned());
     }
     if let Some(other) = before.run.volume.as_ref().filter(|other| !is_alike(other, volume)) {
         let (kind, other) = (&volume.file_system, &other.file_system);
@@ -130,7 +130,7 @@ fn check_before(
     let names = |name: &String| declared.axes.iter().any(|axis| axis.name == name);
     if before.axes.len() != declared.axes.len() || !before.axes.iter().all(|axis| names(&axis.name))
     {
-        return Err("its axes are others".to_owned());
+        return Err("its axes differ".to_owned());
     }
     // Values of another version may be none of this one.
     let known = |axis: &Axis| {

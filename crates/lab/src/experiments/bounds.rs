@@ -94,10 +94,10 @@ impl Disk {
     pub(super) fn check(&self, bytes: u64, inodes: u64) -> Result<(), Skip> {
         match (self.inodes, self.bytes) {
             (Some(free), _) if free / RESERVE < inodes => Err(Skip(format!(
-                "needs {inodes} inodes, and {free} are free, of which half is left to others"
+                "needs {inodes} inodes; {free} are free, and half of them stay reserved"
             ))),
             (_, Some(free)) if free / RESERVE < bytes => Err(Skip(format!(
-                "needs {} MiB, and {} MiB are free, of which half is left to others",
+                "needs {} MiB; {} MiB are free, and half of them stay reserved",
                 bytes.div_ceil(1 << 20),
                 free >> 20
             ))),
@@ -136,19 +136,19 @@ impl Room {
     pub fn check(&self, needs: Needs) -> Result<(), Skip> {
         for (what, needed, bound) in [
             ("processes", needs.processes, &self.processes),
-            ("descriptors a process", needs.descriptors, &self.descriptors),
+            ("descriptors per process", needs.descriptors, &self.descriptors),
         ] {
             if let Some(bound) = bound.as_ref().filter(|bound| bound.free < needed) {
                 let (free, said) = (bound.free, bound.said(needed));
-                return Err(Skip(format!("needs {needed} {what}, and {free} are free: {said}")));
+                return Err(Skip(format!("needs {needed} {what}; {free} are free: {said}")));
             }
         }
         self.disk.check(needs.disk_bytes, needs.disk_inodes).map_err(|Skip(reason)| {
-            Skip(format!("the file system of --path: {reason}; name another folder with --path"))
+            Skip(format!("the file system of --path: {reason}; name another directory with --path"))
         })?;
         match &self.memory_bytes {
             Some(bound) if bound.free / RESERVE < needs.memory_bytes => Err(Skip(format!(
-                "needs {} MiB of memory, and {} MiB are free, of which half is left to others: {}",
+                "needs {} MiB of memory; {} MiB are free, and half of them stay reserved: {}",
                 needs.memory_bytes.div_ceil(1 << 20),
                 bound.free >> 20,
                 bound.said(needs.memory_bytes.saturating_mul(RESERVE))
@@ -231,13 +231,13 @@ mod tests {
         assert_eq!(refused(100, 20, 15), None);
         assert_eq!(
             refused(101, 0, 0).unwrap(),
-            "needs 101 processes, and 100 are free: x is 100; set it to 201"
+            "needs 101 processes; 100 are free: x is 100; set it to 201"
         );
         assert_eq!(
             refused(0, 21, 0).unwrap(),
-            "needs 21 descriptors a process, and 20 are free: y is 20; set it to 41"
+            "needs 21 descriptors per process; 20 are free: y is 20; set it to 41"
         );
-        assert!(refused(0, 0, 16).unwrap().starts_with("needs 16 MiB of memory, and 30 MiB"));
+        assert!(refused(0, 0, 16).unwrap().starts_with("needs 16 MiB of memory; 30 MiB"));
         let disk = |disk_bytes, disk_inodes| {
             let needs = Needs { disk_bytes, disk_inodes, ..Needs::default() };
             room.check(needs).err().map(|Skip(reason)| reason)
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(disk(4 << 20, 5), None);
         let reason = disk((4 << 20) + 1, 0).unwrap();
         assert!(reason.starts_with("the file system of --path: needs 5 MiB, and 8"), "{reason}");
-        assert!(reason.ends_with("name another folder with --path"), "{reason}");
-        assert!(disk(0, 6).unwrap().contains("needs 6 inodes, and 10 are free"));
+        assert!(reason.ends_with("name another directory with --path"), "{reason}");
+        assert!(disk(0, 6).unwrap().contains("needs 6 inodes; 10 are free"));
         assert_eq!(Room::default().check(Needs { processes: 1 << 40, ..Needs::default() }), Ok(()));
     }
 }

@@ -250,14 +250,11 @@ pub(super) fn equation(line: &Line) -> String {
     let slope = digits(line.slope / scale);
     let slope = match line.slope_ci95.map(|ends| ends.map(|end| digits(end / scale))) {
         Some([low, high]) => format!("{slope} ({low} … {high}) {unit}"),
-        None => format!("{slope} {unit} (too few rounds for an interval)"),
+        None => format!("{slope} {unit} (too few rounds for a confidence interval)"),
     };
     let misses = match line.miss {
         Some(miss) if miss > A_FIT => {
-            format!(
-                "; no straight line: it misses a median by {} %",
-                digits((100.0 * miss).round())
-            )
+            format!("; not linear: the fit misses a median by {} %", digits((100.0 * miss).round()))
         }
         _ => String::new(),
     };
@@ -390,10 +387,11 @@ mod tests {
         let plain = Line { is_weighted: false, ..line };
         assert_eq!(equation(&plain), "3.10 µs + 1.07 (0.99 … 1.13) µs × n (R² 0.942)");
         let rough = Line { slope: 96.0, slope_ci95: None, ..line };
-        let said = "3.10 µs + 96 ns (too few rounds for an interval) × n (weighted R² 0.942)";
+        let said =
+            "3.10 µs + 96 ns (too few rounds for a confidence interval) × n (weighted R² 0.942)";
         assert_eq!(equation(&rough), said);
         let bent = Line { intercept: -435e3, miss: Some(11.96), ..line };
-        let said = "-435 µs + 1.07 (0.99 … 1.13) µs × n (weighted R² 0.942; no straight line: it \
+        let said = "-435 µs + 1.07 (0.99 … 1.13) µs × n (weighted R² 0.942; not linear: the fit \
                     misses a median by 1,196 %)";
         assert_eq!(equation(&bent), said);
     }

@@ -32,16 +32,17 @@ pub(super) struct Copy;
 
 static DECLARATION: Declaration = Declaration {
     name: "copy",
-    summary: "a file copied by mapping or reading it, in requests of several sizes",
-    hypothesis: "mmap and write cost less than read and write of the same size, by what mapping costs \
-                 less than reading; small requests cost more than large ones",
-    refuted_by: "read and write cost no more, or the writes make the difference",
+    summary: "a file copied by mapping or by reading it, in requests of several sizes",
+    hypothesis: "mmap and write cost less than read and write of the same size, by the difference \
+        between mapping and reading; small requests cost more than large ones",
+    refuted_by: "read and write cost no more, or the writes account for the difference",
     controls: &[
-        "source cached, target emptied before each copy, both files without a name in one folder",
+        "source cached, target emptied before each copy, both files unnamed in one directory",
         "CPU time of this process, so that a slow disk does not count",
         "random order in rounds; ratios of samples of the same round",
         "calls from traced runs of iotomy copy, start-up included, not from the timed ones",
-        "at 8 MiB, behind each timed copy, one by the same calls with the CPU time of each",
+        "at 8 MiB, each timed copy is followed by one with the same calls that measures the CPU \
+         time of each call",
     ],
     metric: "CPU time of a copy",
     unit: "ns",
@@ -51,7 +52,7 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "read_ns",
             unit: "ns",
-            summary: "CPU time in the reads of a copy of its own, call by call",
+            summary: "CPU time in the reads of a separate copy, call by call",
             fold: Fold::Median,
         },
         Extra {
@@ -66,7 +67,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "mover",
             unit: "",
-            summary: "the way the bytes go",
+            summary: "the mover that copies",
             takes: Takes::Names(&[
                 "read-write",
                 "mmap-write",
@@ -94,7 +95,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "block",
             unit: "bytes",
-            summary: "bytes a request, for movers that have a choice; 8 MiB for the others",
+            summary: "bytes per request, for movers with a variable size; 8 MiB for the others",
             takes: Takes::Numbers(512, 1 << 30),
             quick: &[Value::N(SMALL), Value::N(64 << 10), Value::N(1 << 20), Value::N(WINDOW)],
             default: &[
@@ -152,14 +153,14 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "mmap-explains",
             source: "001",
-            text: "the difference of the two is that of mmap and read, call by call; the writes cost \
-                   the same",
+            text: "the difference between the two is that of mmap and read, call by call; the \
+                writes cost the same",
             judge: mmap_explains,
         },
         Claim {
             id: "block-size",
             source: "001, 004",
-            text: "small requests cost more system time; the gain flattens past some size",
+            text: "small requests cost more system time; the gain levels off above some size",
             judge: block_size,
         },
     ],
@@ -184,7 +185,7 @@ impl Experiment for Copy {
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
         let name = case.name("mover");
-        let mover = mover(name).ok_or_else(|| Skip(format!("there is no mover {name}")))?;
+        let mover = mover(name).ok_or_else(|| Skip(format!("unknown mover {name}")))?;
         match mover.probe() {
             iotomy_movers::Probe::Ready => Ok(()),
             iotomy_movers::Probe::Unsupported(reason) => Err(Skip(reason)),

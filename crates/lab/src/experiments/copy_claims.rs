@@ -17,14 +17,14 @@ fn of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
     cases.at("size", size).first()
 }
 
-const NEEDS_BOTH: &str = "it takes read-write and mmap-write, both with requests of 8 MiB";
+const NEEDS_BOTH: &str = "needs read-write and mmap-write, both with requests of 8 MiB";
 
 pub(super) fn calls_cat_dd(cases: &Cases<'_>) -> Judgement {
     let calls = |mover, block| of(cases, mover, block)?.extra.get("calls").copied();
     let (Some(small), Some(large)) = (calls("read-write", SMALL), calls("mmap-write", WINDOW))
     else {
         return Judgement::inconclusive(
-            "it takes traced runs of read-write with 8 KiB and of mmap-write",
+            "needs traced runs of read-write with 8 KiB and of mmap-write",
         );
     };
     let times = small / large;
@@ -119,12 +119,11 @@ pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
             format!("which is {} of the copies' difference", shown(*part))
         }
         Difference::Reversed(less) => format!("but all calls together {} less", time(*less)),
-        Difference::Unsure => "and it is not sure which copy takes less".to_owned(),
+        Difference::Unsure => "and which copy takes less is undecided".to_owned(),
     };
     let because = format!(
-        "reads took {} and mmap and munmap {}, {part}; the writes \
-         took {} behind reads and {} from the mapping, where they meet its page faults and memory that \
-         no cache holds: {} times",
+        "reads took {} and mmap and munmap {}, {part}; the writes took {} after reads and {} from \
+         the mapping, with its page faults and uncached memory: {} times",
         figure(read, "read_ns"),
         figure(map, "map_ns"),
         figure(read, "write_ns"),
@@ -158,7 +157,7 @@ pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {
     let medians: Option<Vec<f64>> = points.iter().map(|case| case.median).collect();
     let (Some(medians), [smallest, larger @ ..], true) = (medians, &points[..], points.len() > 2)
     else {
-        return Judgement::inconclusive("it takes read-write with three sizes of requests or more");
+        return Judgement::inconclusive("needs read-write with three sizes of requests or more");
     };
     let best = medians[1..].iter().copied().fold(f64::INFINITY, f64::min);
     let flat = medians[1..].iter().position(|median| *median <= FLAT * best).unwrap_or(0);
@@ -176,8 +175,8 @@ pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {
         return Judgement::of(false, because).with_interval("smallest_over_knee", times);
     }
     let because = format!(
-        "requests of {} KiB cost {} times as much as those of {} KiB, past which less than 10 % is \
-         gained",
+        "requests of {} KiB cost {} times as much as those of {} KiB, above which the gain is \
+         less than 10 %",
         block(smallest),
         shown(times),
         block(knee)

@@ -62,22 +62,23 @@ fn is_pool(device: &str) -> bool {
 
 static DECLARATION: Declaration = Declaration {
     name: "device",
-    summary: "requests that reach the device: read-ahead, caches, memory behind it, stripes, depth",
+    summary: "requests that reach the device: read-ahead, caches, memory-backed devices, stripes, \
+        depth",
     hypothesis: "read-ahead helps sequential reads and wastes memory on others; small synchronous \
-                 writes wait for the device, which memory spares them",
+        writes wait for the device, and a memory device removes the wait",
     refuted_by: "sequential reads that are no faster with a larger window, or synchronous writes that \
                  are no faster where the device is memory",
     controls: &[
         "a file of random bytes, dropped from the page cache before each sample",
-        "the disk is a loop device in the folder of --path that passes by the page cache of its file; \
-         ram is a zram device, or a loop device in memory where there is none; here is that folder \
-         itself",
-        "the read-ahead window is that of the run's own device or, of btrfs, of its own file system, in \
-         KiB",
+        "disk is a loop device in the directory of --path that bypasses the page cache of its \
+         file; ram is a zram device, or without zram a loop device in memory; here is that \
+         directory itself",
+        "the read-ahead window, in KiB, is set on the run's own device, or for btrfs on its own \
+         file system",
         "a write is of one block of random bytes, in place, with O_DSYNC",
-        "striped is btrfs raid0 over two devices, single the same over one; both lie on one disk, so \
-         that stripes cost their work and save no waiting",
-        "strided reads a block of every sixteen",
+        "striped is btrfs raid0 over two devices, single the same over one; both are on one disk, \
+         so stripes add work and save no waiting",
+        "strided reads one block of every sixteen",
     ],
     metric: "time of a request",
     unit: "ns",
@@ -85,25 +86,25 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "rate",
             unit: "bytes/s",
-            summary: "bytes asked for a second",
+            summary: "bytes requested a second",
             fold: Fold::Median,
         },
         Extra {
             name: "cached",
             unit: "",
-            summary: "pages in the page cache afterwards, a page asked for",
+            summary: "pages in the page cache afterwards, per page requested",
             fold: Fold::Median,
         },
         Extra {
             name: "cpu_ns",
             unit: "ns",
-            summary: "on a CPU a request, this thread",
+            summary: "on-CPU time of this thread per request",
             fold: Fold::Median,
         },
         Extra {
             name: "zram",
             unit: "",
-            summary: "1 where ram is a zram device, 0 where it is a loop device in memory",
+            summary: "1 if ram is a zram device, 0 if it is a loop device in memory",
             fold: Fold::Mean,
         },
     ],
@@ -121,13 +122,14 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "shadow-ram",
             source: "004",
-            text: "a disk behind a memory cache makes small synchronous operations many times faster",
+            text: "a memory cache in front of a disk makes small synchronous operations many \
+                times faster",
             judge: claims::shadow_ram,
         },
         Claim {
             id: "striping",
             source: "004",
-            text: "striping disks may help or hurt, and is to be measured",
+            text: "striping disks may help or hurt; measure it",
             judge: claims::striping,
         },
     ],
@@ -141,7 +143,7 @@ const ALL_DEVICES: &[Value] =
 const DEVICE: Axis = Axis {
     name: "device",
     unit: "",
-    summary: "what the file lies on",
+    summary: "the storage of the file",
     takes: Takes::Names(&["here", "disk", "ram", "single", "striped"]),
     quick: ALL_DEVICES,
     default: ALL_DEVICES,
@@ -151,7 +153,7 @@ const DEVICE: Axis = Axis {
 const FS: Axis = Axis {
     name: "fs",
     unit: "",
-    summary: "the file system of a device of one's own",
+    summary: "the file system of the run's own device",
     takes: Takes::Names(&["ext4", "xfs", "btrfs"]),
     quick: &[Value::S("ext4"), Value::S("btrfs")],
     default: &[Value::S("ext4"), Value::S("xfs"), Value::S("btrfs")],
@@ -163,7 +165,7 @@ const BOTH_OPS: &[Value] = &[Value::S("read"), Value::S("write")];
 const OP: Axis = Axis {
     name: "op",
     unit: "",
-    summary: "what is asked for",
+    summary: "the operation",
     takes: Takes::Names(&["read", "write"]),
     quick: BOTH_OPS,
     default: BOTH_OPS,
@@ -176,7 +178,8 @@ const ALL_WAYS: &[Value] =
 const WAY: Axis = Axis {
     name: "way",
     unit: "",
-    summary: "through the page cache, past it, by faults of a mapping, past it with many at once",
+    summary: "through the page cache, past it, by page faults of a mapping, past it with many in \
+        flight",
     takes: Takes::Names(&["buffered", "direct", "mmap", "io-uring"]),
     quick: ALL_WAYS,
     default: ALL_WAYS,
@@ -188,7 +191,7 @@ const ALL_PATTERNS: &[Value] = &[Value::S("sequential"), Value::S("random"), Val
 const PATTERN: Axis = Axis {
     name: "pattern",
     unit: "",
-    summary: "in which order",
+    summary: "the order of the requests",
     takes: Takes::Names(&["sequential", "random", "strided"]),
     quick: ALL_PATTERNS,
     default: ALL_PATTERNS,
@@ -198,7 +201,7 @@ const PATTERN: Axis = Axis {
 const WINDOW: Axis = Axis {
     name: "window",
     unit: "",
-    summary: "KiB read ahead at most, of devices of one's own",
+    summary: "maximum read-ahead in KiB, on the run's own devices",
     // The kernel counts it in pages: of what is none, it would keep less.
     takes: Takes::Multiples(PAGE >> 10, 0, 16_384),
     quick: &[Value::N(0), Value::N(128)],
@@ -220,7 +223,7 @@ const BOTH_BLOCKS: &[Value] = &[Value::N(PAGE), Value::N(LARGE)];
 const BLOCK: Axis = Axis {
     name: "block",
     unit: "bytes",
-    summary: "bytes of a request, a multiple of 4 KiB",
+    summary: "bytes per request, a multiple of 4 KiB",
     takes: Takes::Multiples(PAGE, PAGE, 4 << 20),
     quick: BOTH_BLOCKS,
     default: BOTH_BLOCKS,
@@ -230,7 +233,7 @@ const BLOCK: Axis = Axis {
 const DEPTH: Axis = Axis {
     name: "depth",
     unit: "",
-    summary: "requests at once, by io-uring",
+    summary: "requests in flight, for io-uring",
     takes: Takes::Numbers(1, 256),
     quick: &[Value::N(1), Value::N(16)],
     default: &[Value::N(1), Value::N(4), Value::N(16), Value::N(64)],
@@ -266,7 +269,7 @@ impl Experiment for Device {
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
         if case.name("device") != "here" && !rustix::process::geteuid().is_root() {
-            return Err(Skip("devices of one's own are made by root only".to_owned()));
+            return Err(Skip("only root can create devices".to_owned()));
         }
         Ok(())
     }

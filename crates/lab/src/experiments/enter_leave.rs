@@ -38,14 +38,15 @@ pub(super) struct EnterLeave;
 
 static DECLARATION: Declaration = Declaration {
     name: "enter-leave",
-    summary: "a wait that finds nothing, by the number of descriptors watched",
+    summary: "the cost of a wait that finds nothing, by the number of descriptors watched",
     hypothesis: "entering and leaving select and poll takes time in proportion to the descriptors \
-                 watched; epoll and io_uring pay when a descriptor is added, and then nothing",
-    refuted_by: "a wait of epoll that grows with idle descriptors, or one of poll that does not",
+        watched; epoll and io_uring have that cost once, when a descriptor is added",
+    refuted_by: "a wait of epoll whose time grows with idle descriptors, or one of poll whose \
+        time does not",
     controls: &[
-        "pairs of UNIX sockets that nobody writes to; no wait finds anything",
-        "CPU time of the thread, so that sleeping does not count, over many waits",
-        "one wait first, which hands over what was added, not counted",
+        "pairs of UNIX sockets without traffic; no wait finds an event",
+        "CPU time of the thread over many waits, so that blocked time does not count",
+        "one uncounted wait first, which submits the added descriptors",
     ],
     metric: "CPU time of a wait",
     unit: "ns",
@@ -86,7 +87,8 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "descriptors",
             unit: "",
-            summary: "how many are watched, all idle; each takes two of the process's",
+            summary: "number of descriptors watched, all idle; each takes two of the process's \
+                descriptors",
             takes: HOW_MANY,
             quick: &[Value::N(10), Value::N(100), Value::N(500), Value::N(2_000)],
             default: DESCRIPTORS,
@@ -95,7 +97,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "timeout",
             unit: "",
-            summary: "zero: a look, which hangs into no queue; sleep: of 1 ms, which it waits for",
+            summary: "zero: a poll that enters no wait queue; sleep: a wait of 1 ms",
             takes: Takes::Names(&["zero", "sleep"]),
             quick: TIMEOUTS,
             default: TIMEOUTS,
@@ -195,7 +197,7 @@ fn wait(waiter: &mut dyn Waiter, events: &mut Events, timeout: Duration) -> Resu
     let begun = thread_ns();
     match waiter.wait(events, Some(timeout)).map_err(refused)? {
         0 => Ok(thread_ns() - begun),
-        _ => Err(Skip("a socket that nobody wrote to was told of".to_owned())),
+        _ => Err(Skip("the waiter reported a socket without traffic".to_owned())),
     }
 }
 
@@ -226,12 +228,12 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
     }
     if found.contains(&0) {
         return Judgement::inconclusive(
-            "it takes select or poll, and epoll, with three numbers of descriptors",
+            "needs select or poll, and epoll, with three numbers of descriptors",
         );
     }
     let add = added(cases, "epoll");
     if let Some(add) = add {
-        said.push(format!("adding to epoll {} a descriptor", time(add)));
+        said.push(format!("adding to epoll takes {} a descriptor", time(add)));
         judgement = judgement.with("epoll_add_ns", add);
     }
     let verdict = Judgement::of(is_so, said.join("; "));
@@ -287,7 +289,7 @@ mod tests {
         let found = judged(50.0, 0.001);
         assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
         assert!(
-            found.because.ends_with("adding to epoll 900 ns a descriptor"),
+            found.because.ends_with("adding to epoll takes 900 ns a descriptor"),
             "{}",
             found.because
         );
@@ -295,7 +297,7 @@ mod tests {
         let steep = [cases_of("poll", |n| 50.0 * n * (n / 10.0)), cases("epoll", 0.001)].concat();
         let found = enter_leave(&Cases::of(&steep));
         assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
-        assert!(found.because.contains("no straight line"), "{}", found.because);
+        assert!(found.because.contains("not linear"), "{}", found.because);
         assert_eq!(judged(0.001, 0.001).verdict, ClaimVerdict::Fails, "poll does not walk");
         let poll = cases("poll", 50.0);
         assert_eq!(enter_leave(&Cases::of(&poll)).verdict, ClaimVerdict::Inconclusive);

@@ -82,21 +82,22 @@ fn is_as(case: &Params, usual: &Params) -> bool {
 
 static DECLARATION: Declaration = Declaration {
     name: "files",
-    summary: "small files created, written, opened, read and closed, one thing changed at a time",
-    hypothesis: "the time of a round is the kernel's, in its file system; the library between adds \
-                 little, names, directories and layouts little each, a disk that is waited for most",
-    refuted_by: "system calls without the library are faster by more than some hundredths, or a round \
-                 on tmpfs takes no less than on a disk file system",
+    summary: "small files created, written, opened, read and closed, one parameter changed at a \
+        time",
+    hypothesis: "a round spends its time in the kernel's file system; the library adds little, \
+        names, directories and layouts little each, waiting for a disk the most",
+    refuted_by: "system calls without the library are faster by more than a few per cent, or a \
+        round on tmpfs takes no less time than on a disk file system",
     controls: &[
-        "a round is create, write of 10 bytes, close, open, read, close, unlink; the clock is read \
-         around many, and around each call only for the steps, which also stat and rename",
-        "one C program for all ways, a fresh process a sample; calls differ by the way alone",
-        "all axes but the ones named have their usual value (libc, tmpfs, names of 14, 10 other files), or \
-         the first that -L gives without it",
-        "images of file systems lie in memory, mounted where nobody else sees them; the disk is that \
-         of --path",
-        "cold: the image is taken down and mounted again, so that nothing of it is cached",
-        "the time ledger is of runs that are watched, less what watching them costs",
+        "a round is create, write of 10 bytes, close, open, read, close, unlink; the clock is \
+         read around many rounds, and around each call only in op=steps, which also has stat and \
+         rename",
+        "one C program for all strategies, a fresh process per sample; only the calls differ",
+        "all axes that a case does not name have their default value (libc, tmpfs, names of 14, \
+         10 other files), or the first value of -L if that excludes it",
+        "images of file systems are in memory and mounted privately; the disk is that of --path",
+        "cold: the image is unmounted and mounted again, so that nothing of it is cached",
+        "the time ledger is of watched runs, minus the overhead of watching",
     ],
     metric: "time of a round",
     unit: "ns",
@@ -110,18 +111,18 @@ static DECLARATION: Declaration = Declaration {
 };
 
 const EXTRAS: &[Extra] = &[
-    ns("start_ns", "the process started, until it is ready"),
+    ns("start_ns", "from the start of the process until it is ready"),
     ns("first_ns", "its first round"),
     ns("third_ns", "its third round"),
     Extra {
         name: "rate",
         unit: "1/s",
-        summary: "rounds a second, all threads together",
+        summary: "rounds a second of all threads",
         fold: Fold::Median,
     },
     ns(
         "cpu_ns",
-        "of a round on a CPU, a thread; of a ring with the kernel's threads that work for it",
+        "on-CPU time of a round per thread; for a ring, including the kernel threads that serve it",
     ),
     ns("create_ns", "open with O_CREAT"),
     ns("write_ns", "write of 10 bytes"),
@@ -131,38 +132,39 @@ const EXTRAS: &[Extra] = &[
     ns("read_ns", "read of 10 bytes"),
     ns("reclose_ns", "close after the read"),
     ns("stat_ns", "stat"),
-    ns("rename_ns", "rename within the folder"),
+    ns("rename_ns", "rename within the directory"),
     ns("unlink_ns", "unlink"),
-    ns("entry_ns", "an entry of the directory that is listed"),
+    ns("entry_ns", "per entry of the listed directory"),
     Extra {
         name: "name_bytes",
         unit: "bytes",
-        summary: "bytes a name looked up that is not there adds to the kernel's reclaimable memory",
+        summary: "bytes that looking up an absent name adds to the kernel's reclaimable memory",
         fold: Fold::Median,
     },
     Extra {
         name: "dentry_bytes",
         unit: "bytes",
-        summary: "of that in the cache of names itself, by /proc/slabinfo",
+        summary: "the part of it in the dentry cache, from /proc/slabinfo",
         fold: Fold::Median,
     },
     Extra {
         name: "left_bytes",
         unit: "bytes",
-        summary: "of dentry_bytes (name_bytes without it) what pressure leaves",
+        summary: "the part of dentry_bytes (or name_bytes) that remains under memory pressure",
         fold: Fold::Median,
     },
     Extra {
         name: "freed_bytes",
         unit: "bytes",
-        summary: "by how much the cache shrank under pressure in all, others' names among it",
+        summary: "shrinkage of the whole cache under memory pressure, names of other processes \
+            included",
         fold: Fold::Median,
     },
-    Extra { name: "calls", unit: "", summary: "system calls a round, watched", fold: Fold::Mean },
-    ns("user_ns", "of a round outside calls, watched"),
-    ns("in_calls_ns", "on a CPU inside calls, watched"),
-    ns("blocked_ns", "blocked, watched"),
-    ns("waiting_ns", "runnable without a CPU, watched"),
+    Extra { name: "calls", unit: "", summary: "system calls per round, watched", fold: Fold::Mean },
+    ns("user_ns", "time of a round outside calls, watched"),
+    ns("in_calls_ns", "on-CPU time inside calls, watched"),
+    ns("blocked_ns", "blocked time, watched"),
+    ns("waiting_ns", "run queue delay, watched"),
 ];
 
 const fn ns(name: &'static str, summary: &'static str) -> Extra {
@@ -173,8 +175,8 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "libc-tax",
         source: "004",
-        text: "the library between the program and the kernel costs a measurable share of a small \
-               call; going straight to the system call is faster",
+        text: "the library between the program and the kernel takes a measurable share of a small \
+            call; calling the kernel directly is faster",
         judge: claims::libc_tax,
     },
     Claim {
@@ -192,7 +194,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "three-runs",
         source: "004",
-        text: "the first run pays for cold caches; the third does not",
+        text: "the first run has cold caches; the third does not",
         judge: claims::three_runs,
     },
     Claim {
@@ -217,14 +219,14 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "name-cache",
         source: "004",
-        text: "the kernel's name cache takes memory with every name seen and gives it back only under \
-               pressure",
+        text: "the kernel's name cache grows with every name looked up and shrinks only under \
+            memory pressure",
         judge: claims::name_cache,
     },
     Claim {
         id: "inode-layout",
         source: "004",
-        text: "for small files the inode and block layout given at mkfs has little effect",
+        text: "for small files, the inode and block layout set by mkfs has little effect",
         judge: claims::inode_layout,
     },
 ];
@@ -263,16 +265,16 @@ impl Experiment for Files {
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
-        let way = ways::way(case.name("way")).ok_or_else(|| Skip("no such way".to_owned()))?;
+        let way = ways::way(case.name("way")).ok_or_else(|| Skip("no such strategy".to_owned()))?;
         way.program().map_err(Skip)?;
         if case.name("sched") == "realtime" {
             privileges::real_time().map_err(|refusal| {
                 let Skip(said) = Skip::refused(refusal.call, refusal.source);
-                Skip(format!("{said}; ulimit -r 1, or run as root"))
+                Skip(format!("{said}; try ulimit -r 1, or run as root"))
             })?;
         }
         if layouts::is_image(case.name("fs")) && !rustix::process::geteuid().is_root() {
-            return Err(Skip("images of file systems are mounted by root only".to_owned()));
+            return Err(Skip("only root can mount images of file systems".to_owned()));
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(super) const WAITS: [(&str, Wait); 9] = [
 /// Whether a way to wait works here.
 pub(super) fn probe(waiter: &str) -> Result<Wait, Skip> {
     let found = WAITS.iter().find(|(name, _)| *name == waiter);
-    let (_, wait) = found.ok_or_else(|| Skip(format!("there is no waiter {waiter}")))?;
+    let (_, wait) = found.ok_or_else(|| Skip(format!("unknown waiter {waiter}")))?;
     if *wait == Wait::IoUring {
         let herd = Gate::new(*wait)?.herd((1, 0), Patience::default());
         herd.map_err(|Skip(reason)| Skip(format!("{reason} (iotomy doctor)")))?;
@@ -112,7 +112,7 @@ impl Gate {
         let waiting = patience.begin();
         while !herd.is_ready().map_err(refused)? {
             if waiting.is_over() {
-                return Err(waiting.in_vain("the processes did not get ready"));
+                return Err(waiting.in_vain("the processes did not become ready"));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -168,7 +168,7 @@ fn scheduled(pids: &[i32], field: usize) -> Option<u64> {
     pids.iter().map(of).sum()
 }
 
-/// The load average of a minute.
+/// The one-minute load average.
 pub(super) fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()

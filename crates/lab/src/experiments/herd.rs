@@ -39,14 +39,14 @@ pub(super) struct TheHerd;
 static DECLARATION: Declaration = Declaration {
     name: "herd",
     summary: "connect() to a listener shared by N sleeping processes",
-    hypothesis: "without exclusive wake-ups one connection wakes every process that waits, in time \
-                 linear in their number and in the duplicates each waits for",
-    refuted_by: "a time that does not grow, or one process woken whatever the way of waiting",
+    hypothesis: "without exclusive wake-ups one connection wakes every waiting process \
+        (thundering herd), in time linear in their number and in the duplicates each waits for",
+    refuted_by: "a time that does not grow, or a single process woken for every waiter",
     controls: &[
-        "processes by fork, each asleep in its waiter when connect() begins, none besides",
-        "connect() without blocking, timed alone; one not counted first",
-        "the next connection when all sleep again, as /proc says of each",
-        "127.0.0.1 and a port of the kernel's choice",
+        "forked processes, each blocked in its waiter when connect() begins, and no others",
+        "non-blocking connect(), timed alone, after one uncounted connect()",
+        "the next connection starts when all are blocked again, by /proc",
+        "127.0.0.1 and a port chosen by the kernel",
     ],
     metric: "time of connect()",
     unit: "ns",
@@ -54,40 +54,40 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "woken",
             unit: "",
-            summary: "processes that went to sleep anew after a connection, as /proc counts it",
+            summary: "processes that went to sleep again after a connection, counted in /proc",
             fold: Fold::Mean,
         },
         Extra {
             name: "empty",
             unit: "",
-            summary: "of these, how many found nothing to accept",
+            summary: "the spurious ones of these: nothing to accept",
             fold: Fold::Mean,
         },
         Extra {
             name: "wakeups",
             unit: "",
-            summary: "wake-ups of the processes by a connection, as BPF counts them in the kernel",
+            summary: "wake-ups of the processes by a connection, counted by BPF in the kernel",
             fold: Fold::Mean,
         },
         Extra {
             name: "in_vain",
             unit: "",
-            summary: "of these wake-ups, how many found nothing to accept",
+            summary: "the spurious ones of these wake-ups: nothing to accept",
             fold: Fold::Mean,
         },
         Extra {
             name: "queued",
             unit: "",
-            summary: "processes that waited for a CPU, on average until all slept again",
+            summary: "processes in a run queue, on average until all were blocked again",
             fold: Fold::Mean,
         },
         Extra {
             name: "quiet_ns",
             unit: "ns",
-            summary: "until all slept again, to the length of a look at them",
+            summary: "time until all were blocked again, to the resolution of one scan of them",
             fold: Fold::Median,
         },
-        Extra { name: "load", unit: "", summary: "load average of a minute", fold: Fold::Mean },
+        Extra { name: "load", unit: "", summary: "one-minute load average", fold: Fold::Mean },
         Extra {
             name: "memory_bytes",
             unit: "bytes",
@@ -99,7 +99,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "waiter",
             unit: "",
-            summary: "how the processes wait; reuseport: each at a socket of its own",
+            summary: "how the processes wait; reuseport: each at its own socket",
             takes: Takes::Names(&[
                 "accept",
                 "select",
@@ -116,7 +116,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "processes",
             unit: "",
-            summary: "how many wait",
+            summary: "number of waiting processes",
             takes: Takes::Numbers(1, 65_536),
             quick: &[Value::N(1), Value::N(64), Value::N(512)],
             // 1,024 with duplicates take 15 s a visit on a loaded machine, of which a ratio needs three.
@@ -139,7 +139,8 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "duplicates",
             unit: "",
-            summary: "duplicates of the listener in each, waited for too; with select, poll and epoll",
+            summary: "duplicates of the listener in each process, also waited for; for select, \
+                poll and epoll",
             // A set of select has room for 1,024 descriptors.
             takes: Takes::Numbers(0, 1_019),
             quick: DUPLICATES,
@@ -237,7 +238,7 @@ fn watches_fit(watches: u64) -> Result<(), Skip> {
     let most = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
     match most {
         Some(most) if most < watches => Err(Skip(format!(
-            "needs {watches} places in sets of epoll, and fs.epoll.max_user_watches is {most}; sysctl \
+            "needs {watches} epoll watches, and fs.epoll.max_user_watches is {most}; try sysctl \
              fs.epoll.max_user_watches={}",
             watches.next_power_of_two()
         ))),

@@ -39,7 +39,7 @@ pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
     }
     if said.is_empty() {
         return Judgement::inconclusive(
-            "it takes select or epoll with three numbers of processes, without duplicates",
+            "needs select or epoll with three numbers of processes, without duplicates",
         );
     }
     let because = format!("connect() to n processes = {}", said.join(", "));
@@ -61,7 +61,7 @@ pub(super) fn herd_dups(cases: &Cases<'_>) -> Judgement {
     let most = without.numbers("processes").into_iter().rfind(|n| both.contains(n));
     let (Some(most), true) = (most, most_duplicates >= 1_000) else {
         return Judgement::inconclusive(
-            "it takes select without duplicates and with 1,000 or more, at one number of processes",
+            "needs select without duplicates and with 1,000 or more, at one number of processes",
         );
     };
     let at = |of: &Cases<'_>| of.at("processes", most).first().cloned();
@@ -72,7 +72,7 @@ pub(super) fn herd_dups(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("too few connections to compare");
     };
     let because = format!(
-        "at {} processes {} without and {} with {} duplicates: {} times",
+        "at {} processes: {} without and {} with {} duplicates: {} times",
         digits(most as f64),
         time(without.median.unwrap_or(0.0)),
         time(with.median.unwrap_or(0.0)),
@@ -88,7 +88,7 @@ pub(super) fn herd_exclusive(cases: &Cases<'_>) -> Judgement {
     let found = largest(cases, "epoll").zip(largest(cases, "epoll-exclusive"));
     let Some(((epoll, most), (exclusive, same))) = found.filter(|(a, b)| a.1 == b.1) else {
         return Judgement::inconclusive(
-            "it takes epoll and epoll-exclusive with the same number of processes",
+            "needs epoll and epoll-exclusive with the same number of processes",
         );
     };
     debug_assert_eq!(most, same);
@@ -97,8 +97,8 @@ pub(super) fn herd_exclusive(cases: &Cases<'_>) -> Judgement {
     };
     let (woken, way) = woken(exclusive);
     let because = format!(
-        "at {} processes {} instead of {}: {} times less; {} woken a connection instead of {}, as {way} \
-         counts it",
+        "at {} processes, {} instead of {}: {} times less; {} woken per connection instead of {}, \
+         counted by {way}",
         digits(most as f64),
         time(exclusive.median.unwrap_or(0.0)),
         time(epoll.median.unwrap_or(0.0)),
@@ -116,20 +116,17 @@ pub(super) fn herd_load(cases: &Cases<'_>) -> Judgement {
     let found = ["select", "epoll", "poll"].map(|waiter| largest(cases, waiter));
     let found = found.into_iter().flatten().max_by_key(|(_, processes)| *processes);
     let Some((case, most)) = found.filter(|(_, most)| *most >= 512) else {
-        return Judgement::inconclusive(
-            "it takes select, poll or epoll with 512 processes or more",
-        );
+        return Judgement::inconclusive("needs select, poll or epoll with 512 processes or more");
     };
     let figure = |name: &str| case.extra.get(name).copied();
     let (woken, way) = woken(case);
     let (Some(queued), load) = (figure("queued"), figure("load")) else {
-        return Judgement::inconclusive(
-            "the kernel does not count the time that tasks wait for a CPU",
-        );
+        return Judgement::inconclusive("the kernel does not count the run queue delay of tasks");
     };
     let because = format!(
-        "one connection moved {} of {} sleeping processes to runnable, as {way} counts it; until all slept again {} of \
-         them waited for a CPU on average; the load average of a minute was {}",
+        "one connection moved {} of {} blocked processes to runnable, counted by {way}; until all \
+         were blocked again, {} of them were in a run queue on average; the one-minute load \
+         average was {}",
         digits(woken),
         digits(most as f64),
         digits(queued),

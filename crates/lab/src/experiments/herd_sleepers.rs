@@ -54,7 +54,7 @@ impl<'a> Sleepers<'a> {
                 self.herd.check().map_err(refused)?;
                 return Err(match is_gone {
                     true => Skip("a process ended by itself".to_owned()),
-                    false => waiting.in_vain("it was never quiet"),
+                    false => waiting.in_vain("it was never idle"),
                 });
             }
         }

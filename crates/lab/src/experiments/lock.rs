@@ -23,8 +23,7 @@ pub struct Lock {
 /// The experiment is being run already.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{experiment} is being run already{by}; wait for its end, or give this run a state of its own: \
-     XDG_STATE_HOME=DIR"
+    "{experiment} is already running{by}; wait for its end, or set XDG_STATE_HOME=DIR for this run"
 )]
 pub struct Locked {
     experiment: String,
@@ -113,7 +112,7 @@ mod tests {
         let state = State::in_folder(folder.path().join("deep"));
         let first = Lock::of(&state, "copy").unwrap();
         let refused = Lock::of(&state, "copy").unwrap_err().to_string();
-        let by = format!("copy is being run already, by process {};", std::process::id());
+        let by = format!("copy is already running, by process {};", std::process::id());
         assert!(refused.starts_with(&by) && refused.contains("XDG_STATE_HOME"), "{refused}");
         assert!(Lock::of(&state, "herd").unwrap().is_some(), "another experiment");
         drop(first);

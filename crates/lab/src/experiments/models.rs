@@ -43,14 +43,16 @@ pub(super) struct Models;
 
 static DECLARATION: Declaration = Declaration {
     name: "models",
-    summary: "the four models of waiting: CPU burnt while idle, latency, CPU time an event",
-    hypothesis: "asking again and again burns a CPU though nothing happens; signals sleep, but get lost \
-                 when their queue is full; readiness and registration sleep and lose nothing",
-    refuted_by: "an idle CPU with busy, no overflow of signals in a burst, or a waiter that burns",
+    summary: "the four models of waiting: idle CPU use, latency, CPU time per event",
+    hypothesis: "busy polling uses a whole CPU while nothing happens; signals block, but their \
+        queue overflows; readiness and registration block and lose nothing",
+    refuted_by: "an idle CPU with busy, no overflow of signals in a burst, or another waiter that \
+        uses a CPU while idle",
     controls: &[
-        "another thread sends at the pace given, to a pair at a time; the receiver does nothing else",
-        "shares of the CPU time that the thread could have: waiting for a CPU is taken off",
-        "a burst to all descriptors with room for 16 signals in the queue, apart from what is timed",
+        "another thread sends at the given pace, to one pair at a time; the receiver does nothing \
+         else",
+        "shares of the CPU time available to the thread: run queue delay is subtracted",
+        "a burst to all descriptors with a signal queue of 16, outside the timed part",
     ],
     metric: "median latency of an event",
     unit: "ns",
@@ -58,7 +60,7 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "idle_share",
             unit: "",
-            summary: "share of a CPU burnt while nothing happens",
+            summary: "share of a CPU used while idle",
             fold: Fold::Median,
         },
         Extra {
@@ -67,23 +69,23 @@ static DECLARATION: Declaration = Declaration {
             summary: "share of a CPU used at this pace",
             fold: Fold::Median,
         },
-        Extra { name: "event_ns", unit: "ns", summary: "CPU time an event", fold: Fold::Median },
+        Extra { name: "event_ns", unit: "ns", summary: "CPU time per event", fold: Fold::Median },
         Extra {
             name: "overflows",
             unit: "",
-            summary: "times a burst found the kernel's queue full",
+            summary: "queue overflows in bursts",
             fold: Fold::Mean,
         },
         Extra {
             name: "sweeps",
             unit: "",
-            summary: "looks at every descriptor that this made necessary",
+            summary: "scans of all descriptors because of overflows",
             fold: Fold::Mean,
         },
         Extra {
             name: "lost",
             unit: "",
-            summary: "descriptors of the burst that were never told of",
+            summary: "descriptors of the burst that were never reported",
             fold: Fold::Mean,
         },
     ],
@@ -91,7 +93,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "model",
             unit: "",
-            summary: "the waiter that stands for it",
+            summary: "the waiter that represents the model",
             takes: Takes::Names(&[
                 "busy",
                 "sigio",
@@ -108,7 +110,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "descriptors",
             unit: "",
-            summary: "how many are watched; each takes two of the process's",
+            summary: "number of descriptors watched; each takes two of the process's descriptors",
             takes: HOW_MANY,
             quick: &[Value::N(100)],
             default: &[Value::N(100), Value::N(400), Value::N(2_000)],
@@ -129,8 +131,8 @@ static DECLARATION: Declaration = Declaration {
     claims: &[Claim {
         id: "models",
         source: "002",
-        text: "asking again and again burns a whole CPU; SIGIO delivers but degrades, as its queue \
-               overflows; readiness and registration sleep",
+        text: "busy polling uses a whole CPU; SIGIO delivers but degrades when its queue \
+            overflows; readiness and registration block",
         judge: models,
     }],
     sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.05 },
@@ -251,7 +253,7 @@ impl Paced {
             let mut told = || -> Result<(), Skip> {
                 while latencies.len() < EVENTS {
                     if waiter.wait(events, Some(PATIENCE)).map_err(refused)? == 0 {
-                        return Err(Skip("an event was not told of".to_owned()));
+                        return Err(Skip("an event was not reported".to_owned()));
                     }
                     let now = base.elapsed().as_nanos() as f64;
                     let sent = |at: u64| received(ring, count(at));

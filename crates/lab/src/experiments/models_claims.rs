@@ -21,7 +21,7 @@ pub(super) fn models(cases: &Cases<'_>) -> Judgement {
         .collect();
     let signals = of("sigio", "overflows", false).zip(of("sigio", "lost", false));
     let (Some(busy), Some((overflows, lost)), false) = (busy, signals, sleeping.is_empty()) else {
-        return Judgement::inconclusive("it takes busy, sigio, and select, poll or epoll");
+        return Judgement::inconclusive("needs busy, sigio, and select, poll or epoll");
     };
     let worst = sleeping.iter().map(|(_, share)| *share).fold(0.0, f64::max);
     let latency = |model: &str| cases.named("model", model).first()?.median;
@@ -31,8 +31,9 @@ pub(super) fn models(cases: &Cases<'_>) -> Judgement {
         .collect();
     let curves = curves(cases);
     let because = format!(
-        "idle, busy burns {} % of the CPU it can have and {} at most {} %; a burst made the queue of \
-         signals overflow {} times, after which a look at all descriptors left {} untold; latency: {}{}",
+        "while idle, busy uses {} % of its available CPU and {} at most {} %; a burst overflowed \
+         the signal queue {} times, and a scan of all descriptors then left {} unreported; \
+         latency: {}{}",
         digits(100.0 * busy),
         sleeping.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
         digits(100.0 * worst),

@@ -41,25 +41,25 @@ pub(super) struct NullSink;
 
 static DECLARATION: Declaration = Declaration {
     name: "null-sink",
-    summary: "a file into the null device by mmap and write, by reading, and through a pipe",
-    hypothesis: "the null device touches nothing, so a mapped file takes no time that depends on its \
-                 size and comes into no memory; a pipe in between makes it be read",
+    summary: "a file written to the null device by mmap and write, by reading, and through a pipe",
+    hypothesis: "the null device reads nothing, so the time for a mapped file does not depend on \
+        its size and no page of it is loaded; a pipe in between forces the read",
     refuted_by: "time in proportion to the size, page faults, or pages in memory afterwards",
     controls: &[
-        "the file is cached for the timed runs and has no name",
-        "windows of 8 MiB, as cat on Solaris had them",
+        "the file is cached for the timed runs, and unnamed",
+        "windows of 8 MiB, as in cat on Solaris",
         "page faults of this process counted around each run",
         "for residence and access time, an untimed run with the file dropped from memory and its \
          access time set to two days ago",
     ],
-    metric: "wall time of a copy into the null device",
+    metric: "wall time of a copy to the null device",
     unit: "ns",
     extras: &[
         Extra { name: "faults", unit: "", summary: "page faults", fold: Fold::Mean },
         Extra {
             name: "resident",
             unit: "",
-            summary: "share of the file in memory after a copy that found none of it there",
+            summary: "share of the file in memory after a copy that began with none of it",
             fold: Fold::Mean,
         },
         Extra {
@@ -73,8 +73,8 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "way",
             unit: "",
-            summary: "mmap and write; the same behind a read of 1 byte; into a pipe that is emptied \
-                      into the null device; read and write",
+            summary: "mmap and write; the same after a read of 1 byte; through a pipe drained \
+                into the null device; read and write",
             takes: Takes::Names(&[MAPPED, WITH_A_BYTE, PIPED, READ]),
             quick: ALL,
             default: ALL,
@@ -108,26 +108,27 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "null-sink",
             source: "000, 003",
-            text: "mmap and write of a file into the null device take no time that depends on the \
-                   file's size: the mapping is never read",
+            text: "the time of mmap and write to the null device does not depend on the file's \
+                size: the mapping is never read",
             judge: null_sink,
         },
         Claim {
             id: "null-sink-pipe",
             source: "000, 003",
-            text: "an extra pipe defeats the short cut, and the bytes are really read",
+            text: "an extra pipe defeats the shortcut: the bytes are read",
             judge: null_sink_pipe,
         },
         Claim {
             id: "null-sink-atime",
             source: "000, 003",
-            text: "the access time changes although nothing was read, because of one read of 1 byte",
+            text: "the access time changes although the file is not read, because of one read of \
+                1 byte",
             judge: null_sink_atime,
         },
         Claim {
             id: "null-sink-residency",
             source: "000, 003",
-            text: "such a copy brings nothing into memory; one by read does",
+            text: "such a copy loads nothing into memory; a copy by read does",
             judge: null_sink_residency,
         },
     ],
@@ -258,7 +259,7 @@ fn count_faults() -> i64 {
 fn null_sink(cases: &Cases<'_>) -> Judgement {
     let (mapped, read) = (cases.named("way", MAPPED), cases.named("way", READ));
     let (Some(line), Some(reading)) = (mapped.line("size"), read.line("size")) else {
-        return Judgement::inconclusive("it takes the ways mmap and read, each with two sizes");
+        return Judgement::inconclusive("needs the strategies mmap and read, each with two sizes");
     };
     let Some((size, median)) = mapped.medians("size").into_iter().next_back() else {
         return Judgement::inconclusive("no copy was made");
@@ -269,8 +270,8 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("too few copies to compare");
     };
     let because = format!(
-        "{} MiB in {} = {} GB/s; each MiB more takes {}, {} % of what reading it takes; {} page \
-         faults for {} pages",
+        "{} MiB in {} = {} GB/s; each additional MiB takes {}, {} % of the time of reading it; {} \
+         page faults for {} pages",
         digits(size / MIB as f64),
         time(median),
         digits(size / median),
@@ -297,7 +298,7 @@ fn at_largest<'a>(cases: &Cases<'a>, a: &str, b: &str) -> Option<(&'a Case, &'a 
 
 fn null_sink_pipe(cases: &Cases<'_>) -> Judgement {
     let Some((mapped, piped, size)) = at_largest(cases, MAPPED, PIPED) else {
-        return Judgement::inconclusive("it takes the ways mmap and mmap+pipe");
+        return Judgement::inconclusive("needs the strategies mmap and mmap+pipe");
     };
     let (Some(times), Some(median)) = (ratio(mapped, piped), piped.median) else {
         return Judgement::inconclusive("too few copies to compare");
@@ -305,7 +306,7 @@ fn null_sink_pipe(cases: &Cases<'_>) -> Judgement {
     let resident = cases.named("way", PIPED).iter().find_map(|case| case.extra.get("resident"));
     let in_memory = match resident {
         Some(share) => {
-            format!("; {} % of a file that was not in memory is afterwards", digits(100.0 * share))
+            format!("; afterwards, {} % of an uncached file is in memory", digits(100.0 * share))
         }
         None => String::new(),
     };
@@ -330,19 +331,19 @@ fn null_sink_atime(cases: &Cases<'_>) -> Judgement {
     };
     let (Some(mapped), Some(with_a_byte)) = (changed(MAPPED), changed(WITH_A_BYTE)) else {
         return Judgement::inconclusive(
-            "it takes the ways mmap and byte+mmap, on a file system that keeps access times (noatime \
-             does not)",
+            "needs the strategies mmap and byte+mmap, on a file system that keeps access times \
+             (not noatime)",
         );
     };
     let judgement = match (mapped, with_a_byte) {
         (false, true) => {
-            Judgement::of(true, "it changed behind a read of 1 byte, and not without it")
+            Judgement::of(true, "it changed after a read of 1 byte, and not without it")
         }
         (true, _) => Judgement::of(
             false,
             "it changes, but without any read: on Linux mapping a file counts as an access",
         ),
-        (false, false) => Judgement::inconclusive("it did not even change behind a read of 1 byte"),
+        (false, false) => Judgement::inconclusive("it did not change even after a read of 1 byte"),
     };
     judgement.with("changed_by_mmap", mapped).with("changed_by_read_and_mmap", with_a_byte)
 }
@@ -354,8 +355,8 @@ fn null_sink_residency(cases: &Cases<'_>) -> Judgement {
     };
     let (Some(mapped), Some(read)) = (resident(MAPPED), resident(READ)) else {
         return Judgement::inconclusive(
-            "it takes the ways mmap and read, on a file system whose files can leave memory (those of \
-             tmpfs cannot; name another folder with --path)",
+            "needs the strategies mmap and read, on a file system whose files can leave memory \
+             (not tmpfs; name another directory with --path)",
         );
     };
     let because = format!(

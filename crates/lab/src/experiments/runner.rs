@@ -93,7 +93,8 @@ pub enum RunError {
     },
     /// What was to be gone on with is of another machine or version.
     #[error(
-        "cannot go on with the interrupted run of {experiment}: {reason}; start it anew without --resume"
+        "cannot resume the interrupted run of {experiment}: {reason}; start a new run without \
+         --resume"
     )]
     Resume {
         /// The experiment.
@@ -103,8 +104,8 @@ pub enum RunError {
     },
     /// What was to be gone on with is of another folder.
     #[error(
-        "cannot go on in {here} with the interrupted run of {experiment}: it is of {folder}; leave \
-         --path out, or start it anew without --resume"
+        "cannot resume the interrupted run of {experiment} in {here}: it used {folder}; leave out \
+         --path, or start a new run without --resume"
     )]
     Elsewhere {
         /// The experiment.
@@ -147,5 +148,5 @@ pub fn run(
 fn no_cases(experiment: &dyn Experiment, axes: &[SweepAxis]) -> String {
     let all = experiment.combinations(axes);
     let reasons: Vec<_> = all.iter().map(|one| experiment.no_case(one)).collect();
-    format!("these values make no case: {}", in_common(&reasons).join("; "))
+    format!("these values give no valid case: {}", in_common(&reasons).join("; "))
 }

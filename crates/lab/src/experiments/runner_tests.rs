@@ -44,7 +44,7 @@ fn what_does_not_fit_or_work_is_skipped_with_its_reason() {
     let world = Shared::default();
     let sweep = run_in(&world, Size::Default, None, None).unwrap();
     assert_eq!(case(&sweep, 13).skipped.as_deref(), Some("unlucky"));
-    let reason = "needs 50 processes, and 30 are free: x is 40; set it to 60";
+    let reason = "needs 50 processes; 30 are free: x is 40; set it to 60";
     assert_eq!(case(&sweep, 50).skipped.as_deref(), Some(reason));
     assert!(!world.lock().unwrap().visits.iter().any(|n| [13, 50].contains(n)));
 }
@@ -231,11 +231,11 @@ fn what_was_interrupted_elsewhere_is_not_gone_on_with() {
     };
     assert!(refused(&|sweep| sweep.machine.kernel = "other".into()).contains("another machine"));
     assert!(refused(&|sweep| sweep.experiment = "herd".into()).contains("it is of herd"));
-    assert!(refused(&|sweep| sweep.axes[0].name = "m".into()).contains("its axes are others"));
+    assert!(refused(&|sweep| sweep.axes[0].name = "m".into()).contains("its axes differ"));
     let other = refused(&|sweep| sweep.axes[0].values = vec![AxisValue::Number(1_000)]);
     assert!(other.contains("n has other values") && other.contains("without --resume"), "{other}");
     let moved = refused(&|sweep| sweep.run.volume.as_mut().unwrap().path = "/nowhere".into());
-    assert!(moved.contains("it is of /nowhere; leave --path out"), "{moved}");
+    assert!(moved.contains("it used /nowhere; leave out --path"), "{moved}");
     let formatted = refused(&|sweep| {
         let volume = sweep.run.volume.as_mut().unwrap();
         (volume.file_system, volume.id) = ("ufs".into(), "ufs 1 2 3".into());

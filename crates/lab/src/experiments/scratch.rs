@@ -35,8 +35,8 @@ impl Scratch {
         if free / PART < bytes {
             let folder = &folder.volume().path;
             return Err(Skip(format!(
-                "{folder}: needs {} MiB, and {} MiB are free, of which half is left to others; \
-                 name another folder with --path",
+                "{folder}: needs {} MiB; {} MiB are free, and half of them stay reserved; name \
+                 another directory with --path",
                 bytes.div_ceil(1 << 20),
                 free >> 20
             )));
@@ -104,7 +104,7 @@ pub(super) fn carry(
     bytes: u64,
     job: Job<'_>,
 ) -> Result<(), Skip> {
-    let mover = mover(name).ok_or_else(|| Skip(format!("there is no mover {name}")))?;
+    let mover = mover(name).ok_or_else(|| Skip(format!("unknown mover {name}")))?;
     let look = |fd| End::of(fd).map_err(|e| Skip::refused("fstat", e));
     let (from, to) = (look(source)?, look(target)?);
     let job = Job { count: Some(bytes), ..job };

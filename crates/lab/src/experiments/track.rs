@@ -207,7 +207,7 @@ impl Track {
         for sample in samples {
             let extra = sample.extra.iter().map(|(_, value)| *value);
             if !extra.chain([sample.value]).all(f64::is_finite) {
-                outcome = Err(Skip(format!("{} is no measurement", sample.value)));
+                outcome = Err(Skip(format!("invalid measurement {}", sample.value)));
                 break;
             }
             case.samples.push(sample.value);

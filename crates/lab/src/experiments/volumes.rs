@@ -135,7 +135,7 @@ impl Volume {
     /// A file system in an image of its own.
     pub(super) fn image(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Skip("images of file systems are mounted by root only".to_owned()));
+            return Err(Skip("only root can mount images of file systems".to_owned()));
         }
         let devices = (0..recipe.devices).map(|_| backed(recipe, under));
         let devices: Vec<Backed> = devices.collect::<Result<_, Skip>>()?;
@@ -167,7 +167,7 @@ impl Volume {
     /// byte. Descriptors of it must be closed.
     pub(super) fn forget(&mut self) -> Result<(), Skip> {
         let Some(image) = &self.image else {
-            return Err(Skip("only the image of a file system can be mounted anew".to_owned()));
+            return Err(Skip("only the image of a file system can be mounted again".to_owned()));
         };
         self.top = None;
         for one in &image.devices {
@@ -249,8 +249,8 @@ fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
     let free = free_bytes(&file)?;
     if free / PART < recipe.takes {
         return Err(Skip(format!(
-            "{}: an image of {} takes {} MiB, and {} MiB are free, of which half is left to others; \
-             name another folder with --path",
+            "{}: an image of {} takes {} MiB; {} MiB are free, and half of them stay reserved; \
+             name another directory with --path",
             folder.volume().path,
             recipe.kind,
             recipe.takes.div_ceil(1 << 20),
@@ -300,7 +300,7 @@ fn succeed(program: &str, arguments: &[OsString]) -> Result<(), Skip> {
                 "mkfs.xfs" => "xfsprogs",
                 _ => "btrfs-progs",
             };
-            Err(Skip(format!("{program} is not here; install {package}")))
+            Err(Skip(format!("{program} is missing; install {package}")))
         }
         Err(error) => Err(Skip::refused(program, error)),
     }

@@ -38,42 +38,41 @@ pub(super) struct Wait;
 
 static DECLARATION: Declaration = Declaration {
     name: "wait",
-    summary: "libevent's benchmark: few or many of N descriptors active, by every waiter",
-    hypothesis: "where interest is registered in the kernel an event costs the same however many \
-                 descriptors idle; where the set is handed over with each wait it grows with them",
+    summary: "libevent's benchmark: few or many of N descriptors active, for every waiter",
+    hypothesis: "with interest registered in the kernel, the cost of an event does not depend on \
+        the number of idle descriptors; with the set passed to each wait, it grows with them",
     refuted_by: "epoll or io_uring growing with idle descriptors, or poll not growing",
     controls: &[
-        "pairs of UNIX sockets, opened once for all cases; readers registered anew each round, not timed",
-        "the same loop, receive and send for all; buffers of 4,096 events; one round first, not counted",
-        "at one set shared by 4 threads each event keeps its thread 0.2 ms, apart from what is timed",
-        "time on the CPU, which is all there is where the loop never sleeps; the clock's besides",
+        "pairs of UNIX sockets, opened once for all cases; readers are registered again each \
+         round, not timed",
+        "the same loop, receive and send for all; buffers of 4,096 events; one uncounted round \
+         first",
+        "at one set shared by 4 threads, each event keeps its thread busy for 0.2 ms, outside the \
+         timed part",
+        "CPU time, which is the whole time of a loop that never blocks; wall time in addition",
     ],
     metric: "CPU time of a round",
     unit: "ns",
     extras: &[
-        Extra {
-            name: "wall_ns",
-            unit: "ns",
-            summary: "the round by the clock",
-            fold: Fold::Median,
-        },
-        Extra { name: "event_ns", unit: "ns", summary: "CPU time an event", fold: Fold::Median },
+        Extra { name: "wall_ns", unit: "ns", summary: "wall time of a round", fold: Fold::Median },
+        Extra { name: "event_ns", unit: "ns", summary: "CPU time per event", fold: Fold::Median },
         Extra {
             name: "processes",
             unit: "",
-            summary: "that share the descriptors out among them, as one may not have so many",
+            summary: "processes that share the descriptors, as one may not have so many",
             fold: Fold::Mean,
         },
         Extra {
             name: "watchable",
             unit: "",
-            summary: "of the pairs that were opened, how many it could watch",
+            summary: "how many of the opened pairs it could watch",
             fold: Fold::Mean,
         },
         Extra {
             name: "ceiling",
             unit: "",
-            summary: "descriptors the process could have with a soft limit of 256, before it was raised",
+            summary: "descriptors the process could open with a soft limit of 256, before raising \
+                it",
             fold: Fold::Mean,
         },
         Extra {
@@ -85,25 +84,25 @@ static DECLARATION: Declaration = Declaration {
         Extra {
             name: "share_least",
             unit: "",
-            summary: "the least of the threads' shares of the events, 1 being all",
+            summary: "the smallest share of the events of a thread, 1 is all",
             fold: Fold::Median,
         },
         Extra {
             name: "share_most",
             unit: "",
-            summary: "the largest of the threads' shares of the events",
+            summary: "the largest share of the events of a thread",
             fold: Fold::Median,
         },
         Extra {
             name: "share_lost",
             unit: "",
-            summary: "events that came to no thread",
+            summary: "events that reached no thread",
             fold: Fold::Mean,
         },
         Extra {
             name: "share_empty",
             unit: "",
-            summary: "wake-ups of a thread an event that another had taken",
+            summary: "spurious wake-ups of a thread per event: another thread took the event",
             fold: Fold::Mean,
         },
     ],
@@ -111,7 +110,8 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "waiter",
             unit: "",
-            summary: "how the loop waits; libevent, libuv and mio where their programs are in PATH (make bench-wait)",
+            summary: "how the loop waits; libevent, libuv and mio if their programs are in PATH \
+                (make bench-wait)",
             takes: Takes::Names(&[
                 "busy",
                 "sigio",
@@ -139,8 +139,8 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "descriptors",
             unit: "",
-            summary: "how many are watched; each takes a pair, so two of a process's, and more processes \
-                      where one may not have so many",
+            summary: "number of descriptors watched; each takes a pair, so two of a process's \
+                descriptors, and more processes if one may not have so many",
             takes: Takes::Numbers(1, 500_000),
             quick: &[Value::N(100), Value::N(1_000)],
             // 500 is what select can watch; 7,500 is the article's.
@@ -163,7 +163,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "active",
             unit: "",
-            summary: "how many have a byte when a round begins",
+            summary: "how many have a byte at the start of a round",
             takes: Takes::Numbers(1, 500_000),
             quick: ACTIVE,
             default: ACTIVE,
@@ -172,7 +172,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "writes",
             unit: "",
-            summary: "bytes that readers send on in a round",
+            summary: "bytes that readers pass on in a round",
             takes: Takes::Numbers(0, 10_000_000),
             quick: &[Value::N(100)],
             default: &[Value::N(100)],
@@ -181,7 +181,7 @@ static DECLARATION: Declaration = Declaration {
         Axis {
             name: "loop",
             unit: "",
-            summary: "spin: readers send, nothing sleeps; block: another thread sends, waits sleep",
+            summary: "spin: readers send, no wait blocks; block: another thread sends, waits block",
             takes: Takes::Names(&["spin", "block"]),
             quick: LOOPS,
             default: LOOPS,
@@ -194,8 +194,8 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "wait-scale",
             source: "000",
-            text: "registering interest in the kernel costs the same however many descriptors idle; \
-                   poll grows with them",
+            text: "with interest registered in the kernel, the cost does not depend on the number \
+                of idle descriptors; with poll it grows with them",
             judge: wait_scale,
         },
         Claim {
@@ -207,8 +207,8 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "wait-small",
             source: "000",
-            text: "for few descriptors, most of them active, registration can cost slightly more: two \
-                   calls an event",
+            text: "for few descriptors, most of them active, registration can cost slightly more: \
+                two calls per event",
             judge: wait_small,
         },
         Claim {
@@ -227,15 +227,15 @@ static DECLARATION: Declaration = Declaration {
         Claim {
             id: "wait-shared",
             source: "000",
-            text: "several threads can share one event queue and the kernel spreads the events; sets \
-                   of poll are the thread's own",
+            text: "several threads can share one event queue, and the kernel distributes the \
+                events; a poll set belongs to one thread",
             judge: wait_shared,
         },
         Claim {
             id: "reactor-tax",
             source: "000",
-            text: "a portable event library costs more than the bare mechanism, for its book-keeping a \
-                   descriptor",
+            text: "a portable event library costs more than the bare mechanism, for its \
+                bookkeeping per descriptor",
             judge: reactor_tax,
         },
     ],
@@ -269,10 +269,10 @@ impl Experiment for Wait {
     fn no_case(&self, case: &Params) -> Vec<&'static str> {
         let fits = case.number("active") <= case.number("descriptors");
         unmet(&[
-            (fits, "no more descriptors can be active than there are"),
+            (fits, "the number of active descriptors exceeds their total"),
             (
                 !(is_peer(case) && case.name("loop") == "block"),
-                "event libraries have no loop that blocks here",
+                "the blocking loop does not support event libraries",
             ),
         ])
     }
@@ -311,7 +311,7 @@ pub(super) fn is_peer(case: &Params) -> bool {
     wait_peers::NAMES.contains(&case.name("waiter"))
 }
 
-/// How many descriptors a process may have.
+/// How many descriptors per process may have.
 fn most_descriptors() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }

@@ -57,8 +57,8 @@ pub(super) fn wait_scale(cases: &Cases<'_>) -> Judgement {
         REGISTERED.into_iter().filter_map(|name| Some((name, growth(name)?))).collect();
     let (Some((_, _, poll, few, many)), false) = (growth("poll"), registered.is_empty()) else {
         return Judgement::inconclusive(
-            "it takes poll, and epoll or io-uring-poll, with one active of two numbers of descriptors \
-             ten times apart",
+            "needs poll, and epoll or io-uring-poll, with one active of two numbers of \
+             descriptors ten times apart",
         );
     };
     let said: Vec<String> = registered
@@ -71,12 +71,15 @@ pub(super) fn wait_scale(cases: &Cases<'_>) -> Judgement {
         .zip(at(&cases, "poll", many, 1))
         .and_then(|(epoll, poll)| ratio(epoll, poll));
     let because = format!(
-        "from {} to {} descriptors poll grows {} times; {}{}",
+        "from {} to {} descriptors, poll grows {} times; {}{}",
         digits(few as f64),
         digits(many as f64),
         shown(poll),
         said.join("; "),
-        gain.map_or(String::new(), |of| format!("; at the most, poll takes {} × epoll", shown(of)))
+        gain.map_or(String::new(), |of| format!(
+            "; at the largest number, poll takes {} × epoll",
+            shown(of)
+        ))
     );
     let all = |is: fn(&Interval) -> bool| registered.iter().all(|(_, (_, _, of, ..))| is(of));
     let judgement = if all(|of| of.high <= LEVEL) && poll.low > LEVEL {
@@ -103,11 +106,11 @@ pub(super) fn wait_active(cases: &Cases<'_>) -> Judgement {
     let found = pairs.filter(|_| most > 1).and_then(|n| Some((n, gain(n, 1)?, gain(n, most)?)));
     let Some((pairs, alone, many)) = found else {
         return Judgement::inconclusive(
-            "it takes epoll and poll with one active descriptor and with many, and some rounds more",
+            "needs epoll and poll with one active descriptor and with many, and more rounds",
         );
     };
     let because = format!(
-        "with {} descriptors poll takes {} × epoll where one is active, and {} where {} are",
+        "with {} descriptors, poll takes {} × epoll if one is active, and {} if {} are",
         digits(pairs as f64),
         shown(alone),
         shown(many),
@@ -139,13 +142,14 @@ pub(super) fn wait_small(cases: &Cases<'_>) -> Judgement {
         .collect();
     if found.is_empty() {
         return Judgement::inconclusive(
-            "it takes poll, and epoll or epoll-oneshot, with most of the fewest descriptors active",
+            "needs poll, and epoll or epoll-oneshot, with most of the smallest number of \
+             descriptors active",
         );
     }
     let said: Vec<_> =
         found.iter().map(|(name, of)| format!("{name} takes {} × poll", shown(*of))).collect();
     let because = format!(
-        "with {} of {} active {}; event ports are armed again for each event, as epoll-oneshot is",
+        "with {} of {} active, {}; event ports are rearmed for each event, as is epoll-oneshot",
         digits(active as f64),
         digits(pairs as f64),
         said.join(", ")
@@ -164,14 +168,16 @@ pub(super) fn wait_small(cases: &Cases<'_>) -> Judgement {
 pub(super) fn wait_select_poll(cases: &Cases<'_>) -> Judgement {
     let cases = rounds(cases);
     let Some(pairs) = common(&cases, ["select", "poll"], 1).pop() else {
-        return Judgement::inconclusive("it takes select and poll with as many descriptors");
+        return Judgement::inconclusive(
+            "needs select and poll with the same number of descriptors",
+        );
     };
     let both = at(&cases, "select", pairs, 1).zip(at(&cases, "poll", pairs, 1));
     let Some((select, poll, of)) = both.and_then(|(s, p)| Some((s, p, ratio(p, s)?))) else {
         return Judgement::inconclusive(TOO_FEW);
     };
     let because = format!(
-        "with {} descriptors {} by select and {} by poll: {} times",
+        "with {} descriptors, {} by select and {} by poll: {} times",
         digits(pairs as f64),
         median(select),
         median(poll),
@@ -189,18 +195,18 @@ pub(super) fn wait_limits(cases: &Cases<'_>) -> Judgement {
     let others = watchable("poll").or(watchable("epoll"));
     let found = watchable("select").zip(others).zip(figure("select", "ceiling"));
     let Some(((select, others), ceiling)) = found else {
-        return Judgement::inconclusive("it takes select, and poll or epoll");
+        return Judgement::inconclusive("needs select, and poll or epoll");
     };
     // What select could watch at most, one of each pair.
     if others <= 512.0 {
         return Judgement::inconclusive(
-            "so few descriptors meet no limit; it takes 1,000 or more, though select skips them",
+            "these descriptors reach no limit; needs 1,000 or more, though select skips them",
         );
     }
     let because = format!(
-        "select could watch {} of {} sockets, one of each pair, as it ends at descriptor 1,023; poll \
-         and epoll {}; a soft limit of {SOFT_LIMIT} let the process have {} descriptors, and setrlimit \
-         raised it to open them all",
+        "select watches {} of {} sockets, one of each pair, because it ends at descriptor 1,023; \
+         poll and epoll {}; a soft limit of {SOFT_LIMIT} allows {} descriptors, and setrlimit \
+         raised it for the rest",
         digits(select),
         digits(others),
         digits(others),
@@ -220,15 +226,14 @@ pub(super) fn wait_shared(cases: &Cases<'_>) -> Judgement {
         case.extra.contains_key("shares").then_some((case, most))
     };
     let (Some((epoll, pairs)), Some((poll, _))) = (shared("epoll"), shared("poll")) else {
-        return Judgement::inconclusive("it takes epoll and poll with one active descriptor");
+        return Judgement::inconclusive("needs epoll and poll with one active descriptor");
     };
     let figure = |name: &str| epoll.extra.get(name).copied().unwrap_or(f64::NAN);
     let (threads, lost) = (figure("shares"), figure("share_lost"));
     let (least, most, empty) = (figure("share_least"), figure("share_most"), figure("share_empty"));
     let because = format!(
-        "{} threads at one epoll set of {} descriptors took {} to {} % of the events each; {} events \
-         lost, {} wake-ups an event found that another thread had been faster; a set of poll has {} \
-         thread",
+        "{} threads at one epoll set of {} descriptors took {} to {} % of the events each; {} \
+         events lost, {} spurious wake-ups per event; a poll set has {} thread",
         digits(threads),
         digits(pairs as f64),
         digits(100.0 * least),
@@ -258,21 +263,21 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
     let found: Vec<_> = wait_peers::WITH_BOOKS.into_iter().filter_map(over).collect();
     let Some((_, _, pairs)) = found.first() else {
         return Judgement::inconclusive(
-            "it takes -L waiter=epoll,libevent,libuv, and in PATH the program wait-peers, which make \
+            "needs -L waiter=epoll,libevent,libuv, and the program wait-peers in PATH, which make \
              bench-wait builds in target/peers",
         );
     };
     let said: Vec<_> =
         found.iter().map(|(name, of, _)| format!("{} × by {name}", shown(*of))).collect();
     let because = format!(
-        "with {} descriptors, one of them active, a round takes what it takes by epoll {}",
+        "with {} descriptors, one of them active, a round takes, relative to epoll, {}",
         digits(*pairs as f64),
         said.join(" and ")
     );
     let thin = over(wait_peers::MIO);
     let because = match &thin {
         Some((name, of, _)) => {
-            format!("{because}; {} × by {name}, which keeps no books", shown(*of))
+            format!("{because}; {} × by {name}, which has no bookkeeping", shown(*of))
         }
         None => because,
     };
@@ -372,7 +377,7 @@ mod tests {
         let judgement = judged(1.2e3, 1.1e3, 0.9e3);
         assert_eq!(judgement.verdict, ClaimVerdict::Holds);
         assert!(
-            judgement.because.ends_with("0.90 (0.90 … 0.90) × by mio, which keeps no books"),
+            judgement.because.ends_with("0.90 (0.90 … 0.90) × by mio, which has no bookkeeping"),
             "{judgement:?}"
         );
         assert_eq!(judged(0.8e3, 0.9e3, 1.5e3).verdict, ClaimVerdict::Fails);

@@ -38,8 +38,8 @@ pub(super) fn probe(name: &str) -> Result<(), Skip> {
     let listed =
         command(program).and_then(|mut command| command.arg("list").stdin(Stdio::null()).output());
     let listed = listed.map_err(|error| {
-        let what = format!("cannot run {program}, which makes the rounds of {name}: {error}");
-        Skip(format!("{what}; make bench-wait builds it in target/peers: put that into PATH"))
+        let what = format!("cannot run {program} for the rounds of {name}: {error}");
+        Skip(format!("{what}; build it with make bench-wait, and add target/peers to PATH"))
     })?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let is_there = |line: &str| line.split(' ').next() == Some(name);

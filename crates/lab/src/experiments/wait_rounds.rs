@@ -36,7 +36,7 @@ pub(super) fn refused(error: impl Into<RoundError>) -> Skip {
 
 /// A waiter of this name.
 pub(super) fn open(name: &str, descriptors: usize) -> Result<Box<dyn Waiter>, Skip> {
-    let found = waiter(name).ok_or_else(|| Skip(format!("there is no waiter {name}")))?;
+    let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
     (found.open)(&Settings { descriptors, ..Settings::default() }).map_err(refused)
 }
 

@@ -31,12 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whether a waiter works here, and with descriptors up to about this number.
 pub(super) fn probe(name: &str, highest: u64) -> Result<(), Skip> {
-    let found = waiter(name).ok_or_else(|| Skip(format!("there is no waiter {name}")))?;
+    let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
     match found.abilities.highest {
         Some(most) if highest > u64::from(most.unsigned_abs()) => {
             return Err(Skip(format!(
-                "{name} has room for descriptors up to {most} only, and there would be {highest}; poll \
-                 and epoll have no such limit"
+                "{name} supports descriptors up to {most}, and the highest here is {highest}; use \
+                 poll or epoll, which have no such limit"
             )));
         }
         _ => {}

@@ -13,7 +13,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         name: "syscall",
         unit: Unit::Ns,
         scope: Scope::Machine,
-        summary: "a bare system call",
+        summary: "a direct system call",
         method: "getppid by the syscall instruction",
         man: &["getppid(2)", "syscall(2)"],
         measure: syscall,
@@ -31,7 +31,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         name: "vdso-clock",
         unit: Unit::Ns,
         scope: Scope::Machine,
-        summary: "a look at the clock without a system call",
+        summary: "reading the clock without a system call",
         method: "clock_gettime(CLOCK_MONOTONIC) by the vDSO",
         man: &["vdso(7)", "clock_gettime(2)"],
         measure: vdso_clock,
@@ -58,7 +58,7 @@ fn syscall_libc(_: &Context<'_>) -> Result<Figure, Skip> {
 
 fn vdso_clock(_: &Context<'_>) -> Result<Figure, Skip> {
     if let Some(clock) = clock_behind_a_call() {
-        return Err(Skip(format!("the clock source {clock} is read by a system call")));
+        return Err(Skip(format!("reading the clock source {clock} takes a system call")));
     }
     Budget::SHORT.ns_per_call(|count| {
         for _ in 0..count {

@@ -80,7 +80,7 @@ fn tcp_loopback(_: &Context<'_>) -> Result<Figure, Skip> {
     let (out, from) = listener.accept().map_err(refused("accept"))?;
     // Anyone on this machine may connect to a port that listens.
     if Some(from) != into.local_addr().ok() {
-        return Err(Skip("accept: a stranger connected first".to_owned()));
+        return Err(Skip("accept: another process connected first".to_owned()));
     }
     through(&out.into(), into.into())
 }

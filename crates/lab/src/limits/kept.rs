@@ -23,7 +23,9 @@ pub struct Cache {
 #[non_exhaustive]
 pub enum KeepError {
     /// The folder could not be made.
-    #[error("cannot make the folder {path}: {source}; XDG_CACHE_HOME names another place")]
+    #[error(
+        "cannot create the directory {path}: {source}; set XDG_CACHE_HOME to another directory"
+    )]
     Folder {
         /// The folder.
         path: String,

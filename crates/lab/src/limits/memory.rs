@@ -151,7 +151,7 @@ fn at_once<T, R: Send>(
         drop(tell);
         *is_open = told.iter().take(threads.len()).all(|is_ready| is_ready);
         drop(is_open);
-        let crashed = || Err(Skip("a thread came to no end".to_owned()));
+        let crashed = || Err(Skip("a thread did not end".to_owned()));
         let mut all = Vec::with_capacity(cpus.len());
         for thread in threads {
             all.extend(thread.join().unwrap_or_else(|_| crashed())?);

@@ -23,7 +23,8 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "the first touch of a page",
-        method: "first write to each of 1,024 fresh pages without huge pages, a fault each; mapping not counted",
+        method: "first write to each of 1,024 fresh pages without huge pages, one fault each; \
+            mapping not counted",
         man: &["mmap(2)", "madvise(2)", "getrusage(2)"],
         measure: minor_fault,
     },
@@ -32,7 +33,8 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "the first touch of a huge page",
-        method: "first write to each of 4 fresh huge pages, by advice, seen to be huge; mapping not counted",
+        method: "first write to each of 4 fresh huge pages (madvise), checked to be huge; mapping \
+            not counted",
         man: &["madvise(2)", "mmap(2)"],
         measure: huge_page_fault,
     },
@@ -101,7 +103,7 @@ fn huge_page_fault(_: &Context<'_>) -> Result<Figure, Skip> {
             misses += 1;
             if misses >= TRIES {
                 return Err(Skip(format!(
-                    "madvise MADV_HUGEPAGE: the kernel gave ordinary pages ({})",
+                    "madvise MADV_HUGEPAGE: the kernel mapped small pages ({})",
                     room::text_of("/sys/kernel/mm/transparent_hugepage/enabled")
                 )));
             }
@@ -115,7 +117,7 @@ fn huge_page_bytes() -> Result<usize, Skip> {
     let bytes = text.trim().parse::<usize>().ok();
     bytes
         .filter(|bytes| bytes.is_power_of_two() && *bytes <= 1 << 30)
-        .ok_or_else(|| Skip(format!("{SIZE}: {:?} is no size", text.trim())))
+        .ok_or_else(|| Skip(format!("{SIZE}: invalid size {:?}", text.trim())))
 }
 
 /// Writes a byte every `step`.

@@ -15,7 +15,7 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "one call through io_uring",
-        method: "one NOP queued, io_uring_enter that waits for it, its completion taken",
+        method: "one NOP queued, io_uring_enter waits for it, its completion taken",
         man: &["io_uring(7)", "io_uring_enter(2)"],
         measure: entered,
     },
@@ -24,7 +24,8 @@ pub(super) static LIMITS: &[Declaration] = &[
         unit: Unit::Ns,
         scope: Scope::Machine,
         summary: "one call through io_uring that the kernel polls",
-        method: "one NOP queued, taken by the kernel's polling thread on another CPU (SQPOLL), its completion spun for",
+        method: "one NOP queued, taken by the kernel's polling thread on another CPU (SQPOLL), \
+            its completion awaited by spinning",
         man: &["io_uring(7)", "io_uring_setup(2)"],
         measure: polled,
     },
@@ -50,7 +51,7 @@ fn polled(_: &Context<'_>) -> Result<Figure, Skip> {
             round_trip(NopRing::polled_on(there))
         });
         let waiting = waiting.map_err(|e| Skip::refused("clone", e))?;
-        waiting.join().unwrap_or_else(|_| Err(Skip("a thread came to no end".to_owned())))
+        waiting.join().unwrap_or_else(|_| Err(Skip("a thread did not end".to_owned())))
     })
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn check_memory(bytes: usize) -> Result<(), Skip> {
 fn check(bytes: u64, free: Option<u64>) -> Result<(), Skip> {
     match free {
         Some(free) if free / RESERVE < bytes => Err(Skip(format!(
-            "needs {} MiB of memory, and {} MiB are free",
+            "needs {} MiB of memory; {} MiB are free",
             bytes.div_ceil(1 << 20),
             free >> 20
         ))),
@@ -32,7 +32,7 @@ fn check(bytes: u64, free: Option<u64>) -> Result<(), Skip> {
 pub(crate) fn check_file_size(bytes: u64) -> Result<(), Skip> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < bytes => Err(Skip(format!(
-            "needs a file of {} MiB, and files may have {most} bytes (ulimit -f)",
+            "needs a file of {} MiB; files are limited to {most} bytes (ulimit -f)",
             bytes.div_ceil(1 << 20)
         ))),
         _ => Ok(()),
@@ -153,6 +153,6 @@ mod tests {
         assert_eq!(check(10 << 20, Some(30 << 20)), Ok(()));
         assert_eq!(check(10 << 20, None), Ok(()));
         let Skip(reason) = check(10 << 20, Some(19 << 20)).unwrap_err();
-        assert_eq!(reason, "needs 10 MiB of memory, and 19 MiB are free");
+        assert_eq!(reason, "needs 10 MiB of memory; 19 MiB are free");
     }
 }

@@ -174,7 +174,7 @@ fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
     let bytes = most.min(free / PART) / LARGE as u64 * LARGE as u64;
     if bytes == 0 {
         let (needed, free) = ((LARGE as u64 * PART) >> 20, free >> 10);
-        return Err(Skip(format!("no room: needs {needed} MiB free, and {free} KiB are")));
+        return Err(Skip(format!("no space: needs {needed} MiB; {free} KiB are free")));
     }
     room::check_file_size(bytes)?;
     Ok(bytes)

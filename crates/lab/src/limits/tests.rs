@@ -87,7 +87,7 @@ fn what_is_kept_is_not_measured_again_and_what_was_skipped_is() {
 /// A folder on a tmpfs, if the machine has one where it usually is.
 fn in_memory() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir_in("/dev/shm");
-    folder.map_err(|e| skip(Need::Machine, &format!("no folder in /dev/shm: {e}"))).ok()
+    folder.map_err(|e| skip(Need::Machine, &format!("no directory in /dev/shm: {e}"))).ok()
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_file_system_that_caches_all_is_skipped_for_what_goes_past_the_cache() {
 #[test]
 fn a_folder_of_no_use_is_an_error_with_what_to_try() {
     let said = |path: &str| Folder::open(path.as_ref()).unwrap_err().to_string();
-    assert!(said("/etc/passwd").contains("not a folder"));
+    assert!(said("/etc/passwd").contains("not a directory"));
     assert!(said("/nowhere").contains("No such file") && said("/nowhere").contains("--path"));
-    assert!(said("/proc").contains("open O_") && said("/proc").contains("you can write in"));
+    assert!(said("/proc").contains("open O_") && said("/proc").contains("you can write to"));
 }

@@ -55,7 +55,7 @@ impl Place {
     fn cpus(self) -> Result<(usize, usize), Skip> {
         match (self, cpus::two()?) {
             (Self::OtherCpu, Some(two)) => Ok(two),
-            (Self::OtherCpu, None) => Err(Skip("there is one CPU only".to_owned())),
+            (Self::OtherCpu, None) => Err(Skip("there is only one CPU".to_owned())),
             (Self::SameCpu, _) => match cpus::allowed()?.first() {
                 Some(cpu) => Ok((*cpu, *cpu)),
                 None => Err(Skip("sched_getaffinity: no CPU".to_owned())),
@@ -95,7 +95,7 @@ fn round_trip<B: Bell>(place: Place, pair: fn() -> Result<(B, B), Skip>) -> Resu
         let caller = caller.map_err(|e| Skip::refused("clone", e))?;
         let echo = move || echo(&others, there, &tell, enough);
         thread::Builder::new().spawn_scoped(scope, echo).map_err(|e| Skip::refused("clone", e))?;
-        caller.join().unwrap_or_else(|_| Err(Skip("a thread came to no end".to_owned())))
+        caller.join().unwrap_or_else(|_| Err(Skip("a thread did not end".to_owned())))
     })
 }
 

@@ -177,10 +177,10 @@ impl Side {
             self.part(TermKind::Blocked, "page faults").ns = elsewhere;
         }
         let runnable: f64 = trace.ledger.iter().map(|row| row.runnable_ns as f64).sum();
-        self.part(TermKind::Runnable, "waiting for a CPU").ns = runnable;
+        self.part(TermKind::Runnable, "run queue delay").ns = runnable;
     }
 
-    /// What threads side by side count twice.
+    /// Time that concurrent threads count twice.
     fn add_overlap(&mut self, trace: &Trace) {
         let threads: u64 = trace.processes.iter().map(|process| u64::from(process.threads)).sum();
         let images = trace.processes.len() as u64;
@@ -188,7 +188,7 @@ impl Side {
             trace.processes.iter().map(|process| process.pid).collect();
         if pids.len() > 1 || threads > images {
             let sum: f64 = self.parts.values().map(|part| part.ns).sum();
-            self.part(TermKind::Overlap, "side by side").ns = less_price(trace) - sum;
+            self.part(TermKind::Overlap, "overlap").ns = less_price(trace) - sum;
         }
     }
 }

@@ -24,10 +24,10 @@ impl std::str::FromStr for Denial {
         };
         let (call, error) = rest.split_once('=').unwrap_or((rest, "ENOSYS"));
         let Some(number) = syscalls::number(Abi::X86_64, call) else {
-            return Err(format!("there is no system call {call:?}"));
+            return Err(format!("unknown system call {call:?}"));
         };
         let Some(value) = errno::number(error).filter(|value| *value < 512) else {
-            return Err(format!("there is no error {error:?}; write it as in ENOSYS"));
+            return Err(format!("unknown error {error:?}; expected a name, as in ENOSYS"));
         };
         Ok(Self {
             label: label.map(str::to_owned),
@@ -58,7 +58,7 @@ pub(super) fn filter<'a>(
 ) -> Result<seccomp::Filter, String> {
     let calls: Vec<(u32, u32)> = denials.map(|denial| (denial.call.1, denial.errno.1)).collect();
     seccomp::Filter::deny(&calls)
-        .ok_or_else(|| format!("a filter takes at most {} calls away", seccomp::MOST_DENIED))
+        .ok_or_else(|| format!("a filter denies at most {} calls", seccomp::MOST_DENIED))
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ pub enum RaceError {
     },
     /// The time was over before there was anything to tell.
     #[error(
-        "{who} ({command}) had not ended when --max-time was over, and was killed with all it made; \
-         give it more time"
+        "{who} ({command}) was still running at the end of --max-time, and was killed with all \
+         its processes; raise --max-time"
     )]
     TooLong {
         /// Its label, or the option it was given by.
@@ -73,7 +73,7 @@ pub enum RaceError {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; try as root",
-        io::ErrorKind::StorageFull => "; make room",
+        io::ErrorKind::StorageFull => "; free some space",
         _ => "",
     }
 }

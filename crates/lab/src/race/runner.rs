@@ -60,7 +60,7 @@ pub(super) struct Runner {
 
 impl Runner {
     pub(super) fn new(output: &Output) -> Result<Self, RaceError> {
-        let interrupts = Interrupts::hold().map_err(system("hold signals back"))?;
+        let interrupts = Interrupts::hold().map_err(system("block signals"))?;
         let bystanders = orphans::children();
         orphans::adopt().map_err(system("become the parent of orphans"))?;
         let keeper = Keeper::new().map_err(system("make a process group"))?;
@@ -132,7 +132,7 @@ impl Runner {
     /// Runs a command once, timed.
     pub(super) fn run(&mut self, what: &mut Runnable) -> Result<Outcome, RaceError> {
         self.check_time_and_signals(what)?;
-        self.outputs.clear().map_err(system("empty the commands' output"))?;
+        self.outputs.clear().map_err(system("drain the commands' output"))?;
         what.timed.set_group(self.keeper.group());
         let Some(interrupts) = &self.interrupts else {
             return Err(system("run a command while another is traced")(io::Error::other("busy")));
@@ -195,7 +195,7 @@ impl Runner {
         tracer: impl FnOnce(&Command) -> T,
     ) -> Result<(T, bool), RaceError> {
         self.check_time_and_signals(what)?;
-        self.outputs.clear().map_err(system("empty the commands' output"))?;
+        self.outputs.clear().map_err(system("drain the commands' output"))?;
         let mut command = what.command.clone();
         command.setup.group = Some(self.keeper.group());
         let interrupts = self.interrupts.take();
@@ -214,8 +214,8 @@ impl Runner {
             tracer(&command)
         });
         // Also where nothing was traced: --cleanup is still to run.
-        self.interrupts = Some(Interrupts::hold().map_err(system("hold signals back"))?);
-        let (watched, was_late) = guarded.map_err(system("start a thread that keeps the time"))?;
+        self.interrupts = Some(Interrupts::hold().map_err(system("block signals"))?);
+        let (watched, was_late) = guarded.map_err(system("start the timer thread"))?;
         let came = remembered.take();
         drop(remembered);
         if was_late {
@@ -304,9 +304,9 @@ fn program(name: &str) -> io::Result<PathBuf> {
     find_program(OsStr::new(name), std::env::var_os("PATH").as_deref()).map_err(|error| {
         let what = match error.kind() {
             io::ErrorKind::NotFound if name.contains('/') => format!("there is no {name}"),
-            io::ErrorKind::NotFound => format!("{name} is in no folder of $PATH"),
+            io::ErrorKind::NotFound => format!("no directory in $PATH contains {name}"),
             io::ErrorKind::PermissionDenied => {
-                format!("{name}: {error}; is it executable? see `ls -l`")
+                format!("{name}: {error}; check with `ls -l` that it is executable")
             }
             io::ErrorKind::IsADirectory => format!("{name}: {error}; name a program in it"),
             _ => format!("{name}: {error}"),

@@ -16,11 +16,11 @@ impl std::str::FromStr for Axis {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((name, values)) = text.split_once('=') else {
-            return Err("a sweep has the form name=value,value".to_owned());
+            return Err("invalid sweep: expected the form name=value,value".to_owned());
         };
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(format!("{name:?} is no name of a placeholder: letters, digits, - and _"));
+            return Err(format!("invalid placeholder {name:?}: expected letters, digits, - and _"));
         }
         let values: Vec<String> = values.split(',').map(str::to_owned).collect();
         if values.iter().any(String::is_empty) {

@@ -40,7 +40,7 @@ impl Track<'_> {
                 let trace = match self.traced_run(at, around) {
                     Ok(Ok(trace)) => trace,
                     Err(RaceError::TooLong { .. }) => {
-                        kept.missed("--max-time was over".to_owned());
+                        kept.missed("--max-time ended first".to_owned());
                         break;
                     }
                     Ok(Err(why)) => {
@@ -68,7 +68,7 @@ impl Track<'_> {
         let (traced, was_late) =
             self.runner.traced(what, around.is_interrupted(), |command| around.trace(command))?;
         if was_late {
-            return Ok(Err("--max-time was over".to_owned()));
+            return Ok(Err("--max-time ended first".to_owned()));
         }
         let traced = match traced {
             Ok(traced) => traced,

@@ -55,7 +55,12 @@ pub(super) fn run_script(runner: &mut Runner, script: &mut Runnable) -> Result<(
 
 fn failure(what: &Runnable, outcome: &Outcome) -> Option<RaceError> {
     let exit = outcome.run.exit;
-    let hint = if what.who.starts_with('-') { "" } else { "; --ignore-failure lets it race" };
+    let hint = if what.who.starts_with('-') {
+        ""
+    } else {
+        "; use --ignore-failure to race it \
+        anyway"
+    };
     (exit.status() != 0).then(|| RaceError::Failed {
         who: what.who.clone(),
         command: what.text.clone(),
@@ -82,7 +87,7 @@ impl<'a> Track<'a> {
                     _ => "there is only A".to_owned(),
                 };
                 return Err(RaceError::Options(format!(
-                    "--deny {meant}:…: there is no contender {meant}; {there_are}"
+                    "--deny {meant}:…: unknown contender {meant}; {there_are}"
                 )));
             }
         }

@@ -39,7 +39,7 @@ pub(super) fn split(text: &str) -> Result<Words, &'static str> {
                     match chars.next() {
                         Some('\'') => break,
                         Some(c) => word.push(c),
-                        None => return Err("a ' has no end"),
+                        None => return Err("unterminated '"),
                     }
                 }
             }
@@ -63,7 +63,7 @@ pub(super) fn split(text: &str) -> Result<Words, &'static str> {
     }
     words.extend(word);
     match words.first() {
-        None => Err("there is no command in it"),
+        None => Err("it contains no command"),
         Some(first) if !quoted_first && (BUILT_IN.contains(&first.as_str()) || assigns(first)) => {
             Ok(Words::Shell)
         }
@@ -76,14 +76,14 @@ fn double_quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Result<b
     let mut plain = true;
     loop {
         match chars.next() {
-            None => return Err("a \" has no end"),
+            None => return Err("unterminated \""),
             Some('"') => return Ok(plain),
             Some('$' | '`') => plain = false,
             Some('\\') => match chars.next() {
                 Some(c @ ('$' | '`' | '"' | '\\')) => word.push(c),
                 Some('\n') => {}
                 Some(c) => word.extend(['\\', c]),
-                None => return Err("a \" has no end"),
+                None => return Err("unterminated \""),
             },
             Some(c) => word.push(c),
         }

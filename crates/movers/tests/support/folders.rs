@@ -38,9 +38,9 @@ pub(crate) fn memory() -> Option<Folder> {
 
 /// A folder of the file system the build is on.
 pub(crate) fn here() -> Folder {
-    let holder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let holder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let path = holder.path().to_owned();
-    Folder { name: "build folder", path, mounted: false, _holder: holder }
+    Folder { name: "build directory", path, mounted: false, _holder: holder }
 }
 
 /// A file system in an image of its own.

@@ -51,6 +51,6 @@ pub(crate) fn difference(left: &[u8], right: &[u8]) -> Option<String> {
 /// The example that runs one mover, for tests that watch or disturb it from outside.
 pub(crate) fn carry() -> std::path::PathBuf {
     let tests = std::env::current_exe().expect("a path");
-    let folder = tests.ancestors().nth(2).expect("the profile's folder");
+    let folder = tests.ancestors().nth(2).expect("the profile's directory");
     folder.join("examples/carry")
 }

@@ -79,7 +79,7 @@ fn pipe_size(_: &Context) -> Outcome {
         Ok(bytes) => Outcome::ready(format!("a pipe of {}", Size(bytes as u64))),
         Err(refusal) => Outcome::refused(
             &refusal,
-            format!("sysctl fs.pipe-user-pages-soft=0, or fewer pipes at once ({LIMIT})"),
+            format!("sysctl fs.pipe-user-pages-soft=0, or use fewer pipes at once ({LIMIT})"),
         ),
     }
 }

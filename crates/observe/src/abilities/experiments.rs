@@ -9,15 +9,15 @@ use super::{Ability, Context, Outcome, number_in};
 
 #[rustfmt::skip]
 pub(super) static ABILITIES: &[Ability] = &[
-    Ability { name: "network-namespaces", purpose: "lab: a network without neighbours", try_it: network },
-    Ability { name: "user-namespaces", purpose: "the same for users without privilege", try_it: user },
-    Ability { name: "loop-devices", purpose: "lab: a file system of one's own", try_it: loop_devices },
-    Ability { name: "real-time", purpose: "limits: wake-ups without neighbours", try_it: real_time },
+    Ability { name: "network-namespaces", purpose: "lab: an isolated network", try_it: network },
+    Ability { name: "user-namespaces", purpose: "the same for unprivileged users", try_it: user },
+    Ability { name: "loop-devices", purpose: "lab: a private file system", try_it: loop_devices },
+    Ability { name: "real-time", purpose: "limits: undisturbed wake-ups", try_it: real_time },
 ];
 
 fn network(_: &Context) -> Outcome {
     match namespaces::network() {
-        Ok(()) => Outcome::ready("one was made and left"),
+        Ok(()) => Outcome::ready("one was created and left"),
         Err(refusal) if not_allowed(&refusal) => {
             Outcome::refused(&refusal, privilege(&["CAP_SYS_ADMIN"]))
         }
@@ -27,7 +27,7 @@ fn network(_: &Context) -> Outcome {
 
 fn user(_: &Context) -> Outcome {
     let refusal = match namespaces::user_and_network() {
-        Ok(()) => return Outcome::ready("a user without privilege made one, and a network in it"),
+        Ok(()) => return Outcome::ready("an unprivileged user created one, and a network in it"),
         Err(refusal) => refusal,
     };
     let switches = [

@@ -16,14 +16,14 @@ use super::{Ability, Context, Outcome, said};
 
 #[rustfmt::skip]
 pub(super) static ABILITIES: &[Ability] = &[
-    Ability { name: "unnamed-files", purpose: "temporary files nobody can meet", try_it: unnamed },
+    Ability { name: "unnamed-files", purpose: "unnamed temporary files", try_it: unnamed },
     Ability { name: "copy_file_range", purpose: "copy in the kernel", try_it: copy_file_range },
     Ability { name: "reflink", purpose: "copy without copying", try_it: reflink },
     Ability { name: "direct-io", purpose: "past the page cache", try_it: direct_io },
     Ability { name: "direct-io-alignment", purpose: "direct I/O without guessing", try_it: alignment },
 ];
 
-const OTHER: &str = "--path DIR tries another folder";
+const OTHER: &str = "try another directory with --path DIR";
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 const BYTES: usize = 64 << 10;
 
@@ -71,12 +71,12 @@ fn direct_io(context: &Context) -> Outcome {
     match write_and_read_directly(&context.folder) {
         Ok(Direct::Past) => Outcome::ready(format!("on {}", file_system(&context.folder))),
         Ok(Direct::Cached) => Outcome::missing(
-            format!("{} takes O_DIRECT, but caches the bytes", file_system(&context.folder)),
+            format!("{} accepts O_DIRECT, but caches the bytes", file_system(&context.folder)),
             format!("use ext4 or xfs on a disk; {OTHER}"),
         ),
         Ok(Direct::Wrong) => Outcome::missing(
-            "O_DIRECT: what was read is not what was written",
-            format!("do not trust this file system with direct I/O; {OTHER}"),
+            "O_DIRECT: the bytes read differ from the bytes written",
+            format!("do not use direct I/O on this file system; {OTHER}"),
         ),
         Err(refusal) => {
             let remedy = format!("use a file system on a disk (ext4, xfs, btrfs); {OTHER}");
@@ -121,7 +121,7 @@ fn alignment(context: &Context) -> Outcome {
     });
     match told {
         Ok(told) if told.stx_mask & DIOALIGN.bits() == 0 => Outcome::missing(
-            format!("statx: {} does not tell STATX_DIOALIGN", file_system(&context.folder)),
+            format!("statx: {} does not report STATX_DIOALIGN", file_system(&context.folder)),
             format!("use ext4, xfs or f2fs on a kernel of 6.1 or later; {OTHER}"),
         ),
         Ok(told) if told.stx_dio_offset_align == 0 => Outcome::missing(
@@ -148,7 +148,7 @@ fn failed(context: &Context, refusal: &Refusal, remedy: &str) -> Outcome {
         | std::io::ErrorKind::NotFound
         | std::io::ErrorKind::StorageFull => Outcome::missing(
             format!("{reason} ({folder})"),
-            "choose a folder you can write in with --path DIR",
+            "name a directory you can write to with --path DIR",
         ),
         _ => Outcome::missing(reason, remedy),
     }

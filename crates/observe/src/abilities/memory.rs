@@ -12,7 +12,7 @@ use super::{Ability, Context, Outcome, Size, said};
 #[rustfmt::skip]
 pub(super) static ABILITIES: &[Ability] = &[
     Ability { name: "huge-pages", purpose: "limits and movers: buffers in huge pages", try_it: huge_pages },
-    Ability { name: "transparent-huge-pages", purpose: "limits: huge pages by advice", try_it: transparent },
+    Ability { name: "transparent-huge-pages", purpose: "limits: huge pages by madvise", try_it: transparent },
     Ability { name: "locked-memory", purpose: "rings with registered buffers", try_it: locked },
     Ability { name: "drop-caches", purpose: "race and lab: cold runs", try_it: drop_caches },
 ];
@@ -54,8 +54,8 @@ fn transparent(_: &Context) -> Outcome {
             Outcome::missing(format!("{SETTING} is never"), format!("echo madvise > {SETTING}"))
         }
         Ok(false) => Outcome::missing(
-            format!("advised (the setting is {chosen}), but the page given was an ordinary one"),
-            "free memory in one piece: echo 1 > /proc/sys/vm/compact_memory",
+            format!("advised (the setting is {chosen}), but the kernel mapped a small page"),
+            "compact free memory: echo 1 > /proc/sys/vm/compact_memory",
         ),
         Err(refusal) => Outcome::refused(&refusal, format!("echo madvise > {SETTING}")),
     }

@@ -74,7 +74,7 @@ impl Facts {
         } else if ["[integrity]", "[confidentiality]"].iter().any(|on| self.lockdown.contains(on)) {
             format!("boot with lockdown=none ({held} held, but the kernel is locked down)")
         } else {
-            format!("boot another kernel: this one, or a security module, forbids it ({held} held)")
+            format!("boot another kernel: this one or a security module forbids it ({held} held)")
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Ability, Context, Grouped, Outcome, number_in};
 #[rustfmt::skip]
 pub(super) static ABILITIES: &[Ability] = &[
     Ability { name: "cpu-frequency", purpose: "race: runs at different speeds", try_it: frequency },
-    Ability { name: "steal-time", purpose: "race: a neighbour took the CPU", try_it: steal },
+    Ability { name: "steal-time", purpose: "race: CPU time taken by the hypervisor", try_it: steal },
 ];
 
 fn frequency(_: &Context) -> Outcome {
@@ -16,7 +16,7 @@ fn frequency(_: &Context) -> Outcome {
         Some(khz) => Outcome::ready(format!("{} MHz now on CPU 0", Grouped(khz / 1000))),
         None => Outcome::missing(
             format!("{CURRENT} cannot be read"),
-            "load a cpufreq driver (modprobe acpi-cpufreq); a virtual machine is not told",
+            "load a cpufreq driver (modprobe acpi-cpufreq); virtual machines do not report it",
         ),
     }
 }
@@ -30,7 +30,7 @@ fn steal(_: &Context) -> Outcome {
         .and_then(|line| line.split_whitespace().nth(8))
         .and_then(|ticks| ticks.parse::<u64>().ok());
     match ticks {
-        Some(0) => Outcome::ready("none since boot (a hypervisor may not report it)"),
+        Some(0) => Outcome::ready("none since boot (the hypervisor may not report it)"),
         Some(ticks) => Outcome::ready(format!("{} ms since boot", Grouped(ticks * 10))),
         None => Outcome::missing("/proc/stat has no steal time", "mount proc on /proc"),
     }

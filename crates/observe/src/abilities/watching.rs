@@ -17,12 +17,12 @@ pub(super) static ABILITIES: &[Ability] = &[
     Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
     Ability { name: "fentry", purpose: "anatomy: entering a kernel function", try_it: fentry },
     Ability { name: "kprobes", purpose: "anatomy: any kernel function", try_it: kprobes },
-    Ability { name: "tracefs", purpose: "anatomy: the tracepoints there are", try_it: tracefs },
+    Ability { name: "tracefs", purpose: "anatomy: the list of tracepoints", try_it: tracefs },
     Ability { name: "ptrace-seize", purpose: "trace by ptrace", try_it: try_ptrace },
-    Ability { name: "seccomp", purpose: "running a command without some calls", try_it: seccomp },
+    Ability { name: "seccomp", purpose: "running a command with denied calls", try_it: seccomp },
     Ability { name: "cpu-sampling", purpose: "anatomy: time by kernel function", try_it: sampling },
-    Ability { name: "anatomy", purpose: "anatomy: all of it, tried at once", try_it: all_of_anatomy },
-    Ability { name: "hardware-counters", purpose: "limits and race: cycles a call", try_it: cycles },
+    Ability { name: "anatomy", purpose: "anatomy: everything at once", try_it: all_of_anatomy },
+    Ability { name: "hardware-counters", purpose: "limits and race: cycles per call", try_it: cycles },
 ];
 
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -40,7 +40,7 @@ fn bpf_remedy(refusal: &Refusal) -> String {
 
 fn bpf_maps(_: &Context) -> Outcome {
     match bpf::map_create() {
-        Ok(()) => Outcome::ready("a hash map was made"),
+        Ok(()) => Outcome::ready("a hash map was created"),
         Err(refusal) => Outcome::refused(&refusal, bpf_remedy(&refusal)),
     }
 }
@@ -59,7 +59,7 @@ fn btf(_: &Context) -> Outcome {
             Outcome::ready(format!("{VMLINUX_BTF}, {}", Size(types.len() as u64 & !0x3ff)))
         }
         Ok(_) => Outcome::missing(
-            format!("{VMLINUX_BTF} does not begin with the mark of BTF"),
+            format!("{VMLINUX_BTF} does not begin with the BTF magic number"),
             "boot a kernel built by pahole with CONFIG_DEBUG_INFO_BTF=y",
         ),
         Err(source) => Outcome::refused(
@@ -77,7 +77,7 @@ fn fentry(_: &Context) -> Outcome {
         );
     };
     match bpf::fentry(id) {
-        Ok(()) => Outcome::ready(format!("attached to {FENTRY_TARGET} and let go")),
+        Ok(()) => Outcome::ready(format!("attached to {FENTRY_TARGET} and detached")),
         Err(refusal) if not_allowed(&refusal) => {
             Outcome::refused(&refusal, privilege(&["CAP_BPF", "CAP_PERFMON"]))
         }
@@ -109,7 +109,7 @@ fn kprobes(_: &Context) -> Outcome {
         );
     };
     match perf_event::kprobe(kind, c"vfs_fsync_range") {
-        Ok(()) => Outcome::ready("set on vfs_fsync_range and taken away"),
+        Ok(()) => Outcome::ready("set on vfs_fsync_range and removed"),
         Err(refusal) if not_allowed(&refusal) => {
             Outcome::refused(&refusal, privilege(&["CAP_PERFMON"]))
         }
@@ -148,11 +148,11 @@ fn tracefs(_: &Context) -> Outcome {
 
 fn try_ptrace(_: &Context) -> Outcome {
     match ptrace::seize_child() {
-        Ok(()) => Outcome::ready("a child was seized, stopped and asked for its call"),
+        Ok(()) => Outcome::ready("a child was seized and stopped, and its call read"),
         Err(refusal) if not_allowed(&refusal) => {
             let scope = number_in("/proc/sys/kernel/yama/ptrace_scope").unwrap_or(0);
             let remedy = if traced() {
-                "run iotomy itself without a tracer: a process has one at most".to_owned()
+                "run iotomy without a tracer: a process has at most one".to_owned()
             } else if scope > 1 {
                 format!("sysctl kernel.yama.ptrace_scope=1 (it is {scope})")
             } else {

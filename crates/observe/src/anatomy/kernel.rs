@@ -115,8 +115,7 @@ fn hidden() -> String {
     let level = fs::read_to_string(KPTR_RESTRICT).unwrap_or_default();
     match level.trim() {
         // At 0 it depends on who asks.
-        "0" => "the kernel hides the addresses of its functions from this user, who has no \
-                CAP_SYSLOG"
+        "0" => "the kernel hides the addresses of its functions from users without CAP_SYSLOG"
             .to_owned(),
         level => format!(
             "the kernel hides the addresses of its functions (kernel.kptr_restrict is {level})"

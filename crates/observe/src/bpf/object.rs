@@ -444,7 +444,7 @@ fn lacks_descriptors(error: &str, log: &[String]) -> bool {
 /// What would help where that was the reason; the `usual` otherwise.
 pub(crate) fn remedy(reason: &str, usual: &str) -> String {
     match reason.ends_with(NO_DESCRIPTORS) {
-        true => "raise the limit that `ulimit -n` tells".to_owned(),
+        true => "raise it with `ulimit -n`".to_owned(),
         false => usual.to_owned(),
     }
 }

@@ -49,7 +49,7 @@ impl Wakeups {
         counting.children = marked;
         match unmarked {
             0 => Ok(counting),
-            some => Err(format!("there was no room to mark {some} of {}", marked + some)),
+            some => Err(format!("{some} of {} did not fit into the table", marked + some)),
         }
     }
 

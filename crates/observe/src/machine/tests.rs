@@ -63,7 +63,7 @@ fn odd_files_are_unknown_and_no_error() {
         ("proc/cpuinfo", ":::\nmodel name\nprocessor\t: 0\nprocessor\t: 1\n"),
         ("proc/meminfo", "MemTotal: lots kB\n"),
         ("sys/devices/system/cpu/online", "3-1,x\n"),
-        ("sys/devices/system/cpu/vulnerabilities", "a file where a folder should be"),
+        ("sys/devices/system/cpu/vulnerabilities", "a file where a directory should be"),
     ]);
     let machine = describe(&root, String::new());
     assert_eq!((machine.cpu.as_str(), machine.cpus, machine.memory_bytes), ("unknown", 2, 0));

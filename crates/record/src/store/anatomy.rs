@@ -41,7 +41,7 @@ pub(super) fn check_price(path: &str, sampling: &Sampling) -> Result<(), RecordE
     if price.is_finite() && price >= 0.0 {
         return Ok(());
     }
-    Err(wrong(path, format!("{price} is no price; expected a number of ns, 0 or more")))
+    Err(wrong(path, format!("invalid overhead {price}; expected a number of ns, 0 or more")))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     let refused = OutputFile::write(&scene.path(&format!("theirs/{link}/f")), Path::new("/"), b"x");
     let refused = refused.unwrap_err().to_string();
     assert!(
-        refused.contains("a symbolic link of user 65534 leads to a folder of user 0"),
+        refused.contains("a symbolic link of user 65534 leads to a directory of user 0"),
         "{refused}"
     );
     assert_eq!(scene.ours(), ours);
@@ -239,7 +239,7 @@ fn a_link_of_another_is_followed_within_what_is_that_users() {
     for path in ["theirs/stolen", "theirs/planted", "theirs/device"] {
         let refused = OutputFile::write(&scene.path(path), Path::new("/"), b"x").unwrap_err();
         let refused = refused.to_string();
-        assert!(refused.contains("name the place itself"), "{path}: {refused}");
+        assert!(refused.contains("name its target itself"), "{path}: {refused}");
     }
     assert_eq!(scene.ours(), ours);
 }

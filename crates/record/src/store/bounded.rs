@@ -32,7 +32,7 @@ impl Budget {
                 Ok(())
             }
             None => Err(E::custom(format_args!(
-                "what it holds would take more than {} MiB of memory; is it a record of a run at all?",
+                "its content would take more than {} MiB of memory; check that it is a record",
                 self.whole >> 20
             ))),
         }

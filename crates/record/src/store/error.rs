@@ -21,7 +21,9 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The file is larger than any record.
-    #[error("cannot read the record {path}: it is above {limit_mib} MiB; is it a record at all?")]
+    #[error(
+        "cannot read the record {path}: it is above {limit_mib} MiB; check that it is a record"
+    )]
     TooLarge {
         /// The file, as given.
         path: String,
@@ -55,10 +57,13 @@ pub enum StoreError {
 #[non_exhaustive]
 pub enum RecordError {
     /// There is nothing in it.
-    #[error("the record is empty; was the run that should have written it cut short?")]
+    #[error("the record is empty; the run that writes it may have been cut short")]
     Empty,
     /// It ends before its last bracket.
-    #[error("the record ends too early, at line {line}, column {column}; copy or make it again")]
+    #[error(
+        "the record ends too early, at line {line}, column {column}; copy it or record it \
+        again"
+    )]
     Cut {
         /// From 1.
         line: usize,
@@ -66,7 +71,7 @@ pub enum RecordError {
         column: usize,
     },
     /// It is not JSON.
-    #[error("not a record, as --json writes it: no JSON at line {line}, column {column}: {what}")]
+    #[error("not a record of --json: invalid JSON at line {line}, column {column}: {what}")]
     Syntax {
         /// From 1.
         line: usize,
@@ -76,7 +81,7 @@ pub enum RecordError {
         what: String,
     },
     /// It is JSON and not an iotomy record.
-    #[error("not a record, as --json writes it: it is JSON and has no \"schema\"")]
+    #[error("not a record of --json: it is JSON without a \"schema\"")]
     NoSchema,
     /// It is a record of another kind.
     #[error("it is {article} record ({found}), not {wanted}")]
@@ -90,8 +95,8 @@ pub enum RecordError {
     },
     /// It is of a kind that no reader of records knows.
     #[error(
-        "it is {found}, and not a record of trace, anatomy, race, copy, limits or lab run, as their \
-         --json writes it"
+        "it is {found}, not a record that trace, anatomy, race, copy, limits or lab run write \
+         with --json"
     )]
     UnknownKind {
         /// The whole schema.
@@ -99,7 +104,8 @@ pub enum RecordError {
     },
     /// It is a record of another version.
     #[error(
-        "it is an {found} and this iotomy reads {known}; use the iotomy that wrote it, or a newer one"
+        "it is an {found}, and this iotomy reads {known}; use the iotomy that wrote it, or a \
+         newer one"
     )]
     OtherVersion {
         /// The record's schema.
@@ -147,7 +153,7 @@ pub enum RecordError {
 /// What to try when a record could not be read.
 pub(super) fn read_hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::NotFound => "; check the name, which is relative to the current folder",
+        ErrorKind::NotFound => "; check the name, which is relative to the current directory",
         ErrorKind::PermissionDenied => "; a record made as root may belong to root",
         ErrorKind::IsADirectory => "; name the file in it",
         _ => "",
@@ -157,16 +163,16 @@ pub(super) fn read_hint(error: &io::Error) -> &'static str {
 /// What to try when an output could not be written.
 pub(super) fn write_hint(error: &io::Error) -> &'static str {
     if error.get_ref().is_some_and(|inner| inner.is::<ForeignLink>()) {
-        return "; name the place itself, if it is what you mean";
+        return "; name its target itself if that is intended";
     }
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "; make room, or write to another place"
+            "; free some space, or write somewhere else"
         }
-        ErrorKind::NotFound => "; make its folder first",
-        ErrorKind::NotADirectory => "; what should be its folder is a file",
+        ErrorKind::NotFound => "; create its directory first",
+        ErrorKind::NotADirectory => "; a component of its path is a file",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "; write to another place, or to - for standard output"
+            "; write somewhere else, or to - for standard output"
         }
         ErrorKind::IsADirectory => "; name a file in it",
         _ if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {

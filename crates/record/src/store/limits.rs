@@ -28,7 +28,7 @@ impl Stored for Limits {
         for (at, limit) in self.limits.iter().enumerate() {
             check_limit(at, limit)?;
             if !met.insert((limit.volume.as_ref().map(|volume| &volume.id), &limit.name)) {
-                let what = format!("\"{}\" stands twice", quoted(&limit.name));
+                let what = format!("duplicate \"{}\"", quoted(&limit.name));
                 return Err(wrong(format!("limits[{at}].name"), what));
             }
         }
@@ -42,14 +42,17 @@ fn check_limit(at: usize, limit: &Limit) -> Result<(), RecordError> {
         return Err(wrong(path("name"), "expected a name".to_owned()));
     }
     if !UNITS.contains(&limit.unit.as_str()) {
-        let what = format!("\"{}\" is no unit; expected ns or bytes/s", quoted(&limit.unit));
+        let what = format!("invalid unit \"{}\"; expected ns or bytes/s", quoted(&limit.unit));
         return Err(wrong(path("unit"), what));
     }
     match (limit.value, &limit.skipped) {
         (None, Some(_)) => {}
         (Some(value), None) if value.is_finite() && value > 0.0 => {}
         (Some(value), None) => {
-            return Err(wrong(path("value"), format!("{value} is no limit; expected more than 0")));
+            return Err(wrong(
+                path("value"),
+                format!("invalid limit {value}; expected more than 0"),
+            ));
         }
         (_, skipped) => {
             let what = match skipped {
@@ -63,7 +66,7 @@ fn check_limit(at: usize, limit: &Limit) -> Result<(), RecordError> {
         return Err(wrong(path("spread"), "there is one where there is a value".to_owned()));
     }
     if let Some(spread) = limit.spread.filter(|spread| !spread.is_finite() || *spread < 0.0) {
-        return Err(wrong(path("spread"), format!("{spread} is no spread; expected 0 or more")));
+        return Err(wrong(path("spread"), format!("invalid spread {spread}; expected 0 or more")));
     }
     limit.measured.as_ref().map_or(Ok(()), |time| check_time(&path("measured"), time))
 }
@@ -102,23 +105,23 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_with_its_place() {
         for (from, to, says) in [
-            ("81.5", "0", "at limits[0].value: 0 is no limit"),
+            ("81.5", "0", "at limits[0].value: invalid limit 0"),
             ("81.5", "-3", "limits[0].value"),
             ("81.5", "1e999", "out of range"),
             ("81.5", "\"81.5\"", "at limits[0].value"),
             ("81.5", "null", "has a value, or says why"),
             ("\"value\": null", "\"value\": 1", "a skipped limit has no value"),
-            ("0.4", "-0.4", "limits[0].spread: -0.4"),
+            ("0.4", "-0.4", "limits[0].spread: invalid spread -0.4"),
             ("0.4", "null", "limits[0].spread"),
             (
                 "\"unit\": \"ns\", \"value\": 81",
                 "\"unit\": \"ms\", \"value\": 81",
-                "\"ms\" is no unit",
+                "invalid unit \"ms\"",
             ),
-            ("\"syscall\"", "\"fsync\"", "limits[1].name: \"fsync\" stands twice"),
+            ("\"syscall\"", "\"fsync\"", "limits[1].name: duplicate \"fsync\""),
             ("\"syscall\"", "\"\"", "limits[0].name"),
             ("2025-03-01T10:20:30Z", "yesterday", "at started"),
-            ("limits/1", "limits/2", "iotomy.limits/2 and this iotomy reads iotomy.limits/1"),
+            ("limits/1", "limits/2", "iotomy.limits/2, and this iotomy reads iotomy.limits/1"),
             ("limits/1", "trace/1", "a trace record (iotomy.trace/1), not a machine's limits"),
         ] {
             assert!(PLAIN.contains(from), "{from}");
@@ -133,7 +136,11 @@ mod tests {
         let mut limits = parse_limits(PLAIN.as_bytes()).unwrap();
         limits.limits[0].value = Some(f64::NAN);
         assert!(
-            RecordRef::Limits(&limits).json().unwrap_err().to_string().contains("NaN is no limit")
+            RecordRef::Limits(&limits)
+                .json()
+                .unwrap_err()
+                .to_string()
+                .contains("invalid limit NaN")
         );
     }
 

@@ -270,7 +270,7 @@ fn is_current(folder: &Path) -> bool {
 
 fn failed(operation: &'static str, name: &str, is_nowhere: bool, source: io::Error) -> StoreError {
     let hint = match is_nowhere && source.kind() == ErrorKind::NotFound {
-        true => "; the current folder has been removed: give a path that begins with /",
+        true => "; the current directory has been removed: give a path that begins with /",
         false => write_hint(&source),
     };
     StoreError::Write { operation, path: name.to_owned(), hint, source }

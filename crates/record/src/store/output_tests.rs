@@ -54,7 +54,7 @@ fn a_failure_half_way_leaves_the_old_file_and_nothing_else() {
     .unwrap_err()
     .to_string();
     assert!(error.starts_with("cannot write "), "{error}");
-    assert!(error.contains("; make room"), "{error}");
+    assert!(error.contains("; free some space"), "{error}");
     assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"old");
     assert_eq!(names(dir.path()), ["a"]);
 }
@@ -143,8 +143,8 @@ fn what_cannot_be_written_says_what_to_do() {
     let dir = folder();
     fs::write(dir.path().join("file"), b"old").unwrap();
     for (path, says) in [
-        ("file/x", "what should be its folder is a file"),
-        ("absent/x", "make its folder first"),
+        ("file/x", "a component of its path is a file"),
+        ("absent/x", "create its directory first"),
         ("absent/", "cannot write"),
         (".", "name a file in it"),
         ("", "name a file in it"),
@@ -202,8 +202,8 @@ fn what_could_be_written_is_known_before_and_nothing_comes_of_asking() {
         check(path).unwrap();
     }
     for (path, said) in [
-        ("none/new", "; make its folder first"),
-        ("old/new", "; what should be its folder is a file"),
+        ("none/new", "; create its directory first"),
+        ("old/new", "; a component of its path is a file"),
         ("sub", "; name a file in it"),
         ("new/", "; "),
         ("/dev/fd/77", "No such file"),

@@ -89,14 +89,14 @@ impl Stored for Trace {
         check_schema::<Self>(&self.schema)?;
         let cost = self.observer.cost_ns_per_call;
         if !cost.is_finite() || cost < 0.0 {
-            let what = format!("{cost} is no cost; expected a number of ns, 0 or more");
+            let what = format!("invalid cost {cost}; expected a number of ns, 0 or more");
             return Err(wrong("observer.cost_ns_per_call", what));
         }
         let [low, high] = [self.observer.cost_ns_low, self.observer.cost_ns_high];
         let is_absent = low == 0.0 && high == 0.0;
         let is_range = 0.0 <= low && low <= cost && cost <= high && high.is_finite();
         if !(is_absent || is_range) {
-            let what = format!("{low} … {high} is no range of costs around {cost}");
+            let what = format!("{low} … {high} is not a range around {cost}");
             return Err(wrong("observer.cost_ns_low", what));
         }
         check_time("started", &self.started)
@@ -113,7 +113,7 @@ pub(super) fn check_time(path: &str, text: &str) -> Result<(), RecordError> {
     if is_rfc3339(text) {
         return Ok(());
     }
-    Err(wrong(path, format!("\"{}\" is no time; expected RFC 3339", quoted(text))))
+    Err(wrong(path, format!("invalid time \"{}\"; expected RFC 3339", quoted(text))))
 }
 
 /// The schema of a text that is JSON up to there; what follows is not looked at.

@@ -49,15 +49,18 @@ fn what_is_no_trace_is_called_what_it_is() {
         ("[]", "begins with `{`"),
         ("\u{7f}ELF", "begins with `{`"),
         ("{\"schema\": \"iotomy.trace/1\"", "ends too early, at line 1, column 27"),
-        ("{}", "no \"schema\""),
+        ("{}", "without a \"schema\""),
         ("{\"schema\": 1}", "at schema (line 1, column 12): invalid type: integer `1`"),
         ("{\"schema\": \"iotomy.race/1\"}", "a race record (iotomy.race/1), not a trace"),
-        ("{\"schema\": \"iotomy.trace/2\"}", "iotomy.trace/2 and this iotomy reads iotomy.trace/1"),
+        (
+            "{\"schema\": \"iotomy.trace/2\"}",
+            "iotomy.trace/2, and this iotomy reads iotomy.trace/1",
+        ),
         ("{\"schema\": \"other\"}", "an unknown record (other)"),
         ("{\"schema\": \"\\u001b[31m\"}", r"(\x1b[31m)"),
         ("{\"schema\": \"iotomy.trace/1\", \"schema\": \"iotomy.trace/1\"}", "duplicate field"),
         ("{\"schema\": \"iotomy.trace/1\"}", "missing field `started`"),
-        ("{\"schema\" \"iotomy.trace/1\"}", "no JSON at line 1, column 11: expected `:`"),
+        ("{\"schema\" \"iotomy.trace/1\"}", "invalid JSON at line 1, column 11: expected `:`"),
     ] {
         let error = refused(text);
         assert!(error.contains(says), "{text}: {error}");
@@ -70,7 +73,7 @@ fn what_stands_behind_the_schema_is_not_read_to_find_it() {
     let error = refused("{\"schema\": \"iotomy.race/1\", what is no JSON");
     assert!(error.contains("a race record (iotomy.race/1), not a trace"), "{error}");
     let error = refused("{\"schema\": \"iotomy.trace/1\", what is no JSON");
-    assert!(error.contains("no JSON at line 1, column 30"), "{error}");
+    assert!(error.contains("invalid JSON at line 1, column 30"), "{error}");
     let error = refused("{\"new\": [1, 2], \"schema\": \"iotomy.race/1\"}");
     assert!(error.contains("a race record (iotomy.race/1), not a trace"), "{error}");
     let error = refused("{\"schema\": null, \"new\": 1}");
@@ -83,7 +86,7 @@ fn a_wrong_value_is_named_with_its_place() {
         (
             "\"cost_ns_per_call\": 210.5",
             "\"cost_ns_per_call\": -1",
-            "observer.cost_ns_per_call: -1",
+            "observer.cost_ns_per_call: invalid cost -1",
         ),
         ("\"cost_ns_per_call\": 210.5", "\"cost_ns_per_call\": 1e999", "out of range"),
         ("\"cost_ns_per_call\": 210.5", "\"cost_ns_per_call\": null", "observer.cost_ns_per_call"),
@@ -95,9 +98,9 @@ fn a_wrong_value_is_named_with_its_place() {
         ("{\"ENOENT\": 2}", "{\"ENOENT\": 2, \"ENOENT\": 1}", "duplicate key \"ENOENT\""),
         ("{\"code\": 0}", "{\"signal\": 9, \"code\": 0}", "at exit"),
         ("{\"code\": 0}", "{\"vanished\": 1}", "unknown variant"),
-        ("2025-03-01T10:20:30Z", "yesterday", "at started: \"yesterday\" is no time"),
+        ("2025-03-01T10:20:30Z", "yesterday", "at started: invalid time \"yesterday\""),
         ("2025-03-01T10:20:30Z", "2025-13-01T10:20:30Z", "at started"),
-        ("2025-03-01T10:20:30Z", "\\n", r#""\n" is no time"#),
+        ("2025-03-01T10:20:30Z", "\\n", r#"invalid time "\n""#),
         ("\"findings\": []", "\"findings\": []} x", "trailing characters"),
     ] {
         let error = refused(&with(from, to));
@@ -148,7 +151,7 @@ fn a_record_that_no_reader_would_accept_is_not_written() {
     trace.observer.cost_ns_per_call = f64::NAN;
     let folder = tempfile::tempdir().unwrap();
     let error = RecordRef::Trace(&trace).save_to("x".as_ref(), folder.path()).unwrap_err();
-    assert!(error.to_string().contains("NaN is no cost"), "{error}");
+    assert!(error.to_string().contains("invalid cost NaN"), "{error}");
     assert!(!folder.path().join("x").exists());
 }
 

@@ -55,7 +55,7 @@ impl Stored for Race {
         let labels: HashSet<&str> = self.contenders.iter().map(|one| one.label.as_str()).collect();
         for label in &self.order {
             if !labels.contains(label.as_str()) {
-                let what = format!("\"{}\" is the label of no contender", quoted(label));
+                let what = format!("no contender has the label \"{}\"", quoted(label));
                 return Err(wrong("order", what));
             }
         }
@@ -67,7 +67,7 @@ fn finite(path: &'static str, numbers: &[f64]) -> Result<(), RecordError> {
     match numbers.iter().find(|number| !number.is_finite() || **number < 0.0) {
         None => Ok(()),
         Some(number) => {
-            let what = format!("{number} cannot be; expected a number of 0 or more");
+            let what = format!("invalid number {number}; expected 0 or more");
             Err(wrong(path, what))
         }
     }
@@ -109,7 +109,7 @@ mod tests {
             \"mitigations\": \"\", \"clock\": \"\"}, \"contenders\": [], \"order\": [\"Z\"], \
             \"comparisons\": [], \"attributions\": [], \"findings\": []}";
         let error = parse_race(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "at order: \"Z\" is the label of no contender");
+        assert_eq!(error, "at order: no contender has the label \"Z\"");
         assert!(parse_race(text.replace("[\"Z\"]", "[]").as_bytes()).is_ok());
     }
 }

@@ -59,11 +59,14 @@ impl Sweep {
         for (name, value) in &case.params {
             let axis = self.axes.iter().find(|axis| axis.name == *name);
             let Some(axis) = axis else {
-                return Err(wrong(path(), format!("\"{}\" is no axis", quoted(name))));
+                return Err(wrong(path(), format!("unknown axis \"{}\"", quoted(name))));
             };
             if !axis.values.contains(value) {
                 let (name, value) = (quoted(name), quoted(&value.to_string()));
-                return Err(wrong(path(), format!("{value} is no value of the axis \"{name}\"")));
+                return Err(wrong(
+                    path(),
+                    format!("{value} is not a value of the axis \"{name}\""),
+                ));
             }
         }
         match self.axes.iter().find(|axis| !case.params.contains_key(&axis.name)) {
@@ -116,10 +119,7 @@ fn check_once<'a>(path: &str, names: impl Iterator<Item = &'a String>) -> Result
             return Err(wrong(format!("{path}[{at}]"), "expected a name".to_owned()));
         }
         if !met.insert(name) {
-            return Err(wrong(
-                format!("{path}[{at}]"),
-                format!("\"{}\" stands twice", quoted(name)),
-            ));
+            return Err(wrong(format!("{path}[{at}]"), format!("duplicate \"{}\"", quoted(name))));
         }
     }
     Ok(())
@@ -131,7 +131,7 @@ fn finite(
 ) -> Result<(), RecordError> {
     match numbers.into_iter().find(|number| !number.is_finite()) {
         None => Ok(()),
-        Some(number) => Err(wrong(path(), format!("{number} is no measurement"))),
+        Some(number) => Err(wrong(path(), format!("invalid measurement {number}"))),
     }
 }
 

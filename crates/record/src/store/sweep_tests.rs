@@ -50,16 +50,16 @@ fn a_wrong_value_is_named_with_its_place() {
         ("iotomy.sweep/1", "iotomy.sweep/2", "this iotomy reads iotomy.sweep/1"),
         ("iotomy.sweep/1", "iotomy.race/1", "a race record (iotomy.race/1), not a sweep"),
         ("2025-03-01T10:20:30Z", "today", "at started"),
-        (
-            "\"name\": \"waiter\"",
-            "\"name\": \"processes\"",
-            "at axes[1]: \"processes\" stands twice",
-        ),
+        ("\"name\": \"waiter\"", "\"name\": \"processes\"", "at axes[1]: duplicate \"processes\""),
         ("\"name\": \"waiter\"", "\"name\": \"\"", "at axes[0]: expected a name"),
-        ("\"processes\": 1}", "\"processes\": 2}", "at cases[0].params: 2 is no value of the axis"),
+        (
+            "\"processes\": 1}",
+            "\"processes\": 2}",
+            "at cases[0].params: 2 is not a value of the axis",
+        ),
         ("\"processes\": 1}", "\"processes\": -1}", "at cases[0].params"),
         ("\"processes\": 1}", "\"processes\": 1, \"processes\": 64}", "duplicate key"),
-        ("\"processes\": 1}", "\"processes\": 1, \"x\": 1}", "\"x\" is no axis"),
+        ("\"processes\": 1}", "\"processes\": 1, \"x\": 1}", "unknown axis \"x\""),
         ("\"waiter\": \"epoll\", ", "", "at cases[1].params: there is no value of the axis"),
         ("\"median\": 49000.25", "\"median\": null", "at cases[0].median"),
         ("\"mean\": 49000.25", "\"mean\": 1e999", "out of range"),
@@ -99,7 +99,7 @@ fn what_no_reader_would_accept_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let error =
         RecordRef::Sweep(&sweep).save_to("x".as_ref(), folder.path()).unwrap_err().to_string();
-    assert!(error.contains("cases[0].samples: NaN is no measurement"), "{error}");
+    assert!(error.contains("cases[0].samples: invalid measurement NaN"), "{error}");
     assert!(!folder.path().join("x").exists());
 }
 

@@ -35,9 +35,9 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 /// A link that leads where its owner may not lead others.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ForeignLink {
-    #[error("a symbolic link of user {owner} leads to a folder of user {other}")]
+    #[error("a symbolic link of user {owner} leads to a directory of user {other}")]
     Leads { owner: u32, other: u32 },
-    #[error("it is a symbolic link of user {owner} in a folder where everybody may write")]
+    #[error("it is a symbolic link of user {owner} in a directory where everybody may write")]
     Shared { owner: u32 },
 }
 

@@ -71,8 +71,8 @@ pub(super) fn headline(block: &BlockIo) -> Option<String> {
 /// What found no room, in words.
 pub(super) fn lost(block: &BlockIo) -> Vec<String> {
     let lost = [
-        (block.lost, "of the block layer's events found no room in a bounded table"),
-        (block.lost_pages, "pages read ahead found no room in a bounded table"),
+        (block.lost, "of the block layer's events did not fit into a bounded table"),
+        (block.lost_pages, "pages read ahead did not fit into a bounded table"),
     ];
     let lost = lost.into_iter().filter(|(n, _)| *n > 0);
     lost.map(|(n, what)| format!("{} {what}", thousands(n.into()))).collect()
@@ -211,7 +211,7 @@ pub(super) fn remarks(row: &Requests) -> Vec<String> {
     let open = row.requests.saturating_sub(row.finished);
     let counts = [
         (open, "not done yet"),
-        (row.requeued, "tried again"),
+        (row.requeued, "retried"),
         (row.meta, "of metadata"),
         (row.fua, "to the medium"),
     ];
@@ -270,7 +270,7 @@ fn print_read_ahead(page: &mut Page<'_>, rows: &[ReadAhead]) {
     }
     for (exec, [asked, missed, hits, ahead]) in by {
         let text = format!(
-            "{} asked for {}: {} fetched when asked, {} found read ahead{}",
+            "{} requested {}: {} fetched on demand, {} already read ahead{}",
             page.name(exec, 20),
             counted(asked, "page", "pages"),
             thousands(missed),

@@ -28,15 +28,33 @@ pub(crate) fn doubts(sampling: &Sampling, calls: &[Dissected]) -> Vec<Doubt> {
 /// What found no room.
 fn lacks(sampling: &Sampling) -> Vec<String> {
     let lacks = [
-        (sampling.lost, "sample", "samples", "found no room in a bounded table"),
-        (sampling.lost_stacks, "stack", "stacks", "had no place of their own and are unknown"),
-        (sampling.lost_sleeps, "sleep", "sleeps", "found no room in a bounded table"),
-        (sampling.lost_names, "mapped file", "mapped files", "found no room for the name"),
+        (sampling.lost, "sample", "samples", "did not fit into a bounded table"),
+        (
+            sampling.lost_stacks,
+            "stack",
+            "stacks",
+            "did not fit into a bounded table and are \
+            unknown",
+        ),
+        (sampling.lost_sleeps, "sleep", "sleeps", "did not fit into a bounded table"),
+        (sampling.lost_names, "mapped file", "mapped files", "did not fit into the table of names"),
     ];
     let user = sampling.user_stacks.unwrap_or_default();
     let of_user = [
-        (user.lost, "stack of user space", "stacks of user space", "had no place of their own"),
-        (user.lost_mappings, "mapping", "mappings", "found no room: functions there have no names"),
+        (
+            user.lost,
+            "user-space stack",
+            "user-space stacks",
+            "did not fit into a bounded \
+            table",
+        ),
+        (
+            user.lost_mappings,
+            "mapping",
+            "mappings",
+            "did not fit into a bounded table: their \
+            functions have no names",
+        ),
     ];
     let lacks = lacks.into_iter().chain(of_user).filter(|(n, ..)| *n > 0);
     lacks.map(|(n, one, many, what)| format!("{} {what}", counted(n.into(), one, many))).collect()
@@ -49,21 +67,21 @@ fn missed(sampling: &Sampling, calls: &[Dissected]) -> Option<String> {
     let are_few = sampling.event == "cpu-clock" && missing > 0.1 * expected + 4.0 * expected.sqrt();
     are_few.then(|| {
         format!(
-            "{} of {} samples came: the kernel slowed the sampling down, or a hypervisor held this \
-             machine back",
+            "{} of {} samples arrived: the kernel throttled the sampling, or a hypervisor stopped \
+             this machine at times",
             thousands(sampling.samples.into()),
             thousands(expected as u128),
         )
     })
 }
 
-/// How many stacks of user space tell of no more than the innermost function, and what to do about it.
+/// How many user-space stacks tell of no more than the innermost function, and what to do about it.
 fn cut_short(sampling: &Sampling) -> Option<String> {
     let user = sampling.user_stacks.filter(|user| user.cut_short > 0)?;
     let part = share(user.cut_short.into(), user.samples.max(1).into());
     Some(format!(
-        "{part} of the stacks of user space end after the innermost function or two, as they do \
-         without frame pointers: build the program and its libraries with \
-         -fno-omit-frame-pointer, or with -C force-frame-pointers=yes"
+        "{part} of the user-space stacks end after one or two functions, as they do without frame \
+         pointers: build the program and its libraries with -fno-omit-frame-pointer, or with -C \
+         force-frame-pointers=yes"
     ))
 }

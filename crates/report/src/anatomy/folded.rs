@@ -29,7 +29,7 @@ fn line(stack: &Stack) -> String {
     }
     frames.push(stack.syscall.as_deref().map_or_else(|| "[outside calls]".to_owned(), frame));
     if stack.kind == StackKind::Blocked {
-        frames.push(format!("[asleep: {}]", frame(stack.reason.as_deref().unwrap_or("unknown"))));
+        frames.push(format!("[blocked: {}]", frame(stack.reason.as_deref().unwrap_or("unknown"))));
     }
     frames.extend(stack.frames.iter().map(|name| match name.as_str() {
         NOT_SAMPLED => format!("[{NOT_SAMPLED}]"),

@@ -63,15 +63,15 @@ pub(super) fn functions(page: &Page<'_>, record: &Anatomy) -> Sheet {
             Field::text("function", "function"),
             Field::number("on_cpu_ns", "innermost, on-CPU", "ms"),
             Field::number("samples", "samples", ""),
-            Field::number("asleep_ns", "innermost, asleep", "ms"),
-            Field::number("all_ns", "with what it calls", "ms"),
+            Field::number("asleep_ns", "innermost, blocked", "ms"),
+            Field::number("all_ns", "with its callees", "ms"),
             Field::number("all_percent", "share", "%"),
         ],
     );
     let all = by_function(record);
     if all.len() > MOST_FUNCTIONS {
         let more = counted((all.len() - MOST_FUNCTIONS) as u128, "function", "functions");
-        sheet.notes.push(format!("{more} with less time of their own are left out"));
+        sheet.notes.push(format!("{more} with less time of their own are omitted"));
     }
     for (name, times) in all.into_iter().take(MOST_FUNCTIONS) {
         let all = i128::try_from(times.all).unwrap_or(i128::MAX);
@@ -110,6 +110,6 @@ mod tests {
         let style = crate::sheet::wide_style();
         let sheet = functions(&Page::new(&style), &record);
         assert_eq!(sheet.rows.len(), MOST_FUNCTIONS);
-        assert_eq!(sheet.notes, ["100 functions with less time of their own are left out"]);
+        assert_eq!(sheet.notes, ["100 functions with less time of their own are omitted"]);
     }
 }

@@ -31,10 +31,10 @@ pub(super) fn is_of_user_space(layer: &str) -> bool {
 
 pub(super) fn legend() -> Vec<Key> {
     vec![
-        Key::new(WHOLE, "all of a program or call"),
-        Key::new(ON_CPU[0], "on a CPU, in the kernel"),
-        Key::new(USER, "on a CPU, in the program"),
-        Key::new(ASLEEP, "asleep"),
+        Key::new(WHOLE, "total of a program or call"),
+        Key::new(ON_CPU[0], "on-CPU, in the kernel"),
+        Key::new(USER, "on-CPU, in the program"),
+        Key::new(ASLEEP, "blocked"),
     ]
 }
 
@@ -62,7 +62,7 @@ impl Tell {
         if few && part.on_cpu > 0 {
             let class = if part.is_outside { USER } else { ON_CPU[0] };
             let more = format!("; too few samples ({}) to split it", thousands(part.samples));
-            frame.parts.push(self.frame("on a CPU".into(), part.on_cpu, class, &more));
+            frame.parts.push(self.frame("on-CPU".into(), part.on_cpu, class, &more));
         }
         let layers = part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few);
         frame.parts.extend(layers.map(|((layer, wait), share)| {
@@ -82,7 +82,7 @@ impl Tell {
     ) -> Frame {
         let name = page.name(layer, 60);
         if let Some(wait) = wait {
-            let name = format!("{name}, asleep: {}", page.name(wait, 40));
+            let name = format!("{name}, blocked: {}", page.name(wait, 40));
             return self.frame(name, part.ns, ASLEEP, "; exact");
         }
         let is_user = is_outside && is_of_user_space(layer);
@@ -123,7 +123,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let tell = Tell { whole };
     let mut root = tell.frame("thread time".into(), whole, WHOLE, "");
     root.parts = parts.iter().map(|part| tell.call(page, part)).collect();
-    root.parts.push(tell.frame("waiting for a CPU".into(), runnable, WAITING, ""));
+    root.parts.push(tell.frame("run queue delay".into(), runnable, WAITING, ""));
     let residual = whole - shown - runnable;
     root.parts.push(tell.frame("residual".into(), residual, RESIDUAL, ""));
     root.parts.retain(|part| part.width > 0);
@@ -133,12 +133,12 @@ pub(super) fn chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let drawn = frames::draw(&root, Whole::Above);
     let mut legend = legend();
     for (class, label, ns) in
-        [(WAITING, "waiting for a CPU", runnable), (RESIDUAL, "residual", residual)]
+        [(WAITING, "run queue delay", runnable), (RESIDUAL, "residual", residual)]
     {
         legend.extend((ns > 0).then(|| Key::new(class, label)));
     }
     let mut notes = vec![
-        "below each call its layers, below these the functions their samples were in; widths are time"
+        "below each call are its layers, and below these the sampled functions; widths are times"
             .to_owned(),
     ];
     notes.extend(left_out(drawn.left_out));
@@ -166,7 +166,7 @@ pub(super) fn sheet(page: &Page<'_>, record: &Anatomy) -> Sheet {
         vec![
             Field::text("call", "call"),
             Field::text("layer", "layer"),
-            Field::text("waits_for", "asleep, waits for"),
+            Field::text("waits_for", "blocked on"),
             Field::number("ns", "time", "ms"),
             Field::number("error_ns", "±", "ms"),
             Field::number("percent", "share", "%"),
@@ -191,7 +191,7 @@ pub(super) fn sheet(page: &Page<'_>, record: &Anatomy) -> Sheet {
     }
     sheet.folded = true;
     let exact =
-        "± holds the true value 95 times in 100; time asleep has none, since every sleep is known";
+        "± is the 95 % confidence interval; blocked time has none, as every sleep is recorded";
     sheet.notes.push(exact.to_owned());
     sheet.without_empty_columns()
 }

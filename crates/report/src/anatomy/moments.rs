@@ -13,14 +13,14 @@ pub(super) struct Span {
     pub(super) what: &'static str,
 }
 
-pub(super) const ASLEEP: (&str, &str) = ("t-blocked", "asleep");
-pub(super) const WAITING: (&str, &str) = ("t-waiting", "waiting for a CPU");
-pub(super) const RUNNING: (&str, &str) = ("t-call", "on a CPU");
+pub(super) const ASLEEP: (&str, &str) = ("t-blocked", "blocked");
+pub(super) const WAITING: (&str, &str) = ("t-waiting", "run queue delay");
+pub(super) const RUNNING: (&str, &str) = ("t-call", "on-CPU");
 pub(super) const QUEUED: (&str, &str) = ("s6 faint", "queued");
 pub(super) const DEVICE: (&str, &str) = ("s6", "in the device");
 pub(super) const INSIDE: (&str, &str) = ("s2", "until its end");
 pub(super) const UNKNOWN: (&str, &str) =
-    ("t-residual faint", "not known: moments there are only counted");
+    ("t-residual faint", "unknown: events there are only counted");
 
 fn span(from: u64, until: u64, (class, what): (&'static str, &'static str)) -> Span {
     Span { from, until, class, what }
@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn a_thread_is_somewhere_all_the_time() {
         let known = [
-            (0, 10, "on a CPU"),
-            (10, 30, "asleep"),
-            (30, 40, "waiting for a CPU"),
-            (40, 60, "on a CPU"),
-            (60, 65, "waiting for a CPU"),
-            (65, 100, "on a CPU"),
+            (0, 10, "on-CPU"),
+            (10, 30, "blocked"),
+            (30, 40, "run queue delay"),
+            (40, 60, "on-CPU"),
+            (60, 65, "run queue delay"),
+            (65, 100, "on-CPU"),
         ];
         assert_eq!(spans(&threads(&story())), known);
     }
@@ -213,18 +213,18 @@ mod tests {
         let hidden = |event: &str, before_ns| Hidden { event: event.into(), count: 3, before_ns };
         story.hidden = vec![hidden("on-cpu", 85), hidden("x_exit", 80), hidden("off-cpu", 85)];
         let known = spans(&threads(&story));
-        let rest = [(60, 65, "waiting for a CPU"), (65, 85, UNKNOWN.1), (85, 100, "on a CPU")];
+        let rest = [(60, 65, "run queue delay"), (65, 85, UNKNOWN.1), (85, 100, "on-CPU")];
         assert_eq!(known[4..], rest);
         assert_eq!(lasting(&story, 5, &story.events[5]), []);
-        assert_eq!(spans(&lasting(&story, 0, &story.events[0]))[0], (10, 30, "asleep"));
+        assert_eq!(spans(&lasting(&story, 0, &story.events[0]))[0], (10, 30, "blocked"));
     }
 
     #[test]
     fn what_begins_lasts_until_its_own_end() {
         let story = story();
         let of = |at: usize| spans(&lasting(&story, at, &story.events[at]));
-        assert_eq!(of(0), [(10, 30, "asleep"), (30, 40, "waiting for a CPU")]);
-        assert_eq!(of(3), [(60, 65, "waiting for a CPU")]);
+        assert_eq!(of(0), [(10, 30, "blocked"), (30, 40, "run queue delay")]);
+        assert_eq!(of(3), [(60, 65, "run queue delay")]);
         assert_eq!(of(5), [(70, 90, "until its end")]);
         assert_eq!(of(6), []);
     }

@@ -40,7 +40,7 @@ pub(super) fn blocks(page: &Page<'_>, io: &BlockIo) -> Vec<Block> {
 fn causes(page: &Page<'_>, io: &BlockIo) -> Sheet {
     let mut sheet = Sheet::new(
         "block-io",
-        "Requests, and what caused them",
+        "Requests and their causes",
         vec![
             Field::text("caused_by", "caused by"),
             Field::text("device", "device"),
@@ -94,10 +94,10 @@ fn found_ahead(page: &Page<'_>, io: &BlockIo) -> Option<Sheet> {
         "Read-ahead",
         vec![
             Field::text("program", "program"),
-            Field::number("asked_pages", "pages asked for", ""),
-            Field::number("missed_pages", "fetched when asked", ""),
+            Field::number("asked_pages", "pages requested", ""),
+            Field::number("missed_pages", "fetched on demand", ""),
             Field::number("ahead_pages", "read ahead", ""),
-            Field::number("hit_pages", "of these, asked for later", ""),
+            Field::number("hit_pages", "of these, requested later", ""),
             Field::number("hit_percent", "share", "%"),
         ],
     );

@@ -212,7 +212,7 @@ fn function(
     let kind = match stack.kind {
         StackKind::Blocked if depth == 0 => {
             let reason = stack.reason.as_deref().unwrap_or("unknown");
-            return Some((Cow::from(format!("asleep: {reason}")), Kind::Asleep));
+            return Some((Cow::from(format!("blocked: {reason}")), Kind::Asleep));
         }
         StackKind::Blocked => {
             depth -= 1;
@@ -314,8 +314,8 @@ pub(super) fn flame_chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
         largest(&root).iter().map(|frame| format!("{} {}", frame.name, frame.says)).collect();
     let drawn = frames::draw(&root, Whole::Below);
     let mut notes = vec![
-        "each box stands on what called it; widths are time, on a CPU by samples and asleep exactly, and \
-         the order from left to right is the alphabet's"
+        "each box stands on its caller; widths are times (on-CPU by samples, blocked exactly), \
+         and the order from left to right is alphabetical"
             .to_owned(),
     ];
     notes.extend(left_out(drawn.left_out + small));
@@ -334,7 +334,7 @@ fn legend_of(record: &Anatomy) -> Vec<Key> {
     let mut legend = legend();
     if record.sampling.user_stacks.is_some() {
         legend.retain(|key| key.class != USER);
-        legend.push(Key::new(USER, "functions of the program, and on a CPU in them"));
+        legend.push(Key::new(USER, "functions of the program, and on-CPU time in them"));
     }
     legend
 }
@@ -383,17 +383,17 @@ pub(super) fn difference_chart(page: &Page<'_>, before: &Anatomy, now: &Anatomy)
     let drawn = frames::draw(&root, Whole::Below);
     let mut notes = vec![
         format!("before: {}", trace::title(page, &before.trace)),
-        "a box is as wide as the longer of the two times and what it calls; by samples, small differences \
-         are chance"
+        "the width of a box is the longer of its two times, callees included; small differences \
+         of sampled times are chance"
             .to_owned(),
     ];
     notes.extend(left_out(drawn.left_out + small));
     Some(Chart {
         id: "difference".into(),
-        title: "What is more and what is less than in the first anatomy".into(),
+        title: "Difference from the first anatomy".into(),
         says: says.join("; "),
         legend: vec![
-            Key::new("f-more3", "more than before (the stronger, the more of it is new)"),
+            Key::new("f-more3", "more than before (the stronger, the larger the new share)"),
             Key::new("f-same", "within 5 %"),
             Key::new("f-less3", "less than before"),
         ],
@@ -453,7 +453,7 @@ pub(super) fn differences(before: &Anatomy, now: &Anatomy, page: &Page<'_>) -> S
         ],
     );
     for ((call, layer, asleep), [before, now]) in rows {
-        let state = if asleep { "asleep" } else { "on a CPU" };
+        let state = if asleep { "blocked" } else { "on-CPU" };
         let (before, now) = (signed(before), signed(now));
         let cells = [Cell::text(call), Cell::text(layer), Cell::text(state)];
         sheet.push(cells.into_iter().chain([ms(before), ms(now), ms(now - before)]).collect());

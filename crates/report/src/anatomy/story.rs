@@ -27,16 +27,16 @@ pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
 /// Of how many calls these are the slowest, and what could not be followed.
 pub(super) fn headline(stories: &Stories) -> String {
     let mut text = format!(
-        "the slowest of {} followed",
+        "the slowest of {}",
         counted(stories.followed.into(), "read, write or sync", "reads, writes and syncs")
     );
     if stories.not_followed > 0 {
         let n = thousands(stories.not_followed.into());
-        text += &format!(" · {n} of pipes, sockets, terminals and the like not followed");
+        text += &format!(" · not followed: {n} of pipes, sockets, terminals and the like");
     }
     if !stories.absent.is_empty() {
         let n = counted(stories.absent.len() as u128, "tracepoint", "tracepoints");
-        text += &format!(" · {n} not to be had here");
+        text += &format!(" · {n} unavailable here");
     }
     text
 }
@@ -44,7 +44,7 @@ pub(super) fn headline(stories: &Stories) -> String {
 /// What found no room, in words.
 pub(super) fn lost(stories: &Stories) -> Option<String> {
     let n = stories.lost;
-    (n > 0).then(|| format!("{} of calls found no room", thousands(n.into())))
+    (n > 0).then(|| format!("{} of calls did not fit into a bounded table", thousands(n.into())))
 }
 
 /// `dd (4711) fsync`.
@@ -97,11 +97,11 @@ pub(super) fn asked(page: &Page<'_>, story: &Story) -> String {
 pub(super) fn times(story: &Story) -> String {
     let ready = story.wall_ns.saturating_sub(story.on_cpu_ns).saturating_sub(story.blocked_ns);
     let parts =
-        [(story.on_cpu_ns, "on a CPU"), (story.blocked_ns, "asleep"), (ready, "waiting for a CPU")];
+        [(story.on_cpu_ns, "on-CPU"), (story.blocked_ns, "blocked"), (ready, "run queue delay")];
     let parts = parts.iter().filter(|(ns, _)| *ns > 0);
     let parts: Vec<String> =
         parts.map(|(ns, what)| format!("{} {what}", duration(*ns as f64))).collect();
-    format!("{} in all: {}", duration(story.wall_ns as f64), parts.join(" · "))
+    format!("{} in total: {}", duration(story.wall_ns as f64), parts.join(" · "))
 }
 
 fn signed(n: i64) -> String {

@@ -122,13 +122,13 @@ fn functions_of_user_space_stand_between_the_program_and_the_call() {
     for line in [
         "dd;main;copy 13000",
         "dd;main;copy;get;read;read;ksys_read;read_iter_zero 12000",
-        "dd;main;header;put;write;write;[asleep: device];ksys_write;io_schedule 14000",
+        "dd;main;header;put;write;write;[blocked: device];ksys_write;io_schedule 14000",
     ] {
         assert!(folded.lines().any(|known| known == line), "{line}: {folded}");
     }
     let page = looks::page_alone(&as_record(with_callers()));
     assert!(page.contains("header: 14"), "{page}");
-    assert!(page.contains("functions of the program, and on a CPU in them"), "{page}");
+    assert!(page.contains("functions of the program, and on-CPU time in them"), "{page}");
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn callers_are_told_where_there_are_several_and_how_many_are_unknown() {
     assert!(words.contains("from copy › put › write"), "{text}");
     assert!(words.contains("from header › put › write"), "{text}");
     assert!(!words.contains("from copy › get › read"), "{text}");
-    assert!(words.contains("short 25.0 % of the stacks of user space end after"), "{text}");
-    assert!(words.contains("lost 1 stack of user space had no place of their own"), "{text}");
+    assert!(words.contains("short 25.0 % of the user-space stacks end after"), "{text}");
+    assert!(words.contains("lost 1 user-space stack did not fit into a bounded table"), "{text}");
     assert!(!words.contains("innermost function is known"), "{text}");
 }
 
@@ -185,7 +185,7 @@ fn every_later_anatomy_is_held_against_the_first() {
     let picture = svg(&sources, Some("2/difference")).unwrap();
     assert!(picture.contains("<title>write −18 ms: 49 ms before, 31 ms now</title>"), "{picture}");
     let table = csv(&sources, Some("2/differences")).unwrap();
-    let row = "write,page cache and copying,on a CPU,30000000,12000000,-18000000";
+    let row = "write,page cache and copying,on-CPU,30000000,12000000,-18000000";
     assert_eq!(table.lines().nth(1), Some(row));
 }
 
@@ -200,7 +200,7 @@ fn a_box_of_another_colour_is_asleep_or_of_the_program() {
             before.rsplit_once("class=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
         };
         let asleep =
-            if part == "flame" { "io_schedule: " } else { "page cache and copying, asleep" };
+            if part == "flame" { "io_schedule: " } else { "page cache and copying, blocked" };
         assert_eq!(class_of(asleep), "f-asleep apart");
         assert_eq!(class_of("dd: 13 ms"), "f-user apart");
         assert!(class_of("read_iter_zero: ").starts_with("f-hot"));
@@ -249,7 +249,7 @@ fn example() -> Anatomy {
 fn names_of_layers_and_functions_are_whole_on_a_usual_terminal() {
     let record = example();
     let names = record.calls.iter().flat_map(|call| &call.layers).flat_map(|layer| {
-        let waits = layer.waits.keys().map(|what| format!("{}, asleep: {what}", layer.layer));
+        let waits = layer.waits.keys().map(|what| format!("{}, blocked: {what}", layer.layer));
         waits.chain(layer.functions.iter().map(|function| function.name.clone()))
     });
     let names: Vec<String> = names.collect();
@@ -258,7 +258,7 @@ fn names_of_layers_and_functions_are_whole_on_a_usual_terminal() {
         let table = text.split("where the time went").nth(1).unwrap();
         let table = table.split("thread time").next().unwrap();
         assert!(!table.contains('…'), "{text}");
-        assert!(table.contains("page cache and copying, asleep: device"), "{text}");
+        assert!(table.contains("page cache and copying, blocked: device"), "{text}");
         let shown = names.iter().filter(|name| table.contains(name.as_str())).count();
         assert!(shown > 10, "{shown} at {width}");
     }
@@ -281,7 +281,7 @@ fn a_call_with_too_few_samples_says_so_in_its_own_row() {
     assert!(line("execve").ends_with("   no sample"), "{text}");
     assert!(line("exit_group").ends_with("   too few samples (4)"), "{text}");
     assert!(line("openat").ends_with('%'), "{text}");
-    assert_eq!(text.matches("on a CPU  ").count(), 1, "{text}");
+    assert_eq!(text.matches("on-CPU  ").count(), 1, "{text}");
 }
 
 #[test]
@@ -289,5 +289,5 @@ fn a_price_that_could_not_be_measured_is_not_nothing() {
     let mut record = example();
     record.sampling.price_ns_per_sample = 0.0;
     let text = anatomy(&record, &Style::default());
-    assert!(text.contains("at 997 Hz; what one costs could not be measured"), "{text}");
+    assert!(text.contains("at 997 Hz; overhead of a sample unknown"), "{text}");
 }

@@ -38,7 +38,7 @@ pub(super) fn blocks(page: &Page<'_>, stories: &Stories) -> Vec<Block> {
     notes.extend(lost(stories).map(|text| format!("lost: {text}")));
     let hidden = stories.calls.len().saturating_sub(STORIES);
     if hidden > 0 {
-        notes.push(format!("{hidden} more are in the tables alone"));
+        notes.push(format!("{hidden} more are only in the tables"));
     }
     let mut blocks = vec![Block::Head("Stories of single calls".into()), Block::Notes(notes)];
     let told = stories.calls.iter().take(STORIES).enumerate();
@@ -225,7 +225,7 @@ fn summary(page: &Page<'_>, stories: &Stories) -> Sheet {
             Field::number("start_ns", "began", "ms"),
             Field::number("wall_ns", "wall", "µs"),
             Field::number("on_cpu_ns", "on-CPU", "µs"),
-            Field::number("blocked_ns", "asleep", "µs"),
+            Field::number("blocked_ns", "blocked", "µs"),
         ],
     );
     let micros = |ns: u64| Cell::whole(ns, micro(ns));
@@ -252,7 +252,7 @@ fn summary(page: &Page<'_>, stories: &Stories) -> Sheet {
 fn events(page: &Page<'_>, stories: &Stories) -> Sheet {
     let mut sheet = Sheet::new(
         "story-events",
-        "What happened in them, moment by moment",
+        "Events in the stories, in order of time",
         vec![
             Field::number("story", "story", ""),
             Field::number("at_ns", "at", "µs"),

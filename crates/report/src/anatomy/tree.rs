@@ -128,15 +128,15 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
             lines.plain(&mut table, &format!("  from {name}"), signed(ns), Ink::Dim);
         }
     }
-    lines.plain(&mut table, "waiting for a CPU", signed(runnable), Ink::Plain);
+    lines.plain(&mut table, "run queue delay", signed(runnable), Ink::Plain);
     let residual = signed(thread) - signed(shown) - signed(runnable);
     lines.plain(&mut table, "residual", residual, Ink::Plain);
     lines.plain(&mut table, "thread time", signed(thread), Ink::Bold);
     page.blank();
     table.print(page);
-    let mut note = "± holds the true value 95 times in 100; what has none is exact".to_owned();
+    let mut note = "± is the 95 % confidence interval; values without one are exact".to_owned();
     if record.sampling.user_stacks.is_none() {
-        note.push_str(". Of user space only the innermost function is known");
+        note.push_str(". In user space, only the innermost function is known");
     }
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &note);
 }
@@ -215,7 +215,7 @@ impl Lines {
             part.layers.iter().filter(|((_, wait), _)| wait.is_some() || !few).collect();
         layers.sort_by_key(|(_, share)| std::cmp::Reverse(share.ns));
         if unsplit && part.blocked > 0 {
-            self.plain(table, "  on a CPU", signed(part.on_cpu), Ink::Dim);
+            self.plain(table, "  on-CPU", signed(part.on_cpu), Ink::Dim);
             table.remark(too_few(part.samples));
         }
         let large = |share: &Share| share.ns * 100 >= part.ns();
@@ -242,7 +242,7 @@ impl Lines {
         let layer = page.name(layer, 40);
         let label = match wait {
             None => format!("  {layer}"),
-            Some(wait) => format!("  {layer}, asleep: {}", page.name(wait, 24)),
+            Some(wait) => format!("  {layer}, blocked: {}", page.name(wait, 24)),
         };
         let error = part.error();
         let functions = hottest(page, part);

@@ -48,8 +48,8 @@ fn answer(page: &Page<'_>, record: &CopyRun) -> Answer {
     rest.extend(record.mover.as_ref().map(|mover| format!("by {}", page.name(mover, 40))));
     rest.extend(record.fsync_ns.map(|ns| format!("{} of it in syncs", duration(ns as f64))));
     rest.extend(record.verified.map(|same| match same {
-        true => "read back, and the same".to_owned(),
-        false => "read back, and not the same".to_owned(),
+        true => "read back: identical".to_owned(),
+        false => "read back: different".to_owned(),
     }));
     let tone = if record.errors > 0 { "bad" } else { "good" };
     Answer::new(tone, says, rest.join(" · "))
@@ -76,7 +76,7 @@ fn tiles(page: &Page<'_>, record: &CopyRun) -> Vec<Tile> {
             note: thousands(record.bytes.into()),
         },
         Tile { label: "time", value: duration(record.wall_ns as f64), note: String::new() },
-        Tile { label: "rate", value: crate::axis::rate(rate), note: "over all of the time".into() },
+        Tile { label: "rate", value: crate::axis::rate(rate), note: "over the whole time".into() },
         Tile { label: "mover", value: mover, note: String::new() },
     ]
 }
@@ -86,7 +86,7 @@ fn figures(record: &CopyRun) -> Chart {
     let rows = [
         ("reached the target", record.bytes, "t-whole"),
         ("referenced", record.referenced_bytes, "t-user"),
-        ("copied, each time counted", record.copied_bytes, "t-call"),
+        ("copied, each copy counted", record.copied_bytes, "t-call"),
         ("touched in user space", record.touched_bytes, "t-waiting"),
     ];
     let largest = rows.iter().map(|(_, n, _)| *n).max().unwrap_or(1).max(1) as f64;
@@ -102,7 +102,7 @@ fn figures(record: &CopyRun) -> Chart {
     }
     Chart {
         id: "bytes".into(),
-        title: "What happened to the bytes".into(),
+        title: "Bytes by how they moved".into(),
         says: says.join("; "),
         legend: Vec::new(),
         notes: Vec::new(),

@@ -49,7 +49,7 @@ fn runs(record: &Against) -> String {
 
 fn print_difference(page: &mut Page<'_>, difference: &Difference) {
     if let Some((command, whose)) = in_one_only(difference) {
-        let text = format!("{}, which only the {whose} run has", page.name(command, 200));
+        let text = format!("{}, only in the {whose} run", page.name(command, 200));
         page.wrapped(&[(Ink::Dim, "  left out     ")], Ink::Plain, &text);
         return;
     }
@@ -77,7 +77,7 @@ fn in_one_only(difference: &Difference) -> Option<(&str, &'static str)> {
     }
 }
 
-/// The same as tables of a report: a row a measure, and what differs around the two.
+/// The same as tables of a report: a row a measure, and the conditions that differ.
 pub(crate) fn sheets(page: &Page<'_>, record: &Against) -> Vec<Sheet> {
     let mut sheets = vec![changes(page, record)];
     if !record.differences.is_empty() {
@@ -97,7 +97,7 @@ fn changes(page: &Page<'_>, record: &Against) -> Sheet {
             Field::number("then", "then", ""),
             Field::number("now", "now", ""),
             Field::number("ratio", "now ÷ then", ""),
-            Field::number("ratio_low", "95 % from", ""),
+            Field::number("ratio_low", "95 % CI from", ""),
             Field::number("ratio_high", "to", ""),
             Field::text("verdict", "now it is"),
             Field::number("runs_then", "runs then", ""),
@@ -134,13 +134,13 @@ fn changes(page: &Page<'_>, record: &Against) -> Sheet {
 }
 
 fn differences(page: &Page<'_>, record: &Against) -> Sheet {
-    let heads = [("what", "what differs"), ("then", "then"), ("now", "now"), ("so", "so")];
+    let heads = [("what", "condition"), ("then", "then"), ("now", "now"), ("so", "so")];
     let fields = heads.map(|(key, head)| Field::text(key, head));
-    let mut sheet = Sheet::new("differences", "What differs around them", fields.into());
+    let mut sheet = Sheet::new("differences", "Different conditions", fields.into());
     for one in &record.differences {
         let so = match in_one_only(one) {
-            Some((_, whose)) => format!("left out: only the {whose} run has it"),
-            None if one.matters => "may be the reason: no verdict".to_owned(),
+            Some((_, whose)) => format!("left out: only in the {whose} run"),
+            None if one.matters => "may be the cause: no verdict".to_owned(),
             None => "does not matter".to_owned(),
         };
         let cells = [page.name(&one.what, 40), name(page, &one.then), name(page, &one.now), so];
@@ -161,7 +161,7 @@ fn print_changes(page: &mut Page<'_>, record: &Against) {
         Column::number("then", "", 8),
         Column::number("now", "", 8),
         Column::number("now ÷ then", "", 9),
-        Column::text("95 %", 7),
+        Column::text("95 % CI", 7),
         Column::text("", 9),
     ]);
     for change in rows {
@@ -219,25 +219,25 @@ fn verdict(change: &Change) -> &'static str {
 /// Why there are the verdicts there are.
 fn what_it_rests_on(record: &Against) -> String {
     let mut parts = vec![
-        "the two were not made in turn: whatever changed on the machine in between is in the difference"
+        "the two were not run in turn: the difference includes any change of the machine in \
+         between"
             .to_owned(),
     ];
     let judged = record.changes.iter().filter(|change| change.verdict.is_some());
     if record.differences.iter().any(|difference| difference.matters) {
-        parts.push("there is no verdict, since what differs may be the reason".to_owned());
+        parts.push("no verdict: the different conditions may be the cause".to_owned());
     } else if let Some(change) = judged.clone().min_by_key(|change| change.sessions) {
         let least = fixed(change.min_effect * 100.0, 0);
-        let below = format!("below {least} % nothing is called a difference");
+        let below = format!("a change below {least} % counts as no difference");
         parts.push(match (change.ci95, change.sessions) {
-            (None, _) => {
-                "there are too few measurements to know how far they may be off".to_owned()
-            }
+            (None, _) => "too few measurements for a confidence interval".to_owned(),
             (_, 0..3) => {
-                format!("the baseline has too few sessions to know what they differ by: {below}")
+                format!("the baseline has too few sessions to estimate their variation: {below}")
             }
             (_, sessions) => {
                 format!(
-                    "what sessions differ by is taken from the {sessions} of the baseline; {below}"
+                    "the variation between sessions is estimated from the {sessions} of the \
+                     baseline; {below}"
                 )
             }
         });

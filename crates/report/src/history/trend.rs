@@ -133,20 +133,16 @@ fn print_levels(page: &mut Page<'_>, record: &Trend, levels: &[Level]) {
         let share = (level.median / before.median - 1.0) * 100.0;
         let sign = if share >= 0.0 { "+" } else { "" };
         let text = format!("{value} ({sign}{} %) over {runs}, since {from}", fixed(share, 1));
-        page.line(&[(Ink::Bold, "  change: "), (Ink::Plain, &text)]);
+        page.line(&[(Ink::Bold, "  step change: "), (Ink::Plain, &text)]);
         for (what, then, now) in around(&record.points[level.start - 1], first) {
             let text = format!("{what}: {} → {}", page.name(then, 60), page.name(now, 60));
             page.wrapped(&[(Ink::Yellow, "    with it  ")], Ink::Plain, &text);
         }
     }
     if levels.len() == 1 && record.points.len() < 6 {
-        page.wrapped(
-            &[(Ink::Plain, "  ")],
-            Ink::Dim,
-            "a change cannot be seen in fewer than 6 runs",
-        );
+        page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, "a step change is detected from 6 runs on");
     } else if levels.len() == 1 {
-        page.line(&[(Ink::Plain, "  no change of level")]);
+        page.line(&[(Ink::Plain, "  no step change")]);
     }
     let [only] = levels else { return };
     let is_far = |point: &&Point| {
@@ -156,8 +152,8 @@ fn print_levels(page: &mut Page<'_>, record: &Trend, levels: &[Level]) {
     if far > 0 {
         let runs = counted(far as u128, "run lies", "runs lie");
         let text = format!(
-            "{runs} more than {FAR} × away from it: fewer than 3 in a row are no level; \
-             `iotomy history compare` judges one run"
+            "{runs} more than {FAR} × away from it: a step change takes 3 in a row; try `iotomy \
+             history compare` to judge one run"
         );
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Yellow, &text);
     }

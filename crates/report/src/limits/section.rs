@@ -39,7 +39,7 @@ pub(crate) fn section(record: &Limits, all: &[&Record]) -> Section {
     facts.extend(machine_facts(&page, &record.machine));
     facts.push((
         "figures",
-        "a figure is the median of many short batches; its spread is the distance between the quartiles"
+        "a figure is the median of many short batches; its spread is the interquartile range"
             .into(),
     ));
     let tile = |(key, label): (&str, &'static str)| {
@@ -51,7 +51,7 @@ pub(crate) fn section(record: &Limits, all: &[&Record]) -> Section {
     blocks.extend(tables(&page, record));
     Section {
         kind: "limits",
-        title: format!("What {} can do", machine(&page, record)),
+        title: format!("Limits of {}", machine(&page, record)),
         answers,
         tiles: FIRST.into_iter().filter_map(tile).collect(),
         findings: Vec::new(),
@@ -219,9 +219,7 @@ fn chart(page: &Page<'_>, limits: &[&Limit], id: &str, title: &str) -> Option<Ch
     }
     let mut notes = Vec::new();
     if axis.is_log {
-        notes.push(
-            "the axis is logarithmic; the bars are the distance between the quartiles".to_owned(),
-        );
+        notes.push("the axis is logarithmic; the bars are the interquartile range".to_owned());
     }
     if limits.len() > shown.len() {
         notes.push(format!("{} more are in the table", limits.len() - shown.len()));

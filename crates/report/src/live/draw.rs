@@ -26,24 +26,24 @@ const LEDGER_FROM: u16 = 16;
 const OUTPUT_FROM: u16 = 20;
 
 const HELP: [(&str, &str); 11] = [
-    ("q", "leave the view; a command goes on, else the watch ends"),
+    ("q", "close the view; a command runs on, otherwise the watch ends"),
     ("Ctrl-C", "interrupt the command, or end the watch"),
-    ("p, space", "pause: the figures stand still, the counting goes on"),
+    ("p, space", "pause the display; counting continues"),
     ("1 2 3, Tab", "calls, files, processes"),
     ("s S, ← →", "sort by the next column, the one before"),
-    ("r", "turn the order round"),
+    ("r", "reverse the order"),
     ("↑ ↓, PgUp PgDn", "scroll; Home and End"),
-    ("/", "show only names that hold a text; Esc shows all"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("/", "show only names that contain a text; Esc shows all"),
+    ("Ctrl-L", "redraw the screen"),
     ("Ctrl-Z", "stop, with the command, until `fg`"),
-    ("?, Esc", "leave this help"),
+    ("?, Esc", "close this help"),
 ];
 
 /// Columns of time split into on the CPU and off it.
-const SPLIT: [&str; 5] = ["on-CPU", "blocked", "CPU", "user", "waiting"];
+const SPLIT: [&str; 5] = ["on-CPU", "blocked", "CPU", "user", "runq"];
 
 const KEYS: [&str; 7] =
-    ["q quit", "p pause", "? help", "s sort", "Tab table", "/ filter", "r turn round"];
+    ["q quit", "p pause", "? help", "s sort", "Tab table", "/ filter", "r reverse"];
 
 /// Lines from top to bottom.
 struct Canvas {
@@ -88,7 +88,7 @@ impl Screen {
         let (color, unicode) = (self.setting.color, self.setting.unicode);
         let mut canvas = Canvas { buffer: Buffer::empty(area), y: 0, color, unicode };
         if width < LEAST.0 || height < LEAST.1 {
-            canvas.line("too small: 40 by 10 is the least", PLAIN);
+            canvas.line("too small: at least 40 by 10", PLAIN);
             return canvas.buffer;
         }
         let style = Style { color: false, unicode, width: width.into() };
@@ -150,7 +150,7 @@ impl Screen {
             parts.push(format!("every {} s", self.pause.as_secs()));
         }
         if self.now.lost > 0 {
-            parts.push(format!("{} could not be counted", thousands(self.now.lost.into())));
+            parts.push(format!("{} lost", thousands(self.now.lost.into())));
         }
         parts.push(format!("{} calls/s", rate(between.a_second(new.calls))));
         parts.push(format!("{}/s", bytes(between.a_second(new.bytes).round() as u128)));
@@ -159,7 +159,7 @@ impl Screen {
             parts.push(format!("{errors} errors/s"));
         }
         parts.push(counted(self.now.threads.into(), "thread", "threads"));
-        parts.push(format!("in all {} calls, {}", thousands(total.calls), bytes(total.bytes)));
+        parts.push(format!("total {} calls, {}", thousands(total.calls), bytes(total.bytes)));
         let look = if self.now.lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
         let mut line = format!(" {}", parts[0]);
         for part in &parts[1..] {
@@ -270,8 +270,8 @@ impl Screen {
 
     fn nothing(&self) -> &'static str {
         match self.tab {
-            _ if !self.filter.is_empty() => "nothing with that name (Esc shows all)",
-            Tab::Files if !self.setting.files => "files of the whole machine take --files",
+            _ if !self.filter.is_empty() => "no name matches (Esc shows all)",
+            Tab::Files if !self.setting.files => "files of the whole machine need --files",
             _ => "nothing yet",
         }
     }
@@ -334,7 +334,7 @@ impl Screen {
         }
         let mut line = String::new();
         for key in KEYS {
-            let key = if self.is_paused && key == "p pause" { "p go on" } else { key };
+            let key = if self.is_paused && key == "p pause" { "p resume" } else { key };
             if columns(&line) + columns(key) + 3 <= page.width() {
                 line += &format!("  {key}");
             }

@@ -47,7 +47,7 @@ pub(super) const PROCESSES: [Column; 10] = [
     ("CPU", "%", 9, 5),
     ("user", "ms/s", 4, 6),
     ("blocked", "ms/s", 6, 7),
-    ("waiting", "ms/s", 5, 7),
+    ("runq", "ms/s", 5, 7),
     ("inside", "now", 7, 12),
 ];
 

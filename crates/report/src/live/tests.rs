@@ -211,7 +211,7 @@ fn a_filter_keeps_what_holds_its_text_until_it_is_taken_off() {
     screen.on(Event::Key(Key::Escape));
     assert_eq!(order(&mut screen).len(), 4);
     press(&mut screen, "/none");
-    assert!(text(&mut screen, 80, 24).contains("nothing with that name"));
+    assert!(text(&mut screen, 80, 24).contains("no name matches"));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
                     page.name(&one.label, 40),
                     at + 1,
                     duration(run.wall_ns as f64),
-                    if redone { ", of a block that was made again and does not count" } else { "" }
+                    if redone { ", of a repeated block, not counted" } else { "" }
                 );
                 if redone {
                     drawing.body.push_str("<g class=\"faint\">");
@@ -73,7 +73,7 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
         ));
     }
     let mut notes = vec![format!(
-        "wall time; the dashed lines are the medians of the runs that count{}",
+        "wall time; the dashed lines are the medians of the counted runs{}",
         match (y.is_log, y.low > 0.0) {
             (true, _) => "; the axis is logarithmic",
             (false, true) => "; the axis does not begin at 0",
@@ -228,12 +228,14 @@ pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Optio
         drawing.mark(0, along(number), up(*value), &tip);
     }
     let interval = match has_interval {
-        true => format!("the band is its interval of 95 %, {} … {}", ratio(low), ratio(high)),
-        false => "too few runs for an interval".to_owned(),
+        true => {
+            format!("the band is its 95 % confidence interval, {} … {}", ratio(low), ratio(high))
+        }
+        false => "too few runs for a confidence interval".to_owned(),
     };
     let metric = if found.metric == Metric::Cpu { "CPU" } else { "wall" };
     let says = format!(
-        "{other} over {base} in {} blocks, {} in the middle; {interval}",
+        "{other} over {base} in {} blocks, median {}; {interval}",
         ratios.len(),
         ratio(found.ratio)
     );
@@ -243,8 +245,8 @@ pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Optio
         says: says.clone(),
         legend: Vec::new(),
         notes: vec![format!(
-            "{metric} time of {other} over that of {base}; the dashed line is the middle, {}; {interval}; at 1 both take the \
-             same time",
+            "{metric} time of {other} over that of {base}; the dashed line is the median, {}; \
+             {interval}; at 1 both take the same time",
             ratio(found.ratio)
         )],
         drawing,

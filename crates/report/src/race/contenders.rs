@@ -16,7 +16,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     let mut table = Table::new(&[
         Column::text("", 9),
         Column::number("wall", "ms", 9),
-        Column::number("95 %", "", 7),
+        Column::number("95 % CI", "", 7),
         Column::number("min", "ms", 4),
         Column::number("max", "ms", 3),
         Column::number("CPU", "ms", 8),

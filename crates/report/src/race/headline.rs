@@ -42,8 +42,8 @@ fn interrupted(record: &Race) -> Option<Said> {
     let signal = i32::try_from(record.interrupted?).unwrap_or(i32::MAX);
     let made = record.contenders.iter().map(|one| one.runs.len()).min().unwrap_or(0);
     let rest = match record.plan.runs {
-        Some(planned) => format!("{made} of {planned} runs of each were made"),
-        None => format!("{} of each made", counted(made as u128, "run", "runs")),
+        Some(planned) => format!("{made} of {planned} runs of each"),
+        None => format!("{} of each", counted(made as u128, "run", "runs")),
     };
     let answer = format!("interrupted by {}", crate::signals::name(signal));
     Some(Said { ink: Ink::Yellow, answer, rest })
@@ -68,7 +68,7 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
 
 /// What is said beside an impossible contender.
 pub(super) const NOT_THE_SAME: &str =
-    "the contenders did not do the same work: no ratio is drawn from the impossible one";
+    "the contenders did not do the same work: no ratio is computed from an impossible rate";
 
 /// Whether a contender's numbers cannot be true.
 pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
@@ -83,8 +83,8 @@ fn alone(page: &Page<'_>, one: &Contender) -> Said {
     let figures = &one.wall;
     let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
     let interval = figures.ci95.map_or_else(
-        || "too few runs for an interval".to_owned(),
-        |[low, high]| format!("95 %: {} … {}", duration(low), duration(high)),
+        || "too few runs for a confidence interval".to_owned(),
+        |[low, high]| format!("95 % CI: {} … {}", duration(low), duration(high)),
     );
     let runs = counted(u128::from(figures.runs), "run", "runs");
     let cpu = duration(one.cpu.median_ns);
@@ -109,14 +109,14 @@ fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Said {
         RaceVerdict::NoDifference => {
             let least = record.plan.min_effect * 100.0;
             let what = if is_cpu { "the same CPU time" } else { "the same time" };
-            let text = format!("{base} and {other} take {what}, to {} %", ratio(least));
+            let text = format!("{base} and {other} take {what}, within {} %", ratio(least));
             (text, Ink::Bold, [low, high])
         }
         RaceVerdict::Undecided => (format!("undecided: {quotient}"), Ink::Bold, [low, high]),
     };
     let mut rest = Vec::new();
     if has_interval {
-        rest.push(format!("95 %: {} … {}", ratio(ends[0]), ratio(ends[1])));
+        rest.push(format!("95 % CI: {} … {}", ratio(ends[0]), ratio(ends[1])));
     }
     if let (Some(mean), Some([low, high]), false) = (found.mean_ratio, found.mean_ci95, is_cpu) {
         let mut three = [mean, low, high];
@@ -161,14 +161,14 @@ fn more(found: &Comparison, has_interval: bool) -> Option<String> {
         (RaceVerdict::Undecided, more) if !has_interval => {
             // Of one comparison, 4 pairs are the fewest that can tell.
             let runs = more.map_or(4, |more| found.runs.saturating_add(more));
-            Some(format!("too few to be sure of anything: give -r {runs} or more"))
+            Some(format!("too few runs to decide: try -r {runs} or more"))
         }
         (RaceVerdict::Undecided, Some(more)) => {
             let runs = found.runs.saturating_add(more);
-            Some(format!("about {more} more would tell (-r {runs})"))
+            Some(format!("about {more} more would decide (-r {runs})"))
         }
         (RaceVerdict::Undecided, None) => {
-            Some("the runs differ too much to foresee how many more would tell".to_owned())
+            Some("the runs vary too much to estimate how many more would decide".to_owned())
         }
         _ => None,
     }

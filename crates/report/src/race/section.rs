@@ -133,7 +133,7 @@ fn table(page: &Page<'_>, record: &Race) -> Sheet {
             Field::text("label", ""),
             Field::text("command", "command"),
             Field::number("wall_ns", "wall", "ms"),
-            Field::number("wall_low_ns", "95 % from", "ms"),
+            Field::number("wall_low_ns", "95 % CI from", "ms"),
             Field::number("wall_high_ns", "to", "ms"),
             Field::number("wall_min_ns", "min", "ms"),
             Field::number("wall_max_ns", "max", "ms"),
@@ -212,15 +212,15 @@ fn side_by_side(page: &Page<'_>, record: &Race) -> Option<Sheet> {
         }
         sheet.push(cells);
     }
-    sheet.notes.push("of the traced runs, which are not timed".to_owned());
+    sheet.notes.push("of the traced runs, not of the timed ones".to_owned());
     Some(sheet.without_empty_columns())
 }
 
-/// Every timed run.
+/// All timed runs.
 fn runs(page: &Page<'_>, record: &Race) -> Sheet {
     let mut sheet = Sheet::new(
         "runs",
-        "Every timed run",
+        "All timed runs",
         vec![
             Field::number("run", "run", ""),
             Field::text("label", "of"),

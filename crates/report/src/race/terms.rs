@@ -125,7 +125,7 @@ fn steps(page: &Page<'_>, found: &Attribution, alone: bool) -> Vec<Step> {
             Step { label, from: at - delta, to: at, is_whole: false }
         })
         .collect();
-    let label = if alone { "all of it" } else { "difference" };
+    let label = if alone { "total" } else { "difference" };
     steps.push(Step {
         label: label.to_owned(),
         from: 0,
@@ -189,7 +189,7 @@ pub(super) fn sheet(page: &Page<'_>, found: &Attribution) -> Sheet {
         row
     };
     sheet.push(end("residual", found.residual_ns));
-    sheet.total = Some(end(if alone { "all of it" } else { "difference" }, found.delta_ns));
+    sheet.total = Some(end(if alone { "total" } else { "difference" }, found.delta_ns));
     sheet.folded = true;
     sheet.without_empty_columns()
 }

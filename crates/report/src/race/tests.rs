@@ -77,7 +77,7 @@ fn dd_and_cat() -> Race {
         term("read", Syscall, [128.0, 0.02], [9, 1]),
         term("write", Syscall, [264.0, 245.0], [8, 8]),
         term("mmap", Syscall, [0.1, 16.0], [12, 20]),
-        term("waiting for a CPU", Runnable, [9.0, 1.0], [0, 0]),
+        term("run queue delay", Runnable, [9.0, 1.0], [0, 0]),
         term("write", Blocked, [2.0, 3.0], [8, 8]),
         term("fadvise64", Syscall, [0.0, 0.001], [0, 16]),
         term("user", User, [1.0, 1.01], [0, 0]),

@@ -65,7 +65,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
     if hidden > 0 {
         ends.insert(0, (format!("other terms ({hidden})"), rest, Ink::Plain));
     }
-    let whole = if alone { "all of it" } else { "difference" };
+    let whole = if alone { "total" } else { "difference" };
     ends.push((whole.to_owned(), i128::from(found.delta_ns), Ink::Bold));
     for (name, delta, ink) in ends {
         let bars = if ink == Ink::Bold { u64::MAX } else { largest };
@@ -168,10 +168,13 @@ pub(super) fn title(page: &Page<'_>, found: &Attribution, alone: bool, decimals:
     }
 }
 
+/// Older records name these two terms in other words, so their names come from the kind.
 pub(super) fn name(page: &Page<'_>, term: &Term) -> String {
     let name = page.name(&term.name, 28);
     match term.kind {
-        TermKind::Blocked => format!("{name}, asleep"),
+        TermKind::Blocked => format!("{name}, blocked"),
+        TermKind::Runnable => "run queue delay".to_owned(),
+        TermKind::Overlap => "overlap".to_owned(),
         _ => name,
     }
 }
@@ -192,7 +195,7 @@ pub(super) fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<Stri
         }
     }
     if term.kind == TermKind::Syscall && term.delta_ns.unsigned_abs() < term.price_ns {
-        remarks.push("below the price of watching".to_owned());
+        remarks.push("below the overhead of tracing".to_owned());
     }
     remarks
 }
@@ -301,11 +304,12 @@ pub(super) fn notes(found: &Attribution, alone: bool) -> Vec<String> {
         ),
     });
     if has(TermKind::Faults) {
-        notes.push("page faults are their number times what one costs here".to_owned());
+        notes.push("page faults: their number times the cost of one on this machine".to_owned());
     }
     if has(TermKind::Overlap) {
         notes.push(
-            "side by side: what several processes or threads did at once counts once".to_owned(),
+            "overlap: time that several processes or threads spent concurrently counts once"
+                .to_owned(),
         );
     }
     notes
@@ -334,7 +338,7 @@ fn print_counts(page: &mut Page<'_>, found: &Attribution, alone: bool) {
         let text = format!("  … {} more", terms.len() - shown);
         page.line(&[(Ink::Dim, &text)]);
     }
-    let note = "this observer slows calls too much to tell their times, so the difference is not accounted \
-                for; as root, bpf does";
+    let note = "this observer inflates the times of calls, so the difference is not accounted \
+        for; try --observer bpf, as root";
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, note);
 }

@@ -218,14 +218,14 @@ fn fitted_line(
 }
 
 fn notes(x: &Along, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
-    let mut note = "medians with their intervals of 95 %".to_owned();
+    let mut note = "medians with their 95 % confidence intervals".to_owned();
     if fitted {
-        note += "; the dashed lines are the fits the claims rest on";
+        note += "; the dashed lines are the fits of the claims";
     }
     note += match (matches!(x, Along::Numbers(axis) if axis.is_log), y.is_log) {
         (true, true) => "; both axes are logarithmic",
-        (true, false) => "; the axis along is logarithmic",
-        (false, true) => "; the height is logarithmic",
+        (true, false) => "; the horizontal axis is logarithmic",
+        (false, true) => "; the vertical axis is logarithmic",
         (false, false) => "",
     };
     let mut notes = vec![note];
@@ -284,7 +284,7 @@ fn line(
             drawing.line([place, top, place, bottom], &class);
             drawing.line([place - 3.0, top, place + 3.0, top], &class);
             drawing.line([place - 3.0, bottom, place + 3.0, bottom], &class);
-            tip += &format!(" (95 %: {} … {})", unit.shown(low), unit.shown(high));
+            tip += &format!(" (95 % CI: {} … {})", unit.shown(low), unit.shown(high));
         }
         tip += &format!(", {} samples", case.samples.len());
         drawing.mark(series, place, up(median), tip.trim_start_matches(", "));

@@ -84,7 +84,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
         })
         .collect();
     if !as_usual.is_empty() {
-        let text = format!("as usual is {}", as_usual.join(", "));
+        let text = format!("defaults: {}", as_usual.join(", "));
         page.wrapped(&[(Ink::Plain, "    ")], Ink::Dim, &text);
     }
     if !fixed.is_empty() {

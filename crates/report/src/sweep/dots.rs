@@ -53,7 +53,7 @@ pub(super) fn dots(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str
             drawing.line([from, y, to, y], "s0 error");
             drawing.line([from, y - 3.0, from, y + 3.0], "s0 error");
             drawing.line([to, y - 3.0, to, y + 3.0], "s0 error");
-            tip += &format!(" (95 %: {} … {})", unit.shown(low), unit.shown(high));
+            tip += &format!(" (95 % CI: {} … {})", unit.shown(low), unit.shown(high));
         }
         tip += &format!(", {} samples", case.samples.len());
         drawing.mark(0, place(median), y, &tip);
@@ -61,7 +61,7 @@ pub(super) fn dots(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str
         says.push(format!("{label} {}", unit.shown(median)));
     }
     let metric = page.name(&first.metric, 60);
-    let title = if id == "chart" { metric } else { format!("{metric}, each change by itself") };
+    let title = if id == "chart" { metric } else { format!("{metric}, one change at a time") };
     Some(Chart {
         id: id.to_owned(),
         title,
@@ -98,7 +98,7 @@ fn notes(
     axis: &Axis,
     (has_usual, hidden): (bool, usize),
 ) -> Vec<String> {
-    let mut note = "medians with their intervals of 95 %".to_owned();
+    let mut note = "medians with their 95 % confidence intervals".to_owned();
     if axis.is_log {
         note += "; the axis is logarithmic";
     }
@@ -109,7 +109,7 @@ fn notes(
                 format!("{} {}", page.name(&axis.name, 30), super::value(page, axis, one))
             })
             .collect::<Vec<String>>();
-        notes.push(format!("as usual (the dashed line): {}", usual.join(", ")));
+        notes.push(format!("defaults (the dashed line): {}", usual.join(", ")));
     }
     if hidden > 0 {
         notes.push(format!("{hidden} more are in the table of cases"));

@@ -113,7 +113,7 @@ impl<'a> Grid<'a> {
         page.blank();
         let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
         let title = self.title(page, record);
-        let text = format!("{unit}median and half of its interval of 95 %");
+        let text = format!("{unit}median and half of its 95 % confidence interval");
         if columns(&title) + " · ".len() + columns(&text) <= page.width() {
             page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
         } else {
@@ -178,7 +178,7 @@ pub(super) fn print_alone(page: &mut Page<'_>, record: &Sweep, grids: &[Grid<'_>
     page.blank();
     let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
     let title = page.name(&first.metric, 60) + ", others";
-    let text = format!("{unit}median and half of its interval of 95 %");
+    let text = format!("{unit}median and half of its 95 % confidence interval");
     page.wrapped(&[(Ink::Bold, &title), (Ink::Dim, " · ")], Ink::Dim, &text);
     let shape = [Column::text("", 9), Column::number("median", "", 8), Column::number("±", "", 7)];
     let mut table = Table::new(&shape);

@@ -65,7 +65,7 @@ pub(super) fn print(page: &mut Page<'_>, grid: &Grid<'_>) {
     let logs = match (x.is_log, y.is_log) {
         (true, true) => ", both logarithmic",
         (true, false) => ", which is logarithmic",
-        (false, true) => "; the height is logarithmic",
+        (false, true) => "; the vertical axis is logarithmic",
         (false, false) => "",
     };
     let name = page.name(&along.name, NAME);

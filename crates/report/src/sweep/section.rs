@@ -23,7 +23,7 @@ pub(crate) fn section(record: &Sweep) -> Section {
     let about = &record.about;
     let mut answers = Vec::new();
     if record.run.is_partial {
-        let rest = "these are the cases there were by then; --resume goes on";
+        let rest = "these are the cases measured so far; --resume continues";
         answers.push(Answer::new("doubt", "interrupted", rest));
     }
     answers.push(verdicts(record));
@@ -174,7 +174,7 @@ fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet 
         }
         sheet.push(cells);
     }
-    sheet.notes.push("median and half of its interval of 95 %".to_owned());
+    sheet.notes.push("median and half of its 95 % confidence interval".to_owned());
     sheet.folded = true;
     sheet
 }
@@ -199,7 +199,7 @@ fn medians_alone(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str) 
             half.map_or_else(Cell::absent, real),
         ]);
     }
-    sheet.notes.push("median and half of its interval of 95 %".to_owned());
+    sheet.notes.push("median and half of its 95 % confidence interval".to_owned());
     sheet.folded = true;
     Some(sheet)
 }
@@ -225,7 +225,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
             Field::text("name", "of"),
             Field::number("intercept", "intercept", ""),
             Field::number("slope", "slope, each", ""),
-            Field::number("slope_low", "95 % from", ""),
+            Field::number("slope_low", "95 % CI from", ""),
             Field::number("slope_high", "to", ""),
             Field::number("r2", r2, ""),
         ],
@@ -267,7 +267,7 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     fields.push(Field::number("samples", "samples", ""));
     for (name, head) in [
         ("median", "median"),
-        ("low", "95 % from"),
+        ("low", "95 % CI from"),
         ("high", "to"),
         ("min", "least"),
         ("mean", "mean"),

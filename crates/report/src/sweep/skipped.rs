@@ -24,7 +24,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
     if !late.is_empty() {
         page.blank();
         let lead = format!("{} had no time: ", counted(late.len() as u128, "case", "cases"));
-        let text = format!("{}; give them more with --max-time", named(page, record, &late));
+        let text = format!("{}; raise the limit with --max-time", named(page, record, &late));
         page.wrapped(&[(Ink::Bold, &lead)], Ink::Yellow, &text);
     }
     let noted: Vec<&Case> = record.cases.iter().filter(|case| case.note.is_some()).collect();

@@ -172,7 +172,7 @@ fn cases_that_had_no_time_are_counted_apart_and_named_with_what_helps() {
     assert!(text.contains("\n5 cases had no time: late, processes 1;"), "{text}");
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
-    assert!(text.contains("; 2 more; give them more with --max-time"), "{text}");
+    assert!(text.contains("; 2 more; raise the limit with --max-time"), "{text}");
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn wide_intervals_come_with_what_narrows_them() {
         at.unwrap_or_default()
     };
     assert_eq!(said("quick", Some(11), 0), "");
-    assert!(said("quick", Some(11), 2).contains("without --quick"));
+    assert!(said("quick", Some(11), 2).contains("drop --quick"));
     assert!(said("default", Some(130), 2).contains("--full"));
-    assert!(said("full", Some(9), 2).contains("a longer --max-time"));
+    assert!(said("full", Some(9), 2).contains("raise --max-time"));
     assert!(said("full", None, 1).contains("to narrow the wide interval"));
 }
 

@@ -17,14 +17,14 @@ const COLUMNS: [Column; 11] = [
     Column::number("share", "%", 4),
     Column::number("on-CPU", "ms", 8),
     Column::number("blocked", "ms", 7),
-    Column::number("waiting", "ms", 1),
+    Column::number("runq", "ms", 1),
     Column::number("mean", "µs", 3),
     Column::number("max", "µs", 2),
 ];
 
 /// What is said where a ring was used.
-pub(super) const OF_RINGS: &str = "io_uring: what goes through the ring is no system call; of it only io_uring_enter shows here, \
-     neither its bytes nor its errors";
+pub(super) const OF_RINGS: &str = "io_uring: ring operations are not system calls; this table has \
+    io_uring_enter only, without their bytes and errors";
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     if images.len() > 1 && !record.calls.is_empty() {
@@ -92,7 +92,7 @@ fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
     table.print(page);
     let hidden =
         CallSum { wall: sums[shown..].iter().map(|sum| sum.wall).sum(), ..CallSum::default() };
-    let what = format!(", {} ms in all", fixed(ms(hidden.wall), decimals));
+    let what = format!(", {} ms in total", fixed(ms(hidden.wall), decimals));
     print_hidden(page, shown, sums.len(), &what);
 }
 

@@ -43,10 +43,10 @@ fn legend(has_parts: bool) -> Vec<Key> {
         return Vec::new();
     }
     [
-        (Kind::Call, "in system calls, on a CPU"),
-        (Kind::User, "outside of them, on a CPU"),
-        (Kind::Blocked, "asleep"),
-        (Kind::Waiting, "waiting for a CPU"),
+        (Kind::Call, "in system calls, on-CPU"),
+        (Kind::User, "outside calls, on-CPU"),
+        (Kind::Blocked, "blocked"),
+        (Kind::Waiting, "run queue delay"),
         (Kind::Residual, "residual"),
     ]
     .map(|(kind, label)| Key::new(class(kind), label))
@@ -154,8 +154,8 @@ fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
         let parts = [
             (Kind::Call, "in calls", of.calls),
             (Kind::User, "user", of.user),
-            (Kind::Blocked, "asleep", of.blocked),
-            (Kind::Waiting, "waiting for a CPU", of.runnable),
+            (Kind::Blocked, "blocked", of.blocked),
+            (Kind::Waiting, "run queue delay", of.runnable),
             (Kind::Residual, "residual", of.residual()),
         ];
         // A record that does not add up must not draw over its figures.

@@ -49,7 +49,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     for quantity in absent {
         page.blank();
         let observer = page.name(&record.observer.name, 20);
-        let text = format!("no distribution of {}: observer {observer} saw none", what(quantity));
+        let text =
+            format!("no distribution of {}: the observer {observer} records none", what(quantity));
         page.wrapped(&[(Ink::Plain, "  ")], Ink::Dim, &text);
     }
 }

@@ -56,7 +56,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         let ring = record.calls.iter().any(|call| call.syscall == "io_uring_enter");
         let text = match ring {
             true => {
-                "  no counted call read, wrote or mapped a file; bytes that a ring (io_uring) moved are in no call"
+                "  no counted call read, wrote or mapped a file; bytes of ring operations \
+                 (io_uring) are in no call"
             }
             false => "  no counted call read, wrote or mapped a file",
         };

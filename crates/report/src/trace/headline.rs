@@ -171,7 +171,7 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
     let observer = &record.observer;
     if observer.times_inflated {
-        let text = "watching slowed every call: compare the times only among themselves";
+        let text = "the observer slowed every call: compare these times only with each other";
         warn(Ink::Yellow, "inflated", text.to_owned());
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
@@ -186,7 +186,7 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     }
     if observer.incomplete_calls > 0 {
         let text = format!(
-            "of {} only one end was seen: the other lay outside the watch, or the thread died in \
+            "only one end of {} was seen: the other lay outside the watch, or the thread died in \
              between",
             counted(observer.incomplete_calls.into(), "call", "calls")
         );
@@ -200,7 +200,7 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     if !record.unwatched_children.is_empty() {
         let names = some_of(&record.unwatched_children, |one| label(page, &one.exec, one.pid));
         let text = format!(
-            "{names}: made before the watch began, so nothing here is of them; -p watches one, -a all"
+            "{names}: started before the watch, so not included; try -p for one, -a for all"
         );
         warnings.push(Warning { ink: Ink::Yellow, word: "not watched", text });
     }
@@ -220,10 +220,8 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     let names = |all: &[&Running]| some_of(all, |one| named.label(page, &one.exec, one.pid));
     // A command is waited for, whatever ends its watch.
     if let ([command, ..], Some(_)) = (&command[..], record.exit) {
-        let mut text = format!(
-            "the watch ended before {}, which has ended since",
-            named.label(page, &command.exec, command.pid)
-        );
+        let mut text =
+            format!("the watch ended before {} did", named.label(page, &command.exec, command.pid));
         if !others.is_empty() {
             text += &format!("; still running then: {}", names(&others));
         }
@@ -231,7 +229,7 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     }
     let all: Vec<&Running> = record.still_running.iter().collect();
     let advice =
-        if record.view.wait { "the watch ended before them" } else { "--wait waits for them" };
+        if record.view.wait { "the watch ended before them" } else { "to wait for them: --wait" };
     let text = format!("{}; {advice}", names(&all));
     Some(Warning { ink: Ink::Yellow, word: STILL_RUNNING, text })
 }

@@ -33,7 +33,7 @@ pub(super) enum Kind {
     User,
     /// Asleep.
     Blocked,
-    /// Ready, and waiting for a CPU.
+    /// Ready, in a run queue.
     Waiting,
     /// What the others leave.
     Residual,
@@ -106,7 +106,7 @@ pub(crate) fn parts(
     blocked.remarks = blockers;
     parts.push(blocked);
     parts.push(Part::new("user (page faults included)", ledger.user, Kind::User));
-    parts.push(Part::new("waiting for a CPU", ledger.runnable, Kind::Waiting));
+    parts.push(Part::new("run queue delay", ledger.runnable, Kind::Waiting));
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     if shown < calls.len() || ledger.calls > named {
         // Calls that ran in no row: those not watched, or not returned, are among the others.
@@ -126,12 +126,12 @@ fn notes(record: &Trace) -> Vec<String> {
         .sum();
     let faults = if faults > 0 { format!(" ({})", thousands(faults)) } else { String::new() };
     let mut notes = vec![format!(
-        "user is all time on a CPU outside calls: page faults{faults} and interrupts there are part of it"
+        "user: on-CPU time outside calls, including page faults{faults} and interrupts"
     )];
     let threads = u128::from(record.thread_count());
     if threads > 1 {
         let threads = thousands(threads);
-        notes.push(format!("times add up over {threads} threads, some of them side by side"));
+        notes.push(format!("thread times are summed over {threads} threads that ran concurrently"));
     }
     notes
 }
@@ -152,8 +152,8 @@ fn of_calls(page: &Page<'_>, record: &Trace) -> Option<Account> {
     if shown < calls.len() {
         parts.push(Part::new(other_calls(calls.len() - shown), signed(rest), Kind::Call));
     }
-    let note = "from entry to return, waiting included; this observer cannot tell time on a CPU \
-                from time asleep, nor see the time outside calls";
+    let note = "from entry to return; this observer cannot separate on-CPU time, blocked time and \
+        run queue delay, nor see the time outside calls";
     Some(Account {
         title: "where calls spent wall time",
         parts,

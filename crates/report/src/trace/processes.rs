@@ -15,7 +15,7 @@ const COLUMNS: [Column; 10] = [
     Column::number("user", "ms", 6),
     Column::number("in calls", "ms", 7),
     Column::number("blocked", "ms", 6),
-    Column::number("waiting", "ms", 4),
+    Column::number("runq", "ms", 4),
     Column::number("residual", "ms", 3),
     Column::number("calls", "", 8),
     Column::number("bytes", "", 5),

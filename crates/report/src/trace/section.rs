@@ -92,7 +92,7 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
         && let Some(part) = account.parts.iter().max_by_key(|part| part.ns)
     {
         tiles.push(Tile {
-            label: "most of it",
+            label: "largest part",
             value: share(part.ns, account.whole),
             note: part.label.clone(),
         });
@@ -214,7 +214,7 @@ pub(crate) fn calls(
         Field::number("wall_percent", "share", "%"),
         Field::number("on_cpu_ns", "on-CPU", "ms"),
         Field::number("blocked_ns", "blocked", "ms"),
-        Field::number("runnable_ns", "waiting", "ms"),
+        Field::number("runnable_ns", "runq", "ms"),
         Field::number("mean_ns", "mean", "µs"),
         Field::number("max_ns", "max", "µs"),
         Field::text("remarks", "remarks"),
@@ -290,7 +290,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
             Field::number("user_ns", "user", "ms"),
             Field::number("calls_on_cpu_ns", "in calls", "ms"),
             Field::number("blocked_ns", "blocked", "ms"),
-            Field::number("runnable_ns", "waiting", "ms"),
+            Field::number("runnable_ns", "runq", "ms"),
             Field::number("residual_ns", "residual", "ms"),
             Field::number("calls", "calls", ""),
             Field::number("bytes", "bytes", ""),

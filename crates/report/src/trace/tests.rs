@@ -104,7 +104,7 @@ fn children_that_were_there_before_are_said_to_be_unwatched() {
     assert!(!rendered(&record).contains("not watched"));
     record.unwatched_children = vec![Running { pid: 77, exec: "worker".into() }];
     let text = rendered(&record);
-    assert!(text.contains("not watched  worker (77): made before the watch began"), "{text}");
+    assert!(text.contains("not watched  worker (77): started before the watch"), "{text}");
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn an_exec_is_no_second_thread() {
     let mut next = record.processes[0].clone();
     (next.exec, next.continued) = ("true".into(), 1);
     record.processes.push(next);
-    assert!(!rendered(&record).contains("side by side"));
+    assert!(!rendered(&record).contains("ran concurrently"));
     record.processes[1].threads = 2;
-    assert!(rendered(&record).contains("times add up over 2 threads"));
+    assert!(rendered(&record).contains("thread times are summed over 2 threads"));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_was_waited_for_is_not_advised_to_be() {
     let mut record = records::cut_short();
     assert!(!rendered(&record).contains("--wait"), "the time ended the watch");
     record.still_running.remove(0);
-    assert!(rendered(&record).contains("; --wait waits for them"));
+    assert!(rendered(&record).contains("; to wait for them: --wait"));
     record.view.wait = true;
     assert!(rendered(&record).contains("; the watch ended before them"));
 }
@@ -205,5 +205,5 @@ fn a_run_with_a_ring_is_not_said_to_have_read_nothing() {
         iotomy_record::Call { syscall: "io_uring_enter".into(), calls: 9, ..Default::default() };
     record.calls.push(call);
     let text = rendered(&record);
-    assert!(text.contains("bytes that a ring (io_uring) moved are in no call"), "{text}");
+    assert!(text.contains("bytes of ring operations (io_uring) are in no call"), "{text}");
 }

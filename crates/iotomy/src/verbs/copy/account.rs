@@ -122,7 +122,7 @@ fn described(end: &End<'_>) -> String {
         if end.has_true_size() {
             let _ = write!(text, ", {} bytes", number(end.size()));
         } else {
-            text += ", made up when it is read";
+            text += ", generated when read";
         }
         let _ = write!(text, ", on {}", file_systems::in_words(end.magic()));
     }

@@ -61,7 +61,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         ErrorKind::NotFound => "; check the name",
         ErrorKind::PermissionDenied => "; see `ls -l` for who may read it",
-        ErrorKind::NotADirectory => "; a part of its path is no folder",
+        ErrorKind::NotADirectory => "; a component of its path is not a directory",
         _ if error.raw_os_error() == Some(ENXIO) => nobody_there(name),
         _ if error.raw_os_error() == Some(EBADF) => IS_CLOSED,
         _ => "",
@@ -89,7 +89,7 @@ fn nobody_there(name: &str) -> &'static str {
     match stat(name).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
         Ok(FileType::Socket) => "; a socket cannot be opened by its name",
         Ok(FileType::CharacterDevice | FileType::BlockDevice) => {
-            "; the device of this name is not there, as /dev/tty is not without a terminal"
+            "; there is no such device; /dev/tty needs a terminal"
         }
         _ => "",
     }
@@ -98,16 +98,16 @@ fn nobody_there(name: &str) -> &'static str {
 /// A target that could not be opened or made.
 pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
-        ErrorKind::NotFound => "; make its folder first",
-        ErrorKind::PermissionDenied => "; see `ls -ld` for who may write to it and its folder",
-        ErrorKind::NotADirectory => "; a part of its path is no folder",
+        ErrorKind::NotFound => "; create its directory first",
+        ErrorKind::PermissionDenied => "; see `ls -ld` for who may write to it and its directory",
+        ErrorKind::NotADirectory => "; a component of its path is not a directory",
         ErrorKind::IsADirectory => "; name a file in it",
-        ErrorKind::ReadOnlyFilesystem => "; write to another place",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free room",
+        ErrorKind::ReadOnlyFilesystem => "; write somewhere else",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some space",
         _ => match error.raw_os_error() {
             Some(ENXIO) => nobody_there(name),
             Some(EBADF) => IS_CLOSED,
-            Some(ETXTBSY) => "; it is a program that runs: use --atomic to replace it",
+            Some(ETXTBSY) => "; it is a running program: use --atomic to replace it",
             _ => "",
         },
     };
@@ -124,10 +124,10 @@ pub(super) fn unclosed(name: &str, error: &io::Error, bytes: u64, state: &str) -
 pub(super) fn more_room(error: &io::Error, may_be_atomic: bool) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded if may_be_atomic => {
-            "; free room, or use --atomic to keep the old file whole"
+            "; free some space, or use --atomic to keep the old file whole"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "; free room, or write to another place"
+            "; free some space, or write somewhere else"
         }
         _ => "",
     }
@@ -165,7 +165,7 @@ fn remedy(error: &MoveError, target: &Target) -> &'static str {
         ErrorKind::FileTooLarge => "; see `ulimit -f`, and what the file system can hold",
         ErrorKind::IsADirectory => "; name the files in it",
         _ if error.is_late_refusal() => {
-            "; copy it again by --mover read-write, which is never refused"
+            "; copy it again with --mover read-write, which is never refused"
         }
         _ => more_room(&error.source, target.may_be_atomic()),
     }

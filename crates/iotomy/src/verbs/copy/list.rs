@@ -27,7 +27,7 @@ fn entry(mover: &dyn Mover) -> String {
     let mut text = format!("{:<1$}{2}\n", declaration.name, INDENT, declaration.summary);
     let state = match mover.probe() {
         Probe::Ready => "ready".to_owned(),
-        Probe::Unsupported(reason) => format!("does not work here: {reason}"),
+        Probe::Unsupported(reason) => format!("unsupported here: {reason}"),
     };
     let value = if declaration.by_reference {
         "by reference: later writes to the source can show through"

@@ -17,43 +17,47 @@ pub(crate) const MANUAL: Manual = Manual {
     examples: &[
         (
             "iotomy copy image.raw /dev/sdb --fsync --verify",
-            "Write an image to a disk, wait until it is there, and read it back:",
+            "Write an image to a disk, fsync it and read it back:",
         ),
-        ("iotomy copy --explain big /mnt/backup", "See which mover is chosen, and why:"),
+        ("iotomy copy --explain big /mnt/backup", "Show which mover is chosen, and why:"),
         (
             "iotomy copy --atomic --preserve new.conf /etc/app.conf",
-            "Replace a file as a whole, with its attributes:",
+            "Replace a file atomically, with its attributes:",
         ),
         ("iotomy copy part1 part2 - | sha256sum", "Write files to standard output:"),
         ("iotomy copy --concat part1 part2 whole", "Join files:"),
         (
             "iotomy copy --skip 1M --count 4K --seek 512 disk table",
-            "Copy a part of a file into the midst of another:",
+            "Copy part of a file into the middle of another:",
         ),
     ],
     status: &[
-        ("0", "Everything was copied. A reader of standard output that went away is no error."),
-        ("1", "What was read back for --verify differs from the source."),
+        (
+            "0",
+            "Everything was copied. It is not an error if the reader of standard output closes \
+            it early.",
+        ),
+        ("1", "--verify found a difference from the source."),
         ("2", "The command line is wrong, or something could not be copied, written or kept."),
     ],
     see_also: &["iotomy-lab-run(1)", "cp(1)", "dd(1)", "copy_file_range(2)", "splice(2)"],
 };
 
-/// Copy by the fastest way there is for this pair of descriptors
+/// Copy bytes with the fastest mover for this pair of descriptors
 ///
-/// Each source goes into the target when that is a folder. With --concat, or when the target is standard output,
-/// they are written one behind the other into it. `-` is standard input or output. Sizes are bytes, with K, M, G or T of 1024. The mover
-/// is chosen from what is known of both ends; one that the kernel refuses before anything has moved
-/// is replaced by the next.
+/// Copies each source into the target if that is a directory. With --concat, or if the target is
+/// standard output, writes the sources one after another. `-` is standard input or output. Sizes
+/// are in bytes; K, M, G and T are powers of 1024. iotomy chooses the mover from the properties of
+/// both ends; if the kernel refuses it before anything has moved, the next mover takes its place.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy copy [OPTIONS] SRC… DST\n       \
                       iotomy copy --list")]
 pub(crate) struct CopyArgs {
-    /// The sources, and behind them the target; `-` is standard input or output
+    /// The sources, then the target; `-` is standard input or output
     #[arg(value_name = "PATH", required_unless_present = "list")]
     paths: Vec<PathBuf>,
 
-    /// Move by this way only; --list tells them apart
+    /// Use only this mover; --list describes them
     #[arg(long, value_name = "NAME", value_parser = movers(), hide_possible_values = true)]
     mover: Option<&'static str>,
 
@@ -61,76 +65,77 @@ pub(crate) struct CopyArgs {
     #[arg(long, conflicts_with = "paths")]
     pub(super) list: bool,
 
-    /// Say on standard error what was probed, refused and chosen, and why
+    /// Explain on standard error which movers were probed, refused and chosen, and why
     #[arg(long)]
     pub(super) explain: bool,
 
-    /// Bytes a request, for movers that have a choice; else 256K, and 512K from a file through the
-    /// loopback
+    /// Bytes per request, for movers with a variable size [default: 256K; 512K from a file through
+    /// the loopback]
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     block_size: Option<usize>,
 
-    /// Requests under way at once, for movers that can have several
+    /// Requests in flight, for movers that support several
     #[arg(long, value_name = "N", default_value_t = DEPTH, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
 
-    /// Threads, for movers that can use several
+    /// Threads, for movers that support several
     #[arg(long, value_name = "N", default_value_t = THREADS, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
 
-    /// Map the pages of each window at once, and not as they are written from; with mmap-write
+    /// Map all pages of each window in advance, not one by one as they are accessed; for mmap-write
     #[arg(long)]
     populate: bool,
 
-    /// Ask for huge pages in windows, which some file systems have; with mmap-write
+    /// Request huge pages for windows, where the file system supports them; for mmap-write
     #[arg(long)]
     huge_pages: bool,
 
-    /// Later writes to the source must not show through in the target
+    /// Copy by value: later writes to the source must not show through in the target
     #[arg(long)]
     pub(super) by_value: bool,
 
-    /// Holes of the target: those of the source, none, or every block of zeros
+    /// Holes in the target: those of the source (auto), none (never), or every block of zeros
+    /// (always)
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     pub(super) sparse: When,
 
-    /// Whether both files may share extents on the disk until one is written to
+    /// Whether both files may share extents on disk until one of them is written to
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     pub(super) reflink: When,
 
-    /// Come back only when the target, and a name made for it, are on the disk
+    /// fsync the target, and its directory if its name is new, before exiting
     #[arg(long)]
     pub(super) fsync: bool,
 
-    /// Keep mode, owner, times and extended attributes
+    /// Preserve mode, owner, times and extended attributes
     #[arg(long)]
     pub(super) preserve: bool,
 
-    /// Leave out the first bytes of the source; what cannot be sought in is read and dropped
+    /// Skip the first SIZE bytes (read and discarded if the source cannot seek)
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size, hide_default_value = true)]
     pub(super) skip: u64,
 
-    /// Write in place from this byte of the target on; all around it stays as it was
+    /// Write in place at this offset of the target; the rest of it stays unchanged
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) seek: Option<u64>,
 
-    /// Copy no more than so many bytes
+    /// Copy at most SIZE bytes
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) count: Option<u64>,
 
-    /// Write several sources one behind the other into the target
+    /// Write the sources one after another into the target
     #[arg(long)]
     pub(super) concat: bool,
 
-    /// Write behind what the target holds
+    /// Append to the target
     #[arg(long, conflicts_with = "seek")]
     pub(super) append: bool,
 
-    /// Put the target in place when it is whole; after a failure the old one is still there
+    /// Replace the target only when the copy is complete; after a failure the old target is intact
     #[arg(long, conflicts_with_all = ["seek", "append"])]
     pub(super) atomic: bool,
 
-    /// Show progress; on a terminal it shows by itself after a second, unless `never`
+    /// Show progress; on a terminal, the default is to show it after one second
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
           default_value_t = When::Auto, default_missing_value = "always", hide_default_value = true)]
     pub(super) progress: When,
@@ -158,11 +163,11 @@ const MAPPING: &str = "mmap-write";
 /// When to do what can also be left to iotomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum When {
-    /// As it fits.
+    /// As appropriate
     Auto,
-    /// Not at all.
+    /// Never
     Never,
-    /// In any case.
+    /// Always
     Always,
 }
 
@@ -253,10 +258,10 @@ impl CopyArgs {
         match self.paths.split_last() {
             Some((target, sources)) if !sources.is_empty() => Ok((sources, target)),
             Some((only, _)) => bail!(
-                "cannot copy {}: no target was named; name one behind it, or - for standard output",
+                "cannot copy {}: no target given; name one after it, or - for standard output",
                 only.display()
             ),
-            None => bail!("there is nothing to copy; name a source and a target"),
+            None => bail!("nothing to copy; name a source and a target"),
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn keep(source: &Source, target: &Target<'_>) -> Result<()> {
     let lost = |what: &str, e: Errno| {
         let (from, to) = (&source.name, &target.name);
         let said = said(&io::Error::from(e));
-        anyhow!("cannot keep {what} of {from} on {to}: {said}; the bytes are all there")
+        anyhow!("cannot preserve {what} of {from} on {to}: {said}; all bytes were copied")
     };
     let owned = own(target, stat.st_uid, stat.st_gid).map_err(|e| lost("the owner", e))?;
     attributes(source, target).map_err(|(name, e)| lost(&name, e))?;

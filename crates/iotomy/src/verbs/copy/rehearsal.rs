@@ -42,13 +42,15 @@ pub(super) fn rehearse(
     let from = source.end();
     let no = |why: &str| untried(source, target, plan, why);
     if sources > 1 {
-        return Err(no("only a single source can be; use --atomic, which keeps the old file"));
+        return Err(no(
+            "only a single source can be tried; use --atomic, which keeps the old file",
+        ));
     }
     let begins = tell(source.fd()).ok().filter(|_| gives_again(&from));
-    let once = "the source gives its bytes only once; use --atomic, which keeps the old file";
+    let once = "the source can be read only once; use --atomic, which keeps the old file";
     let at = begins.ok_or_else(|| no(once))?;
     let stand_in = target.stand_in().map_err(|why| {
-        let hint = "empty it first, or leave --mover and --reflink to the chooser";
+        let hint = "empty it first, or leave out --mover and --reflink";
         no(&format!("{why}; {hint}"))
     })?;
     let to = End::of(stand_in.file()).map_err(|e| no(&e.to_string()))?;
@@ -83,8 +85,8 @@ fn untried(source: &Source, target: &Target<'_>, plan: &Plan, why: &str) -> Stop
     let movers: Vec<&str> = plan.steps.iter().map(|step| step.mover.declaration().name).collect();
     let (movers, old) = (movers.join(" or "), &target.name);
     Stop::Failed(anyhow!(
-        "cannot copy {} to {old} by {movers}: what {old} holds would be gone before it is clear that the \
-         kernel does it, and it cannot be tried: {why}",
+        "cannot copy {} to {old} by {movers}: if the kernel refuses, the content of {old} is \
+         lost, and no trial copy is possible: {why}",
         source.name
     ))
 }

@@ -82,7 +82,7 @@ impl Target<'_> {
     }
 }
 
-const PIPE: &str = "pipe, which would be fed with what it gives";
+const PIPE: &str = "pipe, whose output would become its input";
 
 fn same(source: &str, target: &str, what: &str) -> anyhow::Error {
     anyhow!("cannot copy {source} to {target}: they are the same {what}; name another")

@@ -13,17 +13,24 @@ pub(in crate::verbs) fn size(text: &str) -> Result<u64, String> {
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         "t" | "tib" => 40,
-        _ if number.is_empty() => return Err("a size is a number of bytes, such as 64K".into()),
-        _ => return Err(format!("{unit:?} is no unit; there are K, M, G and T, of 1024 each")),
+        _ if number.is_empty() => {
+            return Err("invalid size: expected a number of bytes, as in 64K".into());
+        }
+        _ => {
+            return Err(format!(
+                "invalid size: unknown unit {unit:?}; the units are K, M, G and T \
+            (powers of 1024)"
+            ));
+        }
     };
     if number.is_empty() {
-        return Err("a size begins with a number".into());
+        return Err("invalid size: expected a number first, as in 64K".into());
     }
     // The kernel counts positions in signed numbers.
     let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
     bytes
         .filter(|bytes| i64::try_from(*bytes).is_ok())
-        .ok_or_else(|| "no file is that large: the end is at 8 EiB".into())
+        .ok_or_else(|| "invalid size: files end below 8 EiB".into())
 }
 
 /// A block size: what a buffer can have.
@@ -32,7 +39,7 @@ pub(super) fn block_size(text: &str) -> Result<usize, String> {
     let bytes = size(text)?;
     match usize::try_from(bytes) {
         Ok(fits) if (1..=MOST).contains(&bytes) => Ok(fits),
-        _ => Err("a block has 1 byte to 1G".into()),
+        _ => Err("invalid block size: expected 1 to 1G".into()),
     }
 }
 

@@ -136,7 +136,7 @@ impl Source {
             _ => return self.drop_bytes(bytes),
         };
         let skipped = bytes.min(there);
-        let distance = i64::try_from(skipped).context("a size is below 8 EiB")?;
+        let distance = i64::try_from(skipped).context("offsets end below 8 EiB")?;
         seek(self.fd(), SeekFrom::Current(distance)).map_err(|e| cannot(e.into()))?;
         Ok(skipped)
     }

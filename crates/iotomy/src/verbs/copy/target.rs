@@ -86,7 +86,7 @@ impl<'a> Target<'a> {
         };
         let cannot = |e: Errno| unwritable(&name, &e.into());
         let hold = match (standard, args.atomic) {
-            (true, true) => bail!("cannot replace {name} in one step; leave --atomic out"),
+            (true, true) => bail!("cannot replace {name} atomically; leave out --atomic"),
             (true, false) if args.append => {
                 bail!("cannot append to {name}: it is open already; let the shell do it with >>")
             }
@@ -130,8 +130,8 @@ impl<'a> Target<'a> {
             return Ok(());
         }
         bail!(
-            "cannot append to {}: it is a block device, where nothing is behind what it holds; name \
-             the device, and with --seek the place to write to",
+            "cannot append to {}: it is a block device, which has no end to append at; name the \
+             device, and the offset with --seek",
             self.name
         )
     }
@@ -142,7 +142,7 @@ impl<'a> Target<'a> {
         let end = self.end();
         if !matches!(end.kind(), Kind::Regular | Kind::Block) || end.is_append() {
             let what = if end.is_append() { "open for appending" } else { end.kind().name() };
-            bail!("cannot seek in {}: it is {}; leave --seek out", self.name, articled(what));
+            bail!("cannot seek in {}: it is {}; leave out --seek", self.name, articled(what));
         }
         let distance = i64::try_from(to).unwrap_or(i64::MAX);
         seek(self.fd(), SeekFrom::Current(distance)).map(drop).map_err(|e| {
@@ -233,7 +233,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// Why none can be made.
     pub(super) fn stand_in(&self) -> Result<Fresh, String> {
-        let cannot = |e: &io::Error| format!("no file can be made beside it: {}", said(e));
+        let cannot = |e: &io::Error| format!("cannot create a file beside it: {}", said(e));
         // Where a link leads, its file is, and with it the file system to try on.
         let slot = match Place::from(self.place.folder(), self.place.name) {
             Ok(Place::Replace(slot)) => slot,
@@ -248,7 +248,7 @@ impl<'a> Target<'a> {
         if device == self.stat.st_dev || system(file.file().as_fd()).is_some_and(is_here) {
             return Ok(file);
         }
-        Err("its folder is on another file system".to_owned())
+        Err("its directory is on another file system".to_owned())
     }
 
     /// Empties it, when it is to be emptied: from here on the old content is gone.
@@ -270,8 +270,8 @@ impl<'a> Target<'a> {
     pub(super) fn state(&self, written: u64) -> Option<String> {
         let name = &self.name;
         match &self.hold {
-            Hold::Fresh(fresh) if fresh.old().is_some() => Some(format!("{name} is as it was")),
-            Hold::Fresh(_) => Some(format!("{name} was not made")),
+            Hold::Fresh(fresh) if fresh.old().is_some() => Some(format!("{name} is unchanged")),
+            Hold::Fresh(_) => Some(format!("{name} was not created")),
             Hold::Named { made: true, .. } if written == 0 => None,
             // What it holds is the kernel's, whatever was written.
             _ if self.end().kind() != Kind::Block && !self.end().has_true_size() => None,
@@ -302,7 +302,7 @@ impl<'a> Target<'a> {
             Hold::Fresh(fresh) => *fresh,
         };
         // A file without a name would be gone with its descriptor.
-        let state = if fresh.old().is_some() { "is as it was" } else { "was not made" };
+        let state = if fresh.old().is_some() { "is unchanged" } else { "was not created" };
         close_duplicate(fresh.file().as_fd()).map_err(|e| failed(&e, state))?;
         fresh.put(keeps_mode).map_err(|e| anyhow!("cannot put {name} in place: {}", said(&e)))
     }
@@ -368,7 +368,10 @@ fn fresh(place: Where<'_>, name: &str, mode: Mode) -> Result<Hold> {
     let slot = match Place::from(place.folder(), place.name).map_err(cannot)? {
         Place::Replace(slot) => slot,
         Place::Through(_) => {
-            bail!("cannot replace {name}: it is no regular file; leave --atomic out to write to it")
+            bail!(
+                "cannot replace {name}: it is not a regular file; leave out --atomic to write \
+                to it"
+            )
         }
     };
     if slot.old().is_none()

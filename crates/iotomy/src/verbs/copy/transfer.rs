@@ -57,9 +57,9 @@ pub(super) fn transfer(
     };
     let syncs = args.fsync && place.folder.is_none() && target.changes_its_folder();
     let folder = match syncs {
-        true => {
-            target.folder().with_context(|| format!("cannot sync the folder of {}", target.name))?
-        }
+        true => target
+            .folder()
+            .with_context(|| format!("cannot sync the directory of {}", target.name))?,
         false => None,
     };
     target.settle(!args.preserve, written)?;
@@ -135,18 +135,22 @@ fn check(
     let kind = target.end().kind();
     if args.fsync && !matches!(kind, Kind::Regular | Kind::Block) {
         let what = articled(kind.name());
-        bail!("cannot sync {}: it is {what}, which has no disk; leave --fsync out", target.name);
+        bail!(
+            "cannot sync {}: it is {what}, which is not stored on disk; leave out --fsync",
+            target.name
+        );
     }
     if args.preserve {
         if looked_at.len() > 1 {
             bail!(
-                "cannot preserve attributes of several sources in one target; leave --preserve out"
+                "cannot preserve the attributes of several sources in one target; leave out \
+                 --preserve"
             );
         }
         for (end, name) in [(first.end(), &first.name), (target.end(), &target.name)] {
             if end.kind() != Kind::Regular {
                 let what = articled(end.kind().name());
-                bail!("cannot preserve attributes: {name} is {what}; leave --preserve out");
+                bail!("cannot preserve attributes: {name} is {what}; leave out --preserve");
             }
         }
     }
@@ -212,7 +216,7 @@ fn fill(
 /// be `more` sources.
 fn close(source: Source, target: &Target<'_>, written: u64, more: bool) -> Result<()> {
     source.close().map_err(|(name, e)| {
-        let has_all = || format!("{} has all that was read", target.name);
+        let has_all = || format!("{} holds everything that was read", target.name);
         let is_partial = more || target.is_put_in_place_later();
         let state = target.state(written).filter(|_| is_partial).unwrap_or_else(has_all);
         unclosed(&name, &e, written, &state)
@@ -226,7 +230,7 @@ fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
     let done = if whole { fsync(target.fd()) } else { fdatasync(target.fd()) };
     session.synced(begun.elapsed());
     done.map_err(|e: Errno| {
-        let hint = "what is in memory may be all there is of it; see `dmesg`";
+        let hint = "its data may be in memory only; see `dmesg`";
         anyhow!("cannot sync {}: {}; {hint}", target.name, said(&e.into()))
     })
 }
@@ -239,7 +243,7 @@ impl Session<'_> {
         let done = openat(folder, c".", flags, Mode::empty()).and_then(fsync);
         self.synced(begun.elapsed());
         done.map_err(std::io::Error::from)
-            .with_context(|| format!("cannot sync the folder {}", name.display()))
+            .with_context(|| format!("cannot sync the directory {}", name.display()))
     }
 }
 
@@ -325,7 +329,7 @@ fn plan(
     let refused = match chooser::only(mover, &from, &to, job) {
         Ok(_) if only_shares => "it copies, and extents must be shared".to_owned(),
         Ok(_) if mover.declaration().calls.is_empty() && target.replaces_something() => {
-            "it moves nothing, and what the target holds would be gone".to_owned()
+            "it moves nothing, and the target would lose its content".to_owned()
         }
         Ok(plan) => return Ok(plan),
         Err(reason) => reason,
@@ -338,7 +342,7 @@ fn plan(
         .filter(|other| *other != name && (args.reflink != When::Always || *other == "reflink"))
         .collect();
     let can = if others.is_empty() {
-        "no other can either".to_owned()
+        "no other mover can".to_owned()
     } else {
         format!("these can: {}", others.join(", "))
     };
@@ -381,7 +385,7 @@ pub(super) fn all_refused(
     }
     let hint = match report.refused.last() {
         Some(last) if last.errno == Some(Errno::NOMEM) => SMALLER,
-        _ => "leave --mover and --reflink to the chooser",
+        _ => "leave out --mover and --reflink",
     };
     anyhow!(text + "; " + hint)
 }

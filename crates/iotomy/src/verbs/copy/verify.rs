@@ -39,7 +39,8 @@ pub(super) fn can_be_read_again(source: &Source, target: &Target<'_>) -> Result<
         if !matches!(end.kind(), Kind::Regular | Kind::Block) {
             let what = articled(end.kind().name());
             return Err(anyhow!(
-                "cannot verify {name}: it is {what}, which cannot be read again; leave --verify out"
+                "cannot verify {name}: it is {what}, which cannot be read again; leave out \
+                 --verify"
             ));
         }
     }
@@ -148,7 +149,8 @@ pub(super) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<(), Stop> {
     }
     let (name, size, bytes) = (&target.name, number(size), number(bytes));
     Err(Stop::Differs(anyhow!(
-        "{name} has {size} bytes and should have {bytes}; copy it again, and see who else writes to it"
+        "{name} has {size} bytes and should have {bytes}; copy it again, and check whether \
+         another process writes to it"
     )))
 }
 

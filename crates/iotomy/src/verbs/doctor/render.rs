@@ -42,10 +42,10 @@ pub(super) fn text(found: &Findings, style: &Style) -> String {
 fn summary(found: &Findings) -> String {
     let ready = found.abilities.iter().filter(|tried| tried.outcome.is_ready()).count();
     let trace = match found.observer() {
-        Some(name) => format!("trace will watch by {name}"),
-        None => "trace cannot watch here".to_owned(),
+        Some(name) => format!("trace uses {name}"),
+        None => "trace has no observer here".to_owned(),
     };
-    format!("{ready} of {} abilities ready on this machine; {trace}", found.abilities.len())
+    format!("{ready} of {} capabilities supported on this machine; {trace}", found.abilities.len())
 }
 
 fn machine(page: &mut Page, machine: &Machine) {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_answer_comes_first_and_remedies_stand_below_their_reasons() {
         let expected = format!(
-            "1 of 3 abilities ready on this machine; trace will watch by ptrace
+            "1 of 3 capabilities supported on this machine; trace uses ptrace
 
   kernel          Linux 6.1 x86_64
   processor       2 x Some CPU
@@ -256,6 +256,9 @@ watching
     fn without_an_observer_the_summary_says_so() {
         let mut none = found();
         none.abilities.retain(|tried| tried.group != "observers");
-        assert!(text(&none, &PLAIN).starts_with("0 of 1 abilities ready on this machine; trace c"));
+        assert!(
+            text(&none, &PLAIN)
+                .starts_with("0 of 1 capabilities supported on this machine; trace has no")
+        );
     }
 }

@@ -14,20 +14,20 @@ use crate::verbs::keeping::{VERSION, keep_in, run_name};
 pub(super) const NAME: Manual = Manual {
     examples: &[
         ("iotomy history name last main", "Name the run kept last:"),
-        ("iotomy history name 12", "Take the name of a run away:"),
+        ("iotomy history name 12", "Remove the name of a run:"),
     ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-history-list(1)"],
 };
 
-/// Give a run a name, or take it away
+/// Name a run, or remove its name
 #[derive(Debug, clap::Args)]
 pub(super) struct NameArgs {
     /// The run: its number, its name, or `last`
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Pick,
 
-    /// Its name from now on; without one it has none
+    /// The new name; without one, the run loses its name
     #[arg(value_name = "NAME", value_parser = run_name)]
     name: Option<String>,
 }
@@ -45,10 +45,10 @@ pub(super) const RM: Manual = Manual {
     see_also: &["iotomy-history-list(1)"],
 };
 
-/// Forget runs
+/// Remove runs from the history
 #[derive(Debug, clap::Args)]
 pub(super) struct RmArgs {
-    /// The runs: numbers, names, each for the one kept last of that name, or `last`
+    /// The runs: numbers, names (the run kept last under each), or `last`
     #[arg(value_name = "RUN", required = true, value_parser = pick)]
     runs: Vec<Pick>,
 }
@@ -73,14 +73,14 @@ pub(super) const IMPORT: Manual = Manual {
     see_also: &["iotomy-history-export(1)"],
 };
 
-/// Keep records that were written by --json
+/// Import records written by --json
 #[derive(Debug, clap::Args)]
 pub(super) struct ImportArgs {
     /// The records; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Their name
+    /// The name to keep them under
     #[arg(long, value_name = "NAME", value_parser = run_name)]
     name: Option<String>,
 }

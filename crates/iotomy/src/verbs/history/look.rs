@@ -28,12 +28,12 @@ pub(super) const LIST: Manual = Manual {
     see_also: &["iotomy-history-show(1)"],
 };
 
-/// List the runs that were kept, in the order they were
+/// List the kept runs, in the order they were kept
 ///
-/// A record that is imported stands where it was imported, whenever it was made.
+/// An imported record is listed by the time of its import, not of its run.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
-    /// Only what has this text in its command
+    /// Only runs with this text in their command
     #[arg(value_name = "TEXT")]
     subject: Option<String>,
 
@@ -41,11 +41,11 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<String>,
 
-    /// Only runs of this name
+    /// Only runs with this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Those kept last, so many; 0 for all
+    /// Only the N runs kept last; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 30)]
     last: u64,
 
@@ -76,13 +76,13 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
 pub(super) const SHOW: Manual = Manual {
     examples: &[
         ("iotomy history show last", "Show the run that was kept last:"),
-        ("iotomy history show main", "Show the last one of a name:"),
+        ("iotomy history show main", "Show the last run with a name:"),
     ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-show(1)"],
 };
 
-/// Show a run as it was printed when it was made
+/// Print a run as the original run printed it
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
     /// The run: its number, its name, or `last`
@@ -112,25 +112,25 @@ pub(super) const TREND: Manual = Manual {
     see_also: &["iotomy-history-compare(1)"],
 };
 
-/// Plot a measure of a command over time, and where its level changed
+/// Plot a measure of a command over time, with its step changes
 ///
-/// Runs on other machines than that of the newest are left out. A change is found in the ranks of the
-/// runs, or by a step that is far larger than what these differ by.
+/// Leaves out runs on machines other than that of the newest run. Detects a step change from the
+/// ranks of the runs, or from a step far larger than their variation.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrendArgs {
-    /// The command as it was run, or a part of it that no other has; `limits`; or `lab NAME`
+    /// The command as it was run, or a part of it that is unique to it; `limits`; or `lab NAME`
     #[arg(value_name = "CMD")]
     command: String,
 
-    /// What to plot [default: the wall time, or the first there is]
+    /// The measure to plot [default: the wall time, or the first available]
     #[arg(long, value_name = "NAME")]
     measure: Option<String>,
 
-    /// Of runs of this kind [default: the kind least disturbed by being watched]
+    /// Only runs of this kind [default: the kind with the least overhead]
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<String>,
 
-    /// Of the newest so many runs
+    /// Only the N newest runs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=400))]
     last: u16,
 
@@ -154,7 +154,7 @@ pub(super) const EXPORT: Manual = Manual {
     see_also: &["iotomy-history-import(1)", "iotomy-report(1)"],
 };
 
-/// Write the record of a run, as `--json` would have
+/// Write the record of a run, as `--json` does
 #[derive(Debug, clap::Args)]
 pub(super) struct ExportArgs {
     /// The run: its number, its name, or `last`

@@ -19,9 +19,9 @@ pub(super) const DIFF: Manual = Manual {
     see_also: &["iotomy-history-compare(1)"],
 };
 
-/// Compare two runs: what differs around them, and what they measured
+/// Compare two runs: their conditions and their measurements
 ///
-/// Of traces, every call is compared.
+/// Compares every call of two traces.
 #[derive(Debug, clap::Args)]
 pub(super) struct DiffArgs {
     /// The earlier run: its number, its name, or `last`
@@ -51,7 +51,7 @@ pub(super) const COMPARE: Manual = Manual {
         ),
         (
             "iotomy history compare --baseline main 12 --check",
-            "Let a script know whether run 12 is slower:",
+            "Check in a script whether run 12 is slower:",
         ),
     ],
     status: &[
@@ -68,21 +68,22 @@ pub(super) const COMPARE: Manual = Manual {
 
 /// Compare a run with a baseline
 ///
-/// A baseline is one run, or all runs of one name; no other run changes it. The ratios come with an interval
-/// of 95 %, of unpaired runs. A baseline of another machine is an error; where kernel or caches differ, there
-/// is no verdict.
+/// A baseline is one run, or all runs of one name; no other run changes it. Prints the ratios of
+/// the unpaired runs with their 95 % confidence intervals. A baseline of another machine is an
+/// error; if kernel or caches differ, there is no verdict.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// What to compare with: all runs of this name, or the run of this number
+    /// The baseline: all runs with this name, or the run with this number
     #[arg(long, value_name = "NAME", value_parser = pick)]
     baseline: Pick,
 
-    /// The run to compare [default: the one of the same command that was kept last, and made or kept after the baseline]
+    /// The run to compare [default: the last run of the same command, made or kept after the
+    /// baseline]
     #[arg(value_name = "RUN", value_parser = pick)]
     run: Option<Pick>,
 
-    /// Exit with status 1 if something is slower, and with 2 if nothing can be judged: under other conditions, or
-    /// with too few measurements
+    /// Exit with status 1 if something is slower, and with 2 if there is no verdict: the conditions
+    /// differ, or there are too few measurements
     #[arg(long)]
     check: bool,
 

@@ -43,12 +43,13 @@ impl Surroundings {
         let state = State::of_user();
         if state.is_none() {
             complain(&anyhow::anyhow!(
-                "an interrupted run could not go on: neither XDG_STATE_HOME nor HOME names a folder"
+                "an interrupted run cannot be resumed: neither XDG_STATE_HOME nor HOME names a \
+                 directory"
             ));
         }
         Ok(Self {
             began: Instant::now(),
-            interrupts: Some(Interrupts::hold().context("cannot hold signals back")?),
+            interrupts: Some(Interrupts::hold().context("cannot block signals")?),
             signal: None,
             status: StatusLine::new(is_quiet),
             state,
@@ -97,7 +98,7 @@ impl Around for Surroundings {
         if let Err(error) = state.save(so_far) {
             self.status.clear();
             let error = anyhow::Error::from(error);
-            complain(&error.context("if it is interrupted, this run cannot go on"));
+            complain(&error.context("if it is interrupted, this run cannot be resumed"));
             // Said once.
             self.state = None;
         }
@@ -128,7 +129,7 @@ impl Watch for Surroundings {
         match seen.exit.map(|exit| exit.status()) {
             Some(0) => Ok(watching::record(&command, started, seen, View::default())),
             _ if bound.has_ended_it() => Err(Case::NO_TIME.to_owned()),
-            _ => Err("the run that was watched failed".to_owned()),
+            _ => Err("the watched run failed".to_owned()),
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result
                 chosen.iter().flat_map(|one| one.declaration().axes).map(|one| one.name).collect();
             let mut names: Vec<&str> = names.into_iter().collect();
             names.sort_unstable();
-            bail!("-L {}: there is no such axis; there are {}", axis.name, names.join(", "));
+            bail!("-L {}: unknown axis; the axes are {}", axis.name, names.join(", "));
         }
         given.push((axis.name.clone(), axis.values.clone()));
     }
@@ -48,7 +48,7 @@ pub(super) fn values(
 ) -> Result<Vec<(String, Vec<AxisValue>)>> {
     let number = |text: &str| {
         let number = text.parse::<u64>();
-        number.map_err(|_| format!("{text:?} is no number"))
+        number.map_err(|_| format!("invalid number {text:?}"))
     };
     let mut values = Vec::new();
     for axis in experiment.declaration().axes {

@@ -16,16 +16,16 @@ const WIDTH: usize = 98;
 pub(super) const MANUAL: Manual = Manual {
     examples: &[
         ("iotomy lab list", "List the experiments, with their axes and claims:"),
-        ("iotomy lab list null-sink", "Tell all about one:"),
+        ("iotomy lab list null-sink", "Describe one in full:"),
     ],
     status: &[DONE, FAILED],
     see_also: &["iotomy-lab-run(1)"],
 };
 
-/// List the experiments, or tell all about some
+/// List the experiments, or describe some in full
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
-    /// Experiments to tell all about: hypothesis, controls, values and claims
+    /// Experiments to describe: hypothesis, controls, values and claims
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }

@@ -30,10 +30,13 @@ pub(super) const MANUAL: Manual = Manual {
             "iotomy lab run null-sink --path /home -L size=64M,256M,1G --json sweep.json",
             "Choose the file system and the values of an axis, and keep the record:",
         ),
-        ("iotomy lab run --resume", "Go on with what was interrupted:"),
+        ("iotomy lab run --resume", "Resume interrupted runs:"),
     ],
     status: &[
-        ("0", "Every experiment came to its end, whatever became of its claims, and was written."),
+        (
+            "0",
+            "Every experiment ended, with any verdict on its claims, and its record was written.",
+        ),
         (
             "2",
             "The command line is wrong; an experiment could not be run, or all of its cases were skipped; \
@@ -47,7 +50,7 @@ pub(super) const MANUAL: Manual = Manual {
 /// Run experiments and judge their claims on this machine
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// Experiments, as `iotomy lab list` has them
+    /// Experiments, as `iotomy lab list` names them
     #[arg(value_name = "NAME", required_unless_present_any = ["all", "resume"], conflicts_with = "all")]
     pub(super) names: Vec<String>,
 
@@ -55,25 +58,25 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) all: bool,
 
-    /// Give an axis these values, as in size=64M,1G; may be given again
+    /// Give an axis these values, as in size=64M,1G; repeatable
     #[arg(short = 'L', long = "axis", value_name = "AXIS=V,…", conflicts_with = "resume")]
     pub(super) axes: Vec<Axis>,
 
-    /// Few values, over in 20 s: enough to see the shape
+    /// Use few values: done in 20 s, enough to see the shape
     #[arg(long, conflicts_with_all = ["full", "resume"])]
     pub(super) quick: bool,
 
-    /// The values the article had, however long they take
+    /// Use the values of the article, however long they take
     #[arg(long, conflicts_with = "resume")]
     pub(super) full: bool,
 
-    /// How long to measure each experiment at most; what is watched afterwards takes a fifth of it
-    /// more, or 5 s [default: 11 with --quick, 130 otherwise, no end with --full]
+    /// Time limit for measuring each experiment; the watched runs afterwards take up to a fifth of
+    /// it more, or 5 s [default: 11 with --quick, none with --full, else 130]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "resume")]
     pub(super) max_time: Option<Duration>,
 
-    /// Go on with interrupted runs: of these experiments, or without names of all there are; one that
-    /// had come to its end is shown again, and not run
+    /// Resume interrupted runs of these experiments, or without names all of them; a completed run
+    /// is shown again, not repeated
     #[arg(long)]
     pub(super) resume: bool,
 
@@ -81,13 +84,13 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) seed: Option<u64>,
 
-    /// The folder whose file system is used [default: /var/tmp; with --resume that of the interrupted
-    /// run]
+    /// A directory on the file system to use [default: /var/tmp; with --resume, that of the
+    /// interrupted run]
     #[arg(long, value_name = "DIR")]
     pub(super) path: Option<PathBuf>,
 
-    /// Write the record to FILE, or of several experiments each to NAME.json in this folder; `-` is
-    /// standard output
+    /// Write the record to FILE, or the records of several experiments to NAME.json in this
+    /// directory; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
@@ -161,7 +164,10 @@ fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
     let name = &record.experiment;
     let help = format!("see iotomy lab list {name} for the values of -L");
     Some(match (record.cases.len(), reasons.as_slice()) {
-        (_, []) => anyhow::anyhow!("{name} measured nothing: these values make no case; {help}"),
+        (_, []) => anyhow::anyhow!(
+            "{name} measured nothing: these values give no valid case; \
+            {help}"
+        ),
         (1, [reason, ..]) => anyhow::anyhow!("{name} measured nothing: {reason}; {help}"),
         (cases, [reason]) => {
             anyhow::anyhow!(
@@ -180,9 +186,9 @@ fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
 fn tell_of(left: &LeftBehind) {
     let path = left.path.display();
     complain(&match &left.error {
-        None => anyhow::anyhow!("removed {path}, which a run that was killed had left"),
+        None => anyhow::anyhow!("removed {path}, left by a killed run"),
         Some(error) => anyhow::anyhow!(
-            "cannot remove {path}, which a run that was killed had left: {error}; remove it by hand"
+            "cannot remove {path}, left by a killed run: {error}; remove it by hand"
         ),
     });
 }
@@ -194,7 +200,7 @@ fn say_how_to_go_on(args: &RunArgs, experiment: &str, state: Option<&State>) {
             (false, true) => String::new(),
             (false, false) => args.names.join(" ") + " ",
         };
-        let text = format!("interrupted; iotomy lab run {those}--resume goes on with it");
+        let text = format!("interrupted; to resume: iotomy lab run {those}--resume");
         complain(&anyhow::Error::msg(text));
     }
 }

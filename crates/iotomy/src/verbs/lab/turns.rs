@@ -47,9 +47,7 @@ pub(super) fn chosen(
     };
     if args.resume && !found.iter().any(has_state) {
         let of = if args.names.is_empty() { String::new() } else { format!(" of {names}") };
-        bail!(
-            "there is no interrupted run{of} to go on with; start one with iotomy lab run {names}"
-        );
+        bail!("there is no interrupted run{of} to resume; start one with iotomy lab run {names}");
     }
     Ok(found)
 }
@@ -128,7 +126,7 @@ impl Ask<'_> {
             && let Some(one) = experiment(&before.experiment)
         {
             let (experiment, gone) = (one.declaration().name, own.display());
-            let reason = format!("its folder {gone} is not there any more");
+            let reason = format!("its directory {gone} no longer exists");
             return Err(RunError::Resume { experiment, reason }.into());
         }
         let path = self.args.path.as_deref().or(own).unwrap_or(Path::new(FOLDER));
@@ -164,7 +162,7 @@ pub(super) fn turns(
 ) -> Result<Vec<Turn>> {
     let json = ask.args.json.as_ref();
     if chosen.len() > 1 && json.is_some_and(|path| !ask.here.join(path).is_dir()) {
-        bail!("several experiments make several records; name a folder that exists with --json");
+        bail!("several experiments write several records; name an existing directory with --json");
     }
     let state = around.state().filter(|_| ask.args.resume).cloned();
     let mut found = Vec::new();

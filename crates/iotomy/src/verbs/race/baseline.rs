@@ -16,8 +16,8 @@ use crate::verbs::keeping::VERSION;
 pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Result<Earlier> {
     if saved_as == Some(name) {
         bail!(
-            "cannot keep the race as {name:?} and compare it with {name:?}: a baseline would follow the \
-             runs it is to judge; give --save another name"
+            "cannot keep the race as {name:?} and compare it with {name:?}: the run would become \
+             part of its own baseline; give --save another name"
         );
     }
     let machine = machine();

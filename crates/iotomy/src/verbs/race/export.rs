@@ -54,8 +54,7 @@ fn field(text: &str) -> String {
 /// A row a contender.
 pub(super) fn markdown(race: &Race) -> String {
     let mut text = String::from(
-        "| | command | wall ms | 95 % | min | max | CPU ms | × the base | 95 % | |\n\
-         | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+        "| | command | wall ms | 95 % CI | min | max | CPU ms | × the base | 95 % CI | |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
     );
     for one in &race.contenders {
         let ms = |ns: f64| format!("{:.3}", ns / 1e6);
@@ -76,7 +75,7 @@ pub(super) fn markdown(race: &Race) -> String {
             let verdict = match found.verdict {
                 RaceVerdict::Faster => format!("faster than {}", found.base),
                 RaceVerdict::Slower => format!("slower than {}", found.base),
-                RaceVerdict::NoDifference => format!("no difference to {}", found.base),
+                RaceVerdict::NoDifference => format!("no difference from {}", found.base),
                 RaceVerdict::Undecided => "undecided".to_owned(),
             };
             (format!("{:.3}", found.ratio), interval, verdict)

@@ -9,7 +9,7 @@ use iotomy_sys::syscalls::{self, Abi};
 /// What `--call` takes, with every group there is.
 pub(super) fn help() -> String {
     let mut help =
-        String::from("Count only these calls and groups, as in read,write,%file\n\nGroups:");
+        String::from("Count only these system calls and groups, as in read,write,%file\n\nGroups:");
     for group in GROUPS {
         help.push_str(&format!("\n- {:<9} {}", group.name, group.summary));
     }
@@ -26,13 +26,13 @@ pub(super) fn calls(words: &[String]) -> Result<Option<BTreeSet<String>>> {
         if word.starts_with('%') {
             let Some(group) = group(word) else {
                 let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
-                bail!("there is no group {word}; there are {}", groups.join(", "));
+                bail!("unknown group {word}; the groups are {}", groups.join(", "));
             };
             calls.extend(group.calls.iter().map(|&call| call.to_owned()));
         } else if is_call(word) {
             calls.insert(word.clone());
         } else {
-            bail!("there is no system call {word:?}; {}", advice(word));
+            bail!("unknown system call {word:?}; {}", advice(word));
         }
     }
     Ok((!words.is_empty()).then_some(calls))
@@ -53,7 +53,7 @@ fn advice(word: &str) -> String {
     if alike.is_empty() {
         String::from("names are those of man 2, as in --call read,write,%file")
     } else {
-        format!("is it {}?", alike.join(", "))
+        format!("did you mean {}?", alike.join(", "))
     }
 }
 

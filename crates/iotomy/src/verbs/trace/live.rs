@@ -69,11 +69,13 @@ impl LiveView {
     pub(super) fn open(setting: Setting) -> Result<Self> {
         if is_dumb() {
             bail!(
-                "cannot show a live view: TERM is dumb or not set; set it to what the terminal is, or leave --live out"
+                "cannot show a live view: TERM is dumb or not set; set it to the type of the \
+                 terminal, or leave out --live"
             );
         }
         let terminal = Terminal::open().context(
-            "cannot show a live view without a terminal (/dev/tty); leave --live out, or run it under `script` or `ssh -t`",
+            "cannot show a live view without a terminal (/dev/tty); leave out --live, or run \
+             iotomy under `script` or `ssh -t`",
         )?;
         let is_command = setting.is_command;
         Ok(Self {
@@ -96,7 +98,10 @@ impl LiveView {
     /// When there is no terminal to be had for it.
     pub(super) fn streams(&mut self) -> Result<Streams> {
         let made = capture::streams(self.terminal.size());
-        let (streams, capture) = made.context("cannot make a terminal for the command's output")?;
+        let (streams, capture) = made.context(
+            "cannot open a pseudo-terminal for the command's \
+            output",
+        )?;
         self.capture = capture;
         Ok(streams)
     }
@@ -135,7 +140,7 @@ impl LiveView {
             if dropped > 0 {
                 let dropped = bytes(dropped.into());
                 let line = format!(
-                    "iotomy: {dropped} of output before this are not kept; send it to a file to have it all\n"
+                    "iotomy: {dropped} of earlier output were dropped; redirect it to a file to keep all of it\n"
                 );
                 self.terminal.write(line.as_bytes());
             }
@@ -256,12 +261,12 @@ impl Audience for LiveView {
             return self.wish();
         }
         if self.take_input() {
-            let word = "the view is left, the command is still watched; Ctrl-C interrupts it";
+            let word = "view closed; the command is still watched; Ctrl-C interrupts it";
             self.leave(Some(word).filter(|_| self.is_command));
             return if self.is_command { Wish::GoOn } else { Wish::End };
         }
         let Some(look) = look else {
-            self.leave(Some("the watch is over, the command is waited for; Ctrl-C interrupts it"));
+            self.leave(Some("the watch has ended; waiting for the command; Ctrl-C interrupts it"));
             return Wish::GoOn;
         };
         let now = Instant::now();
@@ -281,10 +286,10 @@ impl Audience for LiveView {
         self.interrupts += 1;
         // The command has its first chance to end; with the terminal gone nothing is to be seen.
         if self.interrupts > 1 || signal == Signal::SIGHUP {
-            self.leave(Some("the view is left, the command goes on and is still watched"));
+            self.leave(Some("view closed; the command runs on and is still watched"));
             return;
         }
-        let notice = format!("the command got {signal}; once more, and the view is left");
+        let notice = format!("the command got {signal}; the next one closes the view");
         self.screen.on(Event::Notice(&notice));
         self.redraw = Some(Instant::now() + FRAME);
     }

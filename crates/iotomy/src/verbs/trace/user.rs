@@ -16,12 +16,12 @@ use nix::unistd::Uid;
 /// Whom the command runs as.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct UserArgs {
-    /// Run the command as this user, with the environment of a login: HOME, SHELL, USER, LOGNAME and PATH
-    /// are the user's, the terminal's and the language's variables stay, and no other does
+    /// Run the command as this user in a login environment: HOME, SHELL, USER, LOGNAME and PATH are
+    /// the user's, variables of the terminal and the locale stay, all others are dropped
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
     user: Option<String>,
 
-    /// Let the command of --user have all of this environment, and nothing else
+    /// Run the command of --user in the current environment, unchanged
     #[arg(long, requires = "user")]
     preserve_environment: bool,
 }
@@ -68,7 +68,7 @@ fn looked_up(name: &str) -> Result<(Credentials, User)> {
         bail!("there is no user {name:?}; see `getent passwd`");
     };
     if !Uid::effective().is_root() && Uid::effective().as_raw() != user.uid {
-        bail!("cannot run the command as {name}: only root may; leave --user out or use sudo");
+        bail!("cannot run the command as {name}: only root may; leave out --user or use sudo");
     }
     let groups = output("id", &["-G", "--", name])?
         .and_then(|line| numbers(&line))

@@ -20,7 +20,10 @@ pub(super) fn descriptors(root: &Path, most: u64) -> Bound {
         true => "sysctl fs.nr_open=#, then ",
         false => "",
     };
-    let raise = format!("root raises that of this shell: {first}prlimit --pid $$ --nofile=#");
+    let raise = format!(
+        "as root, raise the limit of this shell: {first}prlimit --pid $$ \
+        --nofile=#"
+    );
     Bound { free: most, most, by: format!("ulimit -Hn is {most}"), raise }
 }
 
@@ -29,8 +32,8 @@ pub(super) fn memory_bounds(root: &Path) -> Vec<Bound> {
     let of_machine = |free| Bound {
         free,
         most: free,
-        by: "the machine has no more".to_owned(),
-        raise: "end what uses memory, or give smaller values with -L".to_owned(),
+        by: "the machine does not have more".to_owned(),
+        raise: "free memory, or give smaller values with -L".to_owned(),
     };
     let of_group = |group: OfGroup| Bound {
         free: group.free(),
@@ -68,8 +71,11 @@ impl User {
         Some(Bound {
             free: most.saturating_sub(tasks + SPARE_PROCESSES),
             most,
-            by: format!("ulimit -u is {most}, of which user {} has taken {tasks}", self.id),
-            raise: format!("{own}root raises that of this shell: prlimit --pid $$ --nproc=#"),
+            by: format!("ulimit -u is {most}, of which user {} uses {tasks}", self.id),
+            raise: format!(
+                "{own}as root, raise the limit of this shell: prlimit --pid $$ \
+                --nproc=#"
+            ),
         })
     }
 
@@ -152,11 +158,11 @@ mod tests {
         put("proc/9/status", "Name:\tc\nUid:\t9\t9\t9\t9\nThreads:\t1\n");
         put("proc/sys/status", "Uid:\t9\nThreads:\t1\n");
         let user = |soft, hard| Some(User { id: 9, soft: Some(soft), hard: Some(hard) });
-        let text = "ulimit -u is 300, of which user 9 has taken 5; root raises that of this shell: \
+        let text = "ulimit -u is 300, of which user 9 uses 5; as root, raise the limit of this shell: \
                     prlimit --pid $$ --nproc=331";
         assert_eq!(said(user(300, 300), 262), (231, text.to_owned()));
-        let text = "ulimit -u is 300, of which user 9 has taken 5; ulimit -u 331, or root raises that of \
-                    this shell: prlimit --pid $$ --nproc=331";
+        let text = "ulimit -u is 300, of which user 9 uses 5; ulimit -u 331, or as root, raise \
+                    the limit of this shell: prlimit --pid $$ --nproc=331";
         assert_eq!(said(user(300, 400), 262), (231, text.to_owned()));
         for (version, line, folder) in
             [("v1", "3:cpu,pids:/a/b\n", "pids/a"), ("v2", "0::/a/b\n", "a")]
@@ -180,7 +186,7 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         let said = descriptors(root.path(), 50).said(1_027);
-        let rest = "root raises that of this shell: prlimit --pid $$ --nofile=1027";
+        let rest = "as root, raise the limit of this shell: prlimit --pid $$ --nofile=1027";
         assert_eq!(said, format!("ulimit -Hn is 50; {rest}"));
         put("proc/sys/fs/nr_open", "50\n");
         let said = descriptors(root.path(), 50).said(1_027);
@@ -193,7 +199,10 @@ mod tests {
             let needs = Needs { memory_bytes: bytes, ..Needs::default() };
             room.check(needs).map_err(|Skip(reason)| reason).unwrap_err()
         };
-        assert!(refused(6 << 20).contains("the machine has no more; end what uses"), "machine");
+        assert!(
+            refused(6 << 20).contains("the machine does not have more; end what uses"),
+            "machine"
+        );
         put("proc/self/cgroup", "4:cpu,memory:/x\n");
         put("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "8388608\n");
         put("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "1048576\n");

@@ -32,15 +32,15 @@ pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
     let gain = of(USUAL).zip(of(NONE)).and_then(|(with, without)| ratio(with, without));
     let (Some(gain), Some(random)) = (gain, cached(of(RANDOM))) else {
         return Judgement::inconclusive(
-            "it takes sequential reads with a window of 128 KiB and with none, and random ones",
+            "needs sequential reads with a window of 128 KiB and with none, and random reads",
         );
     };
     let faults = cached(of(FAULTS));
     let by_faults =
         faults.map_or(String::new(), |pages| format!(", by faults of a mapping {}", digits(pages)));
     let because = format!(
-        "{} a sequential read of 4 KiB without read-ahead, {} with 128 KiB: {} times; a random read \
-         brings {} into memory for one{by_faults}",
+        "a sequential read of 4 KiB takes {} without read-ahead and {} with 128 KiB: {} times; a \
+         random read brings {} into memory for one{by_faults}",
         time(median(of(NONE))),
         time(median(of(USUAL))),
         shown(gain),
@@ -72,13 +72,13 @@ pub(super) fn shadow_ram(cases: &Cases<'_>) -> Judgement {
     const RAM: But = &[("op", Value::S("write")), ("device", Value::S("ram"))];
     let found = at(cases, BASE, RAM).zip(at(cases, BASE, DISK));
     let Some((ram, disk)) = found else {
-        return Judgement::inconclusive("it takes synchronous writes to the disk and to ram");
+        return Judgement::inconclusive("needs synchronous writes to the disk and to ram");
     };
     let Some(times) = ratio(ram, disk) else {
         return Judgement::inconclusive("too few writes to compare");
     };
     let because = format!(
-        "{} a synchronous write of 4 KiB to the disk, {} to memory: {} times",
+        "a synchronous write of 4 KiB takes {} to the disk and {} to memory: {} times",
         time(median(Some(disk))),
         time(median(Some(ram))),
         shown(times)
@@ -94,11 +94,12 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
     let pair = |op: &str| ratio(of("striped", op)?, of("single", op)?);
     let (Some(reads), Some(writes)) = (pair("read"), pair("write")) else {
         return Judgement::inconclusive(
-            "it takes direct reads and writes of 1 MiB, striped and on one device",
+            "needs direct reads and writes of 1 MiB, striped and on one device",
         );
     };
     let because = format!(
-        "of requests of 1 MiB it {} reads ({} times as fast) and {} writes ({}), both halves on one disk",
+        "for requests of 1 MiB, it {} reads ({} times as fast) and {} writes ({}), both halves on \
+         one disk",
         Effect::word(reads),
         shown(reads),
         Effect::word(writes),
@@ -141,9 +142,9 @@ impl Effect {
             Self::Helps => "helps",
             Self::Hurts => "hurts",
             Self::None => "makes little difference to",
-            Self::Unknown if times.low > 1.0 => "speeds up, if not surely by a tenth,",
-            Self::Unknown if times.high < 1.0 => "slows, if not surely by a tenth,",
-            Self::Unknown => "does nothing that is sure to",
+            Self::Unknown if times.low > 1.0 => "speeds up, though not surely by a tenth,",
+            Self::Unknown if times.high < 1.0 => "slows, though not surely by a tenth,",
+            Self::Unknown => "has no certain effect on",
         }
     }
 }
@@ -209,9 +210,9 @@ mod tests {
     #[test]
     fn what_surely_slows_and_not_surely_by_a_tenth_is_said_to() {
         let word = |low, high| Effect::word(Interval { point: (low + high) / 2.0, low, high });
-        assert_eq!(word(0.82, 0.93), "slows, if not surely by a tenth,");
-        assert_eq!(word(1.05, 1.2), "speeds up, if not surely by a tenth,");
-        assert_eq!(word(0.85, 1.05), "does nothing that is sure to");
+        assert_eq!(word(0.82, 0.93), "slows, though not surely by a tenth,");
+        assert_eq!(word(1.05, 1.2), "speeds up, though not surely by a tenth,");
+        assert_eq!(word(0.85, 1.05), "has no certain effect on");
         assert_eq!(word(0.8, 0.85), "hurts");
         assert_eq!(word(0.95, 0.98), "makes little difference to");
     }

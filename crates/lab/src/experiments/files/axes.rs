@@ -34,15 +34,15 @@ const ALL_WAYS: &[Value] = &[
 ];
 
 const WAY: Axis =
-    names("way", "how the calls are made", ways::NAMES, [ALL_WAYS, ALL_WAYS, ALL_WAYS]);
+    names("way", "the strategy of making calls", ways::NAMES, [ALL_WAYS, ALL_WAYS, ALL_WAYS]);
 
 const ALL_OPS: &[Value] =
     &[Value::S("round"), Value::S("back"), Value::S("list"), Value::S("ls-l"), Value::S("names")];
 
 const OP: Axis = names(
     "op",
-    "a round of the loop; a file opened, read and closed; the directory listed; the same with each \
-     file's attributes; a name looked up that is not there",
+    "a round of the loop; a file opened, read and closed; the directory listed; the directory \
+     listed with the attributes of each file; an absent name looked up",
     &["round", "back", "list", "ls-l", "names"],
     [&[Value::S("round"), Value::S("back"), Value::S("ls-l"), Value::S("names")], ALL_OPS, ALL_OPS],
 );
@@ -54,7 +54,7 @@ const ALL_FILE_SYSTEMS: &[Value] =
 
 const FS: Axis = names(
     "fs",
-    "the file system: that of --path, memory, or an image of one's own in memory",
+    "the file system: that of --path, memory, or the run's own image in memory",
     FILE_SYSTEMS,
     [&[Value::S("here"), Value::S("tmpfs"), Value::S("ext4")], ALL_FILE_SYSTEMS, ALL_FILE_SYSTEMS],
 );
@@ -102,14 +102,14 @@ const BOTH_CACHES: &[Value] = &[Value::S("warm"), Value::S("cold")];
 
 const CACHE: Axis = names(
     "cache",
-    "whether what is read back is cached",
+    "whether the data read back is cached",
     &["warm", "cold"],
     [BOTH_CACHES, BOTH_CACHES, BOTH_CACHES],
 );
 
 const THREADS: Axis = numbers(
     "threads",
-    "threads that make rounds, in one directory",
+    "threads that run rounds in one directory",
     (1, 64),
     [
         &[Value::N(1), Value::N(2)],
@@ -122,7 +122,7 @@ const ALL_SYNCS: &[Value] = &[Value::S("none"), Value::S("fdatasync"), Value::S(
 
 const SYNC: Axis = names(
     "sync",
-    "what a write is followed by",
+    "the call that follows a write",
     &["none", "fdatasync", "fsync"],
     [&[Value::S("none"), Value::S("fsync")], ALL_SYNCS, ALL_SYNCS],
 );
@@ -143,7 +143,7 @@ const LAYOUT: Axis = names(
 
 const DEPTH: Axis = numbers(
     "depth",
-    "files under way at once, for ways that can",
+    "files in flight, for strategies that support several",
     (1, 64),
     [
         &[Value::N(1), Value::N(8)],

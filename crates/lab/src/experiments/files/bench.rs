@@ -123,7 +123,7 @@ impl Rounds {
 
     fn program(&self, name: &str) -> Result<&Program, Skip> {
         let found = self.programs.get(name);
-        found.ok_or_else(|| Skip(format!("there is no program for {name}")))
+        found.ok_or_else(|| Skip(format!("no program for {name}")))
     }
 
     /// The file system of a case, made if it is not there yet.
@@ -299,7 +299,7 @@ impl Bench for Rounds {
             return Ok(Vec::new());
         }
         if self.watching > WATCHING {
-            return Err(Skip("the time for that was up".to_owned()));
+            return Err(Skip("the time limit ended".to_owned()));
         }
         let began = Instant::now();
         let directory = self.directory(case)?;

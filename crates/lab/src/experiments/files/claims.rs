@@ -58,10 +58,10 @@ const STATIC: But = &[("way", Value::S("static"))];
 
 pub(super) fn libc_tax(cases: &Cases<'_>) -> Judgement {
     let Some(found) = cpu_times(cases, RAW, LIBC) else {
-        return Judgement::inconclusive("it takes the ways libc and raw, with enough samples");
+        return Judgement::inconclusive("needs the strategies libc and raw, with enough samples");
     };
     let because = format!(
-        "{} of CPU time a round through the library, {} by system calls without it: {} times",
+        "a round takes {} of CPU time through the library and {} by direct system calls: {} times",
         cpu(at(cases, BASE, LIBC)),
         cpu(at(cases, BASE, RAW)),
         shown(found)
@@ -71,7 +71,9 @@ pub(super) fn libc_tax(cases: &Cases<'_>) -> Judgement {
 
 pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
     let Some(found) = cpu_times(cases, STATIC, LIBC) else {
-        return Judgement::inconclusive("it takes the ways libc and static, with enough samples");
+        return Judgement::inconclusive(
+            "needs the strategies libc and static, with enough samples",
+        );
     };
     let start = |but| extra(at(cases, BASE, but), "start_ns").unwrap_or(f64::NAN);
     let because = format!(
@@ -99,10 +101,10 @@ pub(super) fn realtime(cases: &Cases<'_>) -> Judgement {
     const REALTIME: But = &[("sched", Value::S("realtime"))];
     const NORMAL: But = &[("sched", Value::S("normal"))];
     let Some(found) = times(cases, REALTIME, NORMAL) else {
-        return Judgement::inconclusive("it takes both scheduling classes, with enough samples");
+        return Judgement::inconclusive("needs both scheduling classes, with enough samples");
     };
     let because = format!(
-        "{} a round as usual, {} in real time: {} times",
+        "a round takes {} in the normal class and {} in real time: {} times",
         time(median(at(cases, BASE, NORMAL))),
         time(median(at(cases, BASE, REALTIME))),
         shown(found)
@@ -115,8 +117,7 @@ pub(super) fn three_runs(cases: &Cases<'_>) -> Judgement {
     let is_cold = cold.first().is_some();
     if !is_cold && !cases.were_planned("cache", "cold") {
         return Judgement::inconclusive(
-            "it takes files read back from a file system mounted anew (op=back, cache=cold), and none were \
-             asked for",
+            "needs files read back from a freshly mounted file system (op=back, cache=cold)",
         );
     }
     let case = if is_cold { cold.first() } else { at(cases, BASE, &[]) };
@@ -125,11 +126,11 @@ pub(super) fn three_runs(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("too few fresh processes were started");
     };
     let what = match is_cold {
-        true => "files read back from a file system mounted anew",
-        false => "nothing of the files could be made cold here; a fresh process",
+        true => "files read back from a freshly mounted file system",
+        false => "the files cannot be made cold here; a fresh process",
     };
     let because = format!(
-        "{what}: {} a round at first, {} at the third time: {} times",
+        "{what}: the first round takes {}, the third {}: {} times",
         time(extra(Some(case), "first_ns").unwrap_or(f64::NAN)),
         time(extra(Some(case), "third_ns").unwrap_or(f64::NAN)),
         shown(found)
@@ -152,14 +153,12 @@ pub(super) fn tmpfs(cases: &Cases<'_>) -> Judgement {
     // An image is one whatever --path names, which may be in memory itself.
     let least = found.iter().filter(|(name, _)| *name != DISKS[0].0).chain(&found).next();
     let Some((_, decides)) = least else {
-        return Judgement::inconclusive(
-            "it takes tmpfs and another file system, with enough samples",
-        );
+        return Judgement::inconclusive("needs tmpfs and another file system, with enough samples");
     };
     let all: Vec<String> =
         found.iter().map(|(name, times)| format!("{} for {name}", shown(*times))).collect();
     let because = format!(
-        "{} a round on tmpfs; times that: {}",
+        "a round takes {} on tmpfs; relative to that: {}",
         time(median(at(cases, BASE, MEMORY))),
         all.join(", ")
     );
@@ -192,13 +191,13 @@ pub(super) fn name_length(cases: &Cases<'_>) -> Judgement {
         .collect();
     let Some((_, decides)) = found.first() else {
         return Judgement::inconclusive(
-            "it takes names of 14 and of 255 characters on one file system, with enough samples",
+            "needs names of 14 and of 255 characters on one file system, with enough samples",
         );
     };
     let all: Vec<String> =
         found.iter().map(|(name, times)| format!("{} on {name}", shown(*times))).collect();
     let because =
-        format!("names of 255 characters take times the CPU time that 14 take: {}", all.join(", "));
+        format!("CPU time with names of 255 characters relative to 14: {}", all.join(", "));
     Judgement::above(*decides, 1.0, because).with_interval("long_over_short", *decides)
 }
 
@@ -233,13 +232,13 @@ pub(super) fn directory_size(cases: &Cases<'_>) -> Judgement {
     });
     let Some((fs, power, slower, least, most)) = found else {
         return Judgement::inconclusive(
-            "it takes rounds and ls-l in three sizes of directories, the largest a hundred times the \
-             smallest",
+            "needs rounds and ls-l in three sizes of directories, the largest at least a hundred \
+             times the smallest",
         );
     };
     let because = format!(
-        "on {fs} a round among {} files takes {} times one among {}; `ls -l` takes time with the power \
-         {} of the number of files",
+        "on {fs}, a round among {} files takes {} times the time of one among {}; the time of `ls \
+         -l` grows with the power {} of the number of files",
         digits(most as f64),
         shown(slower),
         digits(least as f64),
@@ -265,24 +264,25 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
     let case = of.iter().find(|case| case.samples.len() >= 6);
     let bytes = extra(case, "dentry_bytes").or(extra(case, "name_bytes"));
     let (Some(case), Some(bytes)) = (case, bytes) else {
-        return Judgement::inconclusive("it takes names looked up, six times or more");
+        return Judgement::inconclusive("needs lookups of names, six times or more");
     };
     let figure = |name: &str| extra(Some(case), name);
     // A cache that shrank by more than it had grown gave back others' names, and all of these.
     let left = figure("left_bytes").map(|left| left.max(0.0));
     let all = figure("name_bytes").map_or(String::new(), |all| {
-        format!(", {} with all that the kernel could give back", digits(all))
+        format!(", {} with all other reclaimable memory", digits(all))
     });
     let freed = figure("freed_bytes").map_or(String::new(), |freed| {
-        format!("; the cache shrank by {:.1} MiB, others' names among them", freed / MIB)
+        format!("; the cache shrank by {:.1} MiB, names of other processes included", freed / MIB)
     });
     let given = match left {
-        None => "pressure takes root".to_owned(),
-        Some(left) if left < 1.0 => format!("under pressure none of them is left{freed}"),
-        Some(left) => format!("under pressure {} of them are left{freed}", digits(left)),
+        None => "memory pressure needs root".to_owned(),
+        Some(left) if left < 1.0 => format!("under memory pressure, none of them remains{freed}"),
+        Some(left) => format!("under memory pressure, {} of them remain{freed}", digits(left)),
     };
     let because = format!(
-        "{} bytes a name looked up stay in the cache of names when the process has ended{all}; {given}",
+        "{} bytes per name looked up stay in the dentry cache after the process has ended{all}; \
+         {given}",
         digits(bytes)
     );
     let longest = of.numbers("name").pop().unwrap_or(0);
@@ -308,14 +308,14 @@ pub(super) fn inode_layout(cases: &Cases<'_>) -> Judgement {
     }
     if found.is_empty() {
         return Judgement::inconclusive(
-            "it takes a file system with its usual layout and another, with enough samples",
+            "needs a file system with its default layout and another, with enough samples",
         );
     }
     let all: Vec<String> = found
         .iter()
         .map(|(fs, layout, times)| format!("{fs} {layout} {}", shown(*times)))
         .collect();
-    let because = format!("times a round with the usual layout: {}", all.join(", "));
+    let because = format!("relative to a round with the default layout: {}", all.join(", "));
     let is_little = |times: &Interval| times.low > 1.0 / LITTLE && times.high < LITTLE;
     let is_much = |times: &Interval| times.low > LITTLE || times.high < 1.0 / LITTLE;
     let judgement = if found.iter().any(|(_, _, times)| is_much(times)) {

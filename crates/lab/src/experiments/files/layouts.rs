@@ -58,7 +58,7 @@ pub(super) fn recipe(kind: &'static str, layout: &str, files: u64) -> Recipe<'st
 pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Result<(), Skip> {
     let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
     let fs = case.name("fs");
-    let advice = if fs == "here" { "; name another folder with --path" } else { "" };
+    let advice = if fs == "here" { "; name another directory with --path" } else { "" };
     Disk::of(&told)
         .check(files * WRITTEN, files)
         .map_err(|Skip(reason)| Skip(format!("{fs}: {reason}{advice}")))

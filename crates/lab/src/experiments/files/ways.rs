@@ -48,7 +48,7 @@ pub fn ways() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Errors
 /// Why there is none.
 pub fn program_of_way(name: &str) -> Result<&'static [u8], String> {
-    way(name).ok_or_else(|| format!("there is no way {name}"))?.program()
+    way(name).ok_or_else(|| format!("unknown strategy {name}"))?.program()
 }
 
 impl Way {

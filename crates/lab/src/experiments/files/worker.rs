@@ -113,7 +113,7 @@ impl Worker {
     /// Has it do something, and the numbers it answers.
     pub(super) fn ask(&mut self, what: &str) -> Result<Vec<u64>, Skip> {
         let line = format!("{what}\n");
-        let gone = |_| Skip("the process that makes the calls has gone".to_owned());
+        let gone = |_| Skip("the process that makes the calls has ended".to_owned());
         if let Some(input) = &mut self.input {
             input.write_all(line.as_bytes()).map_err(gone)?;
         }
@@ -128,7 +128,7 @@ impl Worker {
     pub(super) fn time(&mut self, what: &str) -> Result<(f64, f64), Skip> {
         match self.ask(what)?[..] {
             [wall, cpu] => Ok((wall as f64, cpu as f64)),
-            _ => Err(Skip(format!("{what} was not answered by two times"))),
+            _ => Err(Skip(format!("the answer to {what} does not have two times"))),
         }
     }
 
@@ -152,7 +152,7 @@ impl Worker {
         let mut line = String::new();
         let read = self.output.read_line(&mut line).map_err(|e| Skip::refused("read", e))?;
         if read == 0 {
-            return Err(Skip("the process that makes the calls has gone".to_owned()));
+            return Err(Skip("the process that makes the calls has ended".to_owned()));
         }
         match line.trim_end().strip_prefix("error ") {
             Some(error) => Err(Skip(refusal(error))),
@@ -166,8 +166,8 @@ fn refusal(answer: &str) -> String {
     let (number, what) = answer.split_once(' ').unwrap_or(("0", answer));
     let number: i32 = number.parse().unwrap_or(0);
     let advice = match number {
-        libc_errno::ENOSPC => "; the file system has no room or no inodes left",
-        libc_errno::EROFS => "; name a folder you can write in with --path",
+        libc_errno::ENOSPC => "; the file system has no free space or no free inodes",
+        libc_errno::EROFS => "; name a directory you can write to with --path",
         _ => "",
     };
     let error = std::io::Error::from_raw_os_error(number);
@@ -197,8 +197,8 @@ mod tests {
     fn what_a_call_was_refused_with_is_said_in_words() {
         assert_eq!(
             refusal("28 open O_CREAT _f0000001"),
-            "open O_CREAT _f0000001: ENOSPC, no space left on device; the file system has no room or \
-             no inodes left"
+            "open O_CREAT _f0000001: ENOSPC, no space left on device; the file system has no free \
+             space or no free inodes"
         );
         assert_eq!(refusal("13 unlink a"), "unlink a: EACCES, permission denied");
     }

@@ -35,7 +35,9 @@ pub struct Folder {
 #[non_exhaustive]
 pub enum FolderError {
     /// There is something else by that name.
-    #[error("cannot measure the file system of {path}: it is not a folder; name one with --path")]
+    #[error(
+        "cannot measure the file system of {path}: it is not a directory; name one with --path"
+    )]
     NotAFolder {
         /// As it was given.
         path: String,
@@ -118,7 +120,7 @@ impl Folder {
             // A kernel without cachestat cannot tell; then the name of the file system has to.
             let cached = memory::cachestat(file.as_fd()).is_ok_and(|cached| cached.pages > 0);
             if cached || ["tmpfs", "ramfs"].contains(&kind.as_str()) {
-                return Err(Skip(format!("{kind} takes O_DIRECT, but caches the bytes")));
+                return Err(Skip(format!("{kind} accepts O_DIRECT, but caches the bytes")));
             }
             at += LARGE as u64;
         }
@@ -129,9 +131,9 @@ impl Folder {
 
 fn remedy(call: &str, error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there",
-        _ if call == "stat" => "name an existing folder with --path",
-        _ => "name a folder you can write in with --path",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
+        _ if call == "stat" => "name an existing directory with --path",
+        _ => "name a directory you can write to with --path",
     }
 }
 

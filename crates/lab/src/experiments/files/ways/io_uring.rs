@@ -8,7 +8,7 @@ use super::Way;
 
 pub(super) static WAY: Way = Way {
     name: "io-uring",
-    summary: "chains of linked requests, a ring entered once for several files",
+    summary: "chains of linked requests; one ring entry for several files",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-io-uring")),
     reason: include_str!(concat!(env!("OUT_DIR"), "/worker-io-uring.reason")),
     has_depth: true,
