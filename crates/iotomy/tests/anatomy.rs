@@ -211,7 +211,7 @@ fn a_sleep_is_known_to_the_nanosecond_without_a_sample() {
     let stacks = record.stacks.iter().filter(|stack| stack.kind == StackKind::Blocked);
     let nap = stacks.max_by_key(|stack| stack.ns).unwrap();
     assert!(nap.frames.iter().all(|frame| !frame.starts_with("bpf_")), "{nap:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("asleep: timer"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("blocked: timer"), "{output:?}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_race_draws_what_the_second_does_more() {
         assert!(sampled.stacks.iter().all(|stack| stack.user.is_empty()), "{sampled:?}");
     }
     let picture = fs::read_to_string(folder.path().join("flames.svg")).unwrap();
-    assert!(picture.contains("sleep 0.02, against dd") && picture.contains("asleep: timer"));
+    assert!(picture.contains("sleep 0.02, against dd") && picture.contains("blocked: timer"));
 }
 
 #[test]
@@ -296,8 +296,8 @@ fn a_race_of_more_or_less_than_two_has_no_difference_to_draw() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words:?} ran");
     };
     refused(&["touch ran"], "use `iotomy anatomy --svg`");
-    refused(&["touch a", "touch b", "touch c"], "there are 3 contenders");
-    refused(&["touch {n}", "touch x{n}", "-L", "n=1,2"], "there are 4 contenders");
+    refused(&["touch a", "touch b", "touch c"], "there are 3; race two");
+    refused(&["touch {n}", "touch x{n}", "-L", "n=1,2"], "there are 4; race two");
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn too_few_descriptors_are_told_as_such() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
         assert!(
-            said.contains(": too many open files (EMFILE); raise the limit"),
+            said.contains(": too many open files (EMFILE); raise it with `ulimit -n`"),
             "{limit}: {said}"
         );
         assert!(!said.contains("CAP_BPF") && !said.contains("()"), "{limit}: {said}");

@@ -180,7 +180,7 @@ fn sleeps_tell_it_too_and_in_a_forked_child() {
     for end in [&FRAMED, &BARE, &WITH_GAP] {
         assert!(found.iter().any(|stack| ends_with(stack, end)), "{found:?}");
     }
-    let line = ";main;outer;middle;inner;nanosleep;[asleep: timer];";
+    let line = ";main;outer;middle;inner;nanosleep;[blocked: timer];";
     assert!(folded.contains(line), "{folded}");
 }
 

@@ -266,7 +266,7 @@ zpty shell zsh -f -i
 shell() { zpty -w shell "$1" }
 shell "PS1= PS2= RPS1=; unsetopt zle_bracketed_paste prompt_cr prompt_sp; stty -echo rows 2000 cols 200"
 shell "fpath=(${(q)1:h} \$fpath); autoload -Uz compinit; compinit -u -D"
-shell "zstyle ':completion:*' list-prompt ''; LISTMAX=0; setopt no_beep no_always_last_prompt"
+shell "zstyle ':completion:*' list-prompt ''; LISTMAX=0; setopt no_beep no_always_last_prompt no_list_ambiguous"
 shell "show() { print -r -- \"{{\$BUFFER}}\"; BUFFER=; zle -I; zle redisplay }; zle -N show; bindkey '^X' show"
 shell "print -r -- re''ady"
 local text

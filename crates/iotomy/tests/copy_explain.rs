@@ -46,7 +46,10 @@ fn an_explanation_names_the_ends_the_choice_and_every_other_mover() {
     assert!(asked.contains("6,000,002        bytes copied"), "{asked}");
     assert!(asked.contains("3,000,001        bytes touched"), "{asked}");
     assert!(line(&asked, "target    b: regular file, 3,000,001 bytes").len() > 30);
-    assert!(line(&explained(&folder, &["/proc/version", "c"]), "source ").contains("made up"));
+    assert!(
+        line(&explained(&folder, &["/proc/version", "c"]), "source ")
+            .contains("generated when read")
+    );
 }
 
 #[test]

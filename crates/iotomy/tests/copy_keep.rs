@@ -142,7 +142,7 @@ fn an_attribute_that_the_target_cannot_have_is_an_error() {
     let Some(output) = output else { return };
     let said = refused(2, &output);
     assert!(
-        said.contains("cannot keep attribute user.small of a on b: Operation not supported"),
+        said.contains("cannot preserve attribute user.small of a on b: Operation not supported"),
         "{said}"
     );
     assert!(said.contains("all bytes were copied") && folder.read("b") == b"x");

@@ -120,7 +120,7 @@ fn a_full_disk_is_told_and_harms_neither_the_run_nor_its_status() {
     let (out, said) = (String::from_utf8(full.stdout.clone()).unwrap(), stderr(&full));
     assert!(full.status.success() && out.lines().count() == 3, "{full:?}");
     assert!(
-        said.contains("is full; make room") || said.contains("whether the disk is full"),
+        said.contains("is full; free some space") || said.contains("whether the disk is full"),
         "{said}"
     );
 }

@@ -114,7 +114,7 @@ fn a_run_that_skips_all_its_cases_says_why_also_without_a_report() {
     let said = text(&output.stderr);
     assert!(
         said.starts_with(
-            "iotomy: wait measured nothing: all 2 cases were skipped: select has room"
+            "iotomy: wait measured nothing: all 2 cases were skipped: select supports"
         )
     );
     assert!(said.contains("see iotomy lab list wait") && output.stdout.is_empty(), "{said}");
@@ -257,15 +257,15 @@ fn what_is_no_experiment_axis_or_value_is_refused_before_anything_runs() {
         (&["copy", "-L", "block=8K", "-L", "block=8M"], "-L block is given twice"),
         (
             &["copy", "-L", "mover=splice", "-L", "block=8K"],
-            "these values make no case: movers but read-write and io-uring have one block, 8 MiB",
+            "these values give no valid case: movers but read-write and io-uring have one block, 8 MiB",
         ),
         (
             &["files", "-L", "op=names", "-L", "fs=tmpfs"],
-            "make no case: the operation names is not for tmpfs, nor for names below 14\n",
+            "give no valid case: the operation names is not for tmpfs, nor for names below 14\n",
         ),
         (
             &["wait", "-L", "descriptors=10", "-L", "active=100"],
-            "these values make no case: the number of active descriptors exceeds their total",
+            "these values give no valid case: the number of active descriptors exceeds their total",
         ),
         (&["copy", "null-sink", "--json", "/dev/null"], "name an existing directory"),
         (&["copy", "--path", "/nowhere"], "No such file"),
@@ -276,7 +276,7 @@ fn what_is_no_experiment_axis_or_value_is_refused_before_anything_runs() {
             &["copy", "--resume"],
             "no interrupted run of copy to resume; start one with iotomy lab run copy",
         ),
-        (&["--all", "--resume"], "no interrupted run to go on with"),
+        (&["--all", "--resume"], "no interrupted run to resume"),
         (&[], "required"),
     ] {
         let mut command = iotomy(&["lab", "run"]);

@@ -116,7 +116,7 @@ fn more_processes_than_there_can_be_are_skipped_and_the_rest_is_run() {
     let axes = ["-L", "processes=2,65536", "-L", "waiter=epoll", "-L", "duplicates=0"];
     let sweep = record(&[&["herd"], &axes[..], &["--max-time=1"]].concat());
     let reason = case(&sweep, "epoll", 65_536).skipped.clone().unwrap();
-    assert!(reason.starts_with("needs 65536 processes, and "), "{reason}");
+    assert!(reason.starts_with("needs 65536 processes; "), "{reason}");
     assert!(!case(&sweep, "epoll", 2).samples.is_empty());
 }
 

@@ -33,7 +33,7 @@ fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let said = text(&output.stderr);
-    assert!(said.contains("iotomy lab run copy --resume goes on with it"), "{said}");
+    assert!(said.contains("to resume: iotomy lab run copy --resume"), "{said}");
     let mut kept = store::load_sweep(user.kept("copy")).unwrap();
     assert!(kept.run.is_partial);
     // So little time is left that it has only to come to its end.

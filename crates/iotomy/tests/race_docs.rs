@@ -60,7 +60,7 @@ fn the_examples_race_has_the_same_parts_here() {
         "difference",
         "the traced runs took",
         "of CPU time",
-        "caches warm · output to pipe · 1 warm-up of each · traced by bpf at",
+        "caches warm · output to pipe · 1 warm-up of each · traced by bpf: overhead",
     ];
     for part in parts {
         assert!(squeezed(&example().1).contains(part), "the example has no {part:?}");

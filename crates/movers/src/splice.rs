@@ -42,8 +42,7 @@ pub(crate) struct Splice;
 
 static DECLARATION: Declaration = Declaration {
     name: "splice",
-    summary: "splice(2), through an intermediate pipe if neither end is a pipe or a file fills a \
-        pipe",
+    summary: "splice(2), through an intermediate pipe if neither end is a suitable pipe",
     description: "Pages move inside the kernel: references into pipes and sockets, one copy into \
         files. Uses an intermediate pipe if neither end is a pipe, and from a large file into a \
         pipe, so that the reader does not wait. read(2) and write(2) drain the bytes that a \
