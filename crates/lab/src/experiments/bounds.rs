@@ -244,7 +244,7 @@ mod tests {
         };
         assert_eq!(disk(4 << 20, 5), None);
         let reason = disk((4 << 20) + 1, 0).unwrap();
-        assert!(reason.starts_with("the file system of --path: needs 5 MiB, and 8"), "{reason}");
+        assert!(reason.starts_with("the file system of --path: needs 5 MiB; 8"), "{reason}");
         assert!(reason.ends_with("name another directory with --path"), "{reason}");
         assert!(disk(0, 6).unwrap().contains("needs 6 inodes; 10 are free"));
         assert_eq!(Room::default().check(Needs { processes: 1 << 40, ..Needs::default() }), Ok(()));

@@ -200,7 +200,7 @@ mod tests {
             room.check(needs).map_err(|Skip(reason)| reason).unwrap_err()
         };
         assert!(
-            refused(6 << 20).contains("the machine does not have more; end what uses"),
+            refused(6 << 20).contains("the machine does not have more; free memory"),
             "machine"
         );
         put("proc/self/cgroup", "4:cpu,memory:/x\n");
@@ -208,7 +208,7 @@ mod tests {
         put("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "1048576\n");
         let file = "/sys/fs/cgroup/memory/x/memory.limit_in_bytes";
         let enough = (2 * 6 + 1) << 20;
-        let text = format!("to others: {file} is 8 MiB; as root: echo {enough} > {file}");
+        let text = format!("stay reserved: {file} is 8 MiB; as root: echo {enough} > {file}");
         assert!(refused(6 << 20).ends_with(&text), "{}", refused(6 << 20));
     }
 }
