@@ -140,7 +140,7 @@ impl Earlier {
                 continue;
             }
             let record = store.record(kept.id)?;
-            // Who interrupts has seen how it goes: such a run is no session like the others.
+            // An interrupted run is not a session: whoever stopped it had seen its interim result.
             if is_interrupted(&record) {
                 continue;
             }
