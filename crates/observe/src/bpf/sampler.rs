@@ -83,12 +83,10 @@ impl Companion for Sampler {
         loaded.before = loaded.counted();
         if self.asked.user_stacks {
             let listener = Listener::begin(&online(), self.process);
-            loaded.listener = Some(listener.map_err(|error| {
-                format!(
-                    "cannot receive events of new mappings: \
-                    {error}"
-                )
-            })?);
+            loaded.listener = Some(
+                listener
+                    .map_err(|error| format!("cannot receive events of new mappings: {error}"))?,
+            );
         }
         for event in events {
             loaded.attach_event(event)?;
