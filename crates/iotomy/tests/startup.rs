@@ -29,12 +29,17 @@ fn built() -> Option<PathBuf> {
     is_copy.then_some(built)
 }
 
-/// Whether the archives are here that `make build` links with: what `scripts/link-flags` says.
-fn can_be_static() -> bool {
+/// What `scripts/link-flags` has the linker do here.
+fn link_flags() -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/link-flags");
-    let said = Command::new(script).output().unwrap();
-    assert!(said.status.success(), "{said:?}");
-    let can = !said.stdout.trim_ascii().is_empty();
+    let output = Command::new(script).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether the archives are here that `make build` links with.
+fn can_be_static() -> bool {
+    let can = !link_flags().trim().is_empty();
     if !can {
         skip(Need::Programs, "the archives of libelf, zlib and the C library are not here");
     }
@@ -64,6 +69,8 @@ fn make_build_makes_a_small_pie_with_full_relro_and_no_symbols() {
     let is_static = can_be_static();
     assert_eq!(image.contains("INTERP"), !is_static, "{image}");
     assert_eq!(image.contains("(NEEDED)"), !is_static, "{image}");
+    let is_packed = link_flags().contains("pack-relative-relocs");
+    assert_eq!(image.contains(" .relr.dyn "), is_packed, "{image}");
 }
 
 #[test]
