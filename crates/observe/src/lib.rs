@@ -8,7 +8,6 @@
 //! The one invariant: nothing is lost silently. What an observer could not count is a number in
 //! [`iotomy_record::ObserverUse`].
 
-pub mod abilities;
 pub mod anatomy;
 mod attach;
 mod audience;
@@ -32,6 +31,7 @@ pub use interrupts::{is_interrupted, take_interrupt};
 pub use machine::machine;
 pub use request::{Observation, Request, Target};
 pub use timestamp::rfc3339;
+pub use tracefs::Tracefs;
 
 /// What an observer says of itself; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]

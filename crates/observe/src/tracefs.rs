@@ -17,7 +17,7 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The tracing file system, for as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Tracefs {
+pub struct Tracefs {
     root: PathBuf,
     /// That of this process alone.
     own: Option<OwnedFd>,
@@ -28,7 +28,7 @@ impl Tracefs {
     ///
     /// # Errors
     /// What the kernel refused of the latter.
-    pub(crate) fn open() -> Result<Self, Refusal> {
+    pub fn open() -> Result<Self, Refusal> {
         let mounted = PLACES.iter().map(Path::new).find(|place| place.join("events").is_dir());
         mounted.map_or_else(Self::of_its_own, |root| Ok(Self { root: root.to_owned(), own: None }))
     }
@@ -44,7 +44,7 @@ impl Tracefs {
     }
 
     /// Where it is mounted; `None`: nowhere, it is this process's own.
-    pub(crate) fn place(&self) -> Option<&Path> {
+    pub fn place(&self) -> Option<&Path> {
         self.own.is_none().then_some(self.root.as_path())
     }
 
@@ -52,7 +52,7 @@ impl Tracefs {
     ///
     /// # Errors
     /// As reading it.
-    pub(crate) fn read(&self, path: impl AsRef<Path>) -> io::Result<String> {
+    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<String> {
         fs::read_to_string(self.root.join(path))
     }
 

@@ -1,7 +1,7 @@
 //! `iotomy doctor`: what works on this machine, what does not, and why.
 //!
 //! It owns the order of the steps and the record `iotomy.doctor/1`; what is tried is the business
-//! of [`iotomy_observe::abilities`], and how the list looks that of [`render`]. The list is an
+//! of [`iotomy_doctor`], and how the list looks that of [`render`]. The list is an
 //! answer even when everything in it is missing: only a list that could not be made is an error.
 
 mod render;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use iotomy_observe::abilities::{Context, OBSERVER_GROUP, Outcome, Tried, try_all};
+use iotomy_doctor::{Context, OBSERVER_GROUP, Outcome, Tried, try_all};
 use iotomy_observe::{machine, rfc3339};
 use iotomy_record::Machine;
 use iotomy_record::store::OutputFile;

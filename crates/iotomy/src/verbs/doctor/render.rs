@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use iotomy_observe::abilities::{Outcome, Tried};
+use iotomy_doctor::{Outcome, Tried};
 use iotomy_record::{Machine, message};
 use iotomy_report::Style;
 

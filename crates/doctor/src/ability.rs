@@ -1,28 +1,12 @@
-//! What this machine lets iotomy do, found by trying and never by a version.
-//!
-//! A group is a file and a line in [`GROUPS`]; an ability is a line in its group's table, with the
-//! function that tries it. This module owns the tables and the words of an outcome; how a list
-//! looks is for the command, and whether a command can do without is for the command too.
-//!
-//! The one invariant: a trial leaves nothing behind, neither a file, a mount, a process, a
-//! program in the kernel nor a changed limit. What cannot be undone is done by a child that ends.
-
-mod engines;
-mod experiments;
-mod files;
-mod limits;
-mod memory;
-mod privilege;
-mod processor;
-mod watching;
+//! What a trial is made of: an ability with the function that tries it, what the trial may depend on,
+//! and the words of its outcome.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use iotomy_observe::Probe;
 use iotomy_sys::errno;
 use iotomy_sys::probe::Refusal;
-
-use crate::{OBSERVERS, Probe};
 
 /// Something a part of iotomy needs.
 #[derive(Debug)]
@@ -43,20 +27,6 @@ pub struct Group {
     /// In the order to show them.
     pub abilities: &'static [Ability],
 }
-
-/// Every ability but the observers, which declare themselves in [`OBSERVERS`].
-pub static GROUPS: &[Group] = &[
-    Group { name: "watching", abilities: watching::ABILITIES },
-    Group { name: "engines", abilities: engines::ABILITIES },
-    Group { name: "files", abilities: files::ABILITIES },
-    Group { name: "memory", abilities: memory::ABILITIES },
-    Group { name: "limits", abilities: limits::ABILITIES },
-    Group { name: "experiments", abilities: experiments::ABILITIES },
-    Group { name: "processor", abilities: processor::ABILITIES },
-];
-
-/// The name of the group that [`OBSERVERS`] make.
-pub const OBSERVER_GROUP: &str = "observers";
 
 /// What a trial may depend on.
 #[derive(Debug, Clone)]
@@ -88,15 +58,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    fn ready(detail: impl Into<String>) -> Self {
+    pub(crate) fn ready(detail: impl Into<String>) -> Self {
         Self::Ready(detail.into())
     }
 
-    fn missing(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn missing(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Missing { reason: reason.into(), remedy: remedy.into() }
     }
 
-    fn refused(refusal: &Refusal, remedy: impl Into<String>) -> Self {
+    pub(crate) fn refused(refusal: &Refusal, remedy: impl Into<String>) -> Self {
         Self::missing(said(refusal), remedy)
     }
 
@@ -115,58 +85,18 @@ impl From<Probe> for Outcome {
     }
 }
 
-/// An ability that was tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
-    /// Its name.
-    pub name: &'static str,
-    /// Its group's.
-    pub group: &'static str,
-    /// What in iotomy needs it.
-    pub purpose: &'static str,
-    /// What came of it.
-    pub outcome: Outcome,
-}
-
-/// Tries everything: the observers first, then the groups in their order.
-pub fn try_all(context: &Context) -> Vec<Tried> {
-    let observers = OBSERVERS.iter().map(|observer| Tried {
-        name: observer.declaration().name,
-        group: OBSERVER_GROUP,
-        purpose: "trace",
-        outcome: with_detail(observer.probe().into(), observer.declaration().summary),
-    });
-    let others = GROUPS.iter().flat_map(|group| {
-        group.abilities.iter().map(|ability| Tried {
-            name: ability.name,
-            group: group.name,
-            purpose: ability.purpose,
-            outcome: (ability.try_it)(context),
-        })
-    });
-    observers.chain(others).collect()
-}
-
-/// A ready outcome without a detail gets this one.
-fn with_detail(outcome: Outcome, detail: &str) -> Outcome {
-    match outcome {
-        Outcome::Ready(none) if none.is_empty() => Outcome::ready(detail),
-        other => other,
-    }
-}
-
 /// `io_uring_setup: EPERM, operation not permitted`.
-fn said(refusal: &Refusal) -> String {
+pub(crate) fn said(refusal: &Refusal) -> String {
     format!("{}: {}", refusal.call, errno::said(&refusal.source))
 }
 
 /// The number a file of `/proc` or `/sys` holds.
-fn number_in(path: impl AsRef<Path>) -> Option<u64> {
+pub(crate) fn number_in(path: impl AsRef<Path>) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// A number with its thousands separated.
-struct Grouped(u64);
+pub(crate) struct Grouped(pub(crate) u64);
 
 impl fmt::Display for Grouped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -182,7 +112,7 @@ impl fmt::Display for Grouped {
 }
 
 /// A size in the largest binary unit that leaves it a whole number.
-struct Size(u64);
+pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -193,7 +123,3 @@ impl fmt::Display for Size {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "abilities/tests.rs"]
-mod tests;

@@ -6,11 +6,11 @@ use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
 use rustix::process::{Resource, getrlimit};
 
-use super::privilege::{not_allowed, privilege};
-use super::{Ability, Context, Outcome, Size, said};
+use crate::ability::{Ability, Context, Outcome, Size, said};
+use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "huge-pages", purpose: "limits and movers: buffers in huge pages", try_it: huge_pages },
     Ability { name: "transparent-huge-pages", purpose: "limits: huge pages by madvise", try_it: transparent },
     Ability { name: "locked-memory", purpose: "rings with registered buffers", try_it: locked },

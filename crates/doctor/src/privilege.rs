@@ -18,12 +18,12 @@ const CAPABILITIES: &[(&str, u32)] = &[
 ];
 
 /// Whether the kernel said that this process may not, rather than that it cannot.
-pub(super) fn not_allowed(refusal: &Refusal) -> bool {
+pub(crate) fn not_allowed(refusal: &Refusal) -> bool {
     matches!(errno::name(refusal.errno().unsigned_abs()), Some("EPERM" | "EACCES"))
 }
 
 /// What helps against a refusal of what `capabilities` would allow.
-pub(super) fn privilege(capabilities: &[&str]) -> String {
+pub(crate) fn privilege(capabilities: &[&str]) -> String {
     let facts = Facts {
         effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
         root: rustix::process::geteuid().is_root(),
@@ -34,12 +34,12 @@ pub(super) fn privilege(capabilities: &[&str]) -> String {
 }
 
 /// Whether this process runs under a filter of calls.
-pub(super) fn filtered() -> bool {
+pub(crate) fn filtered() -> bool {
     status("Seccomp:").is_some_and(|mode| mode == "2")
 }
 
 /// Whether another process traces this one.
-pub(super) fn traced() -> bool {
+pub(crate) fn traced() -> bool {
     status("TracerPid:").is_some_and(|tracer| tracer != "0")
 }
 

@@ -12,10 +12,10 @@ use iotomy_sys::probe::{Refusal, memory};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 
-use super::{Ability, Context, Outcome, said};
+use crate::ability::{Ability, Context, Outcome, said};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "unnamed-files", purpose: "unnamed temporary files", try_it: unnamed },
     Ability { name: "copy_file_range", purpose: "copy in the kernel", try_it: copy_file_range },
     Ability { name: "reflink", purpose: "copy without copying", try_it: reflink },

@@ -4,11 +4,11 @@ use std::fs::OpenOptions;
 
 use iotomy_sys::probe::{Refusal, namespaces, privileges};
 
-use super::privilege::{not_allowed, privilege};
-use super::{Ability, Context, Outcome, number_in};
+use crate::ability::{Ability, Context, Outcome, number_in};
+use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "network-namespaces", purpose: "lab: an isolated network", try_it: network },
     Ability { name: "user-namespaces", purpose: "the same for unprivileged users", try_it: user },
     Ability { name: "loop-devices", purpose: "lab: a private file system", try_it: loop_devices },

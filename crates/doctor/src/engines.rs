@@ -8,11 +8,11 @@ use iotomy_sys::probe::{Refusal, io_uring, memory};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::privilege::not_allowed;
-use super::{Ability, Context, Outcome, Size, number_in};
+use crate::ability::{Ability, Context, Outcome, Size, number_in};
+use crate::privilege::not_allowed;
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "io_uring", purpose: "movers and waiters by io_uring", try_it: ring },
     Ability { name: "io_uring-sqpoll", purpose: "io_uring without entering the kernel", try_it: polled_ring },
     Ability { name: "cachestat", purpose: "findings: what was in the page cache", try_it: cachestat },

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::{Ability, Context, Grouped, Outcome, number_in};
+use crate::ability::{Ability, Context, Grouped, Outcome, number_in};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "cpu-frequency", purpose: "race: runs at different speeds", try_it: frequency },
     Ability { name: "steal-time", purpose: "race: CPU time taken by the hypervisor", try_it: steal },
 ];

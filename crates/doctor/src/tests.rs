@@ -2,9 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use super::*;
+use iotomy_observe::OBSERVERS;
+use iotomy_sys::probe::Refusal;
+
+use crate::ability::{Context, Grouped, Outcome, Size, said};
+use crate::registry::{GROUPS, try_all};
 
 /// What a trial could leave behind, in words.
 fn traces_of_a_process() -> Vec<(&'static str, String)> {
@@ -71,7 +76,7 @@ fn alone_every_trial_answers_and_leaves_nothing() {
 fn run_alone(mut command: Command) {
     let output = command
         .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-        .arg("abilities::tests::alone_every_trial_answers_and_leaves_nothing")
+        .arg("tests::alone_every_trial_answers_and_leaves_nothing")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -2,16 +2,16 @@
 
 use std::fs;
 
+use iotomy_observe::{Probe, Tracefs, anatomy};
 use iotomy_sys::errno;
 use iotomy_sys::probe::{Refusal, bpf, perf_event, privileges, ptrace};
 use libbpf_rs::btf::{Btf, types::Func};
 
-use super::privilege::{filtered, not_allowed, privilege, traced};
-use super::{Ability, Context, Outcome, Size, number_in};
-use crate::tracefs::Tracefs;
+use crate::ability::{Ability, Context, Grouped, Outcome, Size, number_in};
+use crate::privilege::{filtered, not_allowed, privilege, traced};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "bpf-maps", purpose: "trace by bpf: its counters", try_it: bpf_maps },
     Ability { name: "bpf-programs", purpose: "trace by bpf: its programs", try_it: bpf_programs },
     Ability { name: "btf", purpose: "trace by bpf: the kernel's types", try_it: btf },
@@ -132,7 +132,7 @@ fn tracefs(_: &Context) -> Outcome {
     };
     match tracefs.read("available_events") {
         Ok(events) => {
-            let events = super::Grouped(events.lines().count() as u64);
+            let events = Grouped(events.lines().count() as u64);
             let place = tracefs.place().map_or_else(
                 || "mounted for this process alone".to_owned(),
                 |place| place.display().to_string(),
@@ -194,9 +194,9 @@ fn sampling(_: &Context) -> Outcome {
 }
 
 fn all_of_anatomy(_: &Context) -> Outcome {
-    match crate::anatomy::probe() {
-        crate::Probe::Ready => Outcome::ready("samples with stacks, sleeps, the kernel's symbols"),
-        crate::Probe::Unsupported { reason, remedy } => Outcome::missing(reason, remedy),
+    match anatomy::probe() {
+        Probe::Ready => Outcome::ready("samples with stacks, sleeps, the kernel's symbols"),
+        Probe::Unsupported { reason, remedy } => Outcome::missing(reason, remedy),
     }
 }
 

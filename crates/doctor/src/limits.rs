@@ -5,10 +5,10 @@ use std::fs;
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
 
-use super::{Ability, Context, Grouped, Outcome, number_in, said};
+use crate::ability::{Ability, Context, Grouped, Outcome, number_in, said};
 
 #[rustfmt::skip]
-pub(super) static ABILITIES: &[Ability] = &[
+pub(crate) static ABILITIES: &[Ability] = &[
     Ability { name: "descriptors", purpose: "lab wait: thousands of connections", try_it: descriptors },
     Ability { name: "processes", purpose: "lab herd: thousands of processes", try_it: processes },
 ];
