@@ -1,0 +1,91 @@
+//! Where the names of a path are defined, re-exports followed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::tree::Tree;
+
+/// The names that a file takes from another, by both.
+pub(crate) type Imports = BTreeMap<(usize, usize), BTreeSet<String>>;
+
+/// What each file of a crate imports from its others.
+pub(crate) fn imports(tree: &Tree) -> Imports {
+    let mut scopes = Scopes { tree, imported: HashMap::new() };
+    let mut all = Imports::new();
+    for (at, module) in tree.modules.iter().enumerate() {
+        for target in module.paths.iter().flat_map(|path| scopes.resolve(at, path)) {
+            let Target::Item(definer, name) = target else { continue };
+            let to = tree.modules[definer].file;
+            if to != module.file {
+                all.entry((module.file, to)).or_default().insert(name);
+            }
+        }
+    }
+    all
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Module(usize),
+    /// A name that a module defines.
+    Item(usize, String),
+}
+
+/// What names stand for in each module.
+struct Scopes<'t> {
+    tree: &'t Tree,
+    /// What a module imports under a name, empty while it is looked up: so circles come to an end.
+    imported: HashMap<(usize, String), BTreeSet<Target>>,
+}
+
+impl Scopes<'_> {
+    /// All that a path can stand for in a module: one name may be that of a module and of a function.
+    fn resolve(&mut self, from: usize, path: &[String]) -> BTreeSet<Target> {
+        let mut found = BTreeSet::from([Target::Module(from)]);
+        for name in path {
+            let mut next = BTreeSet::new();
+            for target in found {
+                match (target, name.as_str()) {
+                    (Target::Module(_), "crate") => next.extend([Target::Module(0)]),
+                    (Target::Module(module), "self") => next.extend([Target::Module(module)]),
+                    (Target::Module(module), "super") => {
+                        next.extend(self.tree.modules[module].parent.map(Target::Module));
+                    }
+                    (Target::Module(module), name) => next.extend(self.named(module, name)),
+                    // A variant of it, or a function.
+                    (item, _) => next.extend([item]),
+                }
+            }
+            found = next;
+        }
+        found
+    }
+
+    fn named(&mut self, at: usize, name: &str) -> BTreeSet<Target> {
+        let module = &self.tree.modules[at];
+        let mut found = self.imported(at, name);
+        found.extend(module.children.get(name).copied().map(Target::Module));
+        if module.items.contains(name) {
+            found.insert(Target::Item(at, name.to_owned()));
+        }
+        found
+    }
+
+    fn imported(&mut self, at: usize, name: &str) -> BTreeSet<Target> {
+        let key = (at, name.to_owned());
+        if let Some(known) = self.imported.get(&key) {
+            return known.clone();
+        }
+        self.imported.insert(key.clone(), BTreeSet::new());
+        let module = &self.tree.modules[at];
+        let mut found = BTreeSet::new();
+        for (_, path) in module.imports.iter().filter(|(own, _)| own == name) {
+            found.extend(self.resolve(at, path));
+        }
+        for glob in &module.globs {
+            found.extend(self.resolve(at, &[glob.as_slice(), &[name.to_owned()]].concat()));
+        }
+        self.imported.insert(key, found.clone());
+        found
+    }
+}
