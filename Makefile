@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 IOTOMY := $(TARGET)/release/iotomy
 C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h benches/src/bpf/*.c \
 	benches/src/wait/*.c benches/src/files/*.c \
-	crates/lab/src/experiments/files/worker/*.[ch])
+	crates/lab/src/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
 .PHONY: demo test lint setup build articles bench bench-summary test-kernel install clean

@@ -13,7 +13,7 @@ use iotomy_benches::child::{Signals, own_path};
 use iotomy_benches::options::Options;
 use iotomy_benches::registry::{BENCHES, Bench, durations};
 use iotomy_benches::summary::documents::{guide, pages};
-use iotomy_observe::rfc3339;
+use iotomy_host::rfc3339;
 
 /// Run every bench, one after another, and write what they found onto one page
 ///

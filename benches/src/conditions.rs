@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
-use iotomy_observe::{machine, rfc3339};
+use iotomy_host::{machine, rfc3339};
 use iotomy_record::Machine;
 
 use crate::child::die_with_parent;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCE: &str = "src/experiments/files/worker/worker.c";
+const SOURCE: &str = "src/files/worker/worker.c";
 
 /// The variants: a name, the compiler (empty for the usual one), and its options.
 const VARIANTS: &[(&str, &str, &[&str])] = &[
@@ -32,7 +32,7 @@ fn main() {
         fs::write(out.join(format!("worker-{name}.reason")), reason)
             .expect("OUT_DIR can be written");
     }
-    println!("cargo:rerun-if-changed=src/experiments/files/worker");
+    println!("cargo:rerun-if-changed=src/files/worker");
     println!("cargo:rerun-if-env-changed=CC");
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
-use iotomy_lab::experiments::mean_of_reads;
+use iotomy_lab::mean_of_reads;
 use iotomy_record::{Call, store};
 use serde_json::Value;
 

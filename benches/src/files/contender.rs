@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use iotomy_lab::experiments::{program_of_way, ways_of_files};
+use iotomy_lab::{program_of_way, ways_of_files};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use iotomy_lab::experiments::{EXPERIMENTS, Takes};
+use iotomy_lab::{EXPERIMENTS, Takes};
 use iotomy_record::{AxisValue, store};
 use support::labs::{ENOUGH, SMALL, User};
 use support::{Need, iotomy, skip};

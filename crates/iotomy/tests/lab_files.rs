@@ -261,7 +261,7 @@ fn other_users_get_what_needs_no_root() {
 fn the_guide_has_every_way() {
     let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md"));
     let guide = guide.unwrap();
-    for (name, summary) in iotomy_lab::experiments::ways_of_files() {
+    for (name, summary) in iotomy_lab::ways_of_files() {
         let line = format!("- `{name}`: {summary}");
         assert!(guide.lines().any(|found| found == line), "the guide should have {line:?}");
     }

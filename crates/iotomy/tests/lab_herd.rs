@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use iotomy_lab::experiments::{Needs, Room};
+use iotomy_lab::{Needs, Room};
 use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::labs::ENOUGH;

@@ -291,7 +291,7 @@ fn the_list_has_what_the_help_has_and_measures_nothing() {
     let user = User::new();
     let list = text(&user.limits(&["--list"]).stdout);
     let help = text(&user.limits(&["--help"]).stdout);
-    for limit in iotomy_lab::limits::declarations() {
+    for limit in iotomy_limits::declarations() {
         for page in [&list, &help] {
             assert!(page.contains(&format!(" {} ", limit.name)), "{}: {page}", limit.name);
         }
@@ -317,7 +317,7 @@ fn a_limit_on_the_size_of_files_is_a_reason_and_not_the_end() {
 fn the_guide_has_every_limit_with_its_unit_and_pages() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = fs::read_to_string(root.join("docs/limits.md")).unwrap();
-    let row = |limit: &iotomy_lab::limits::Declaration| {
+    let row = |limit: &iotomy_limits::Declaration| {
         let (name, unit) = (limit.name, limit.unit.name());
         format!(
             "| `{name}` | {unit} | {} | {} | {} |",
@@ -326,7 +326,7 @@ fn the_guide_has_every_limit_with_its_unit_and_pages() {
             limit.man.join(", ")
         )
     };
-    let rows: Vec<String> = iotomy_lab::limits::declarations().map(row).collect();
+    let rows: Vec<String> = iotomy_limits::declarations().map(row).collect();
     let found: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(found, rows, "the table should be:\n{}", rows.join("\n"));
 }

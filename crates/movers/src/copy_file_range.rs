@@ -18,8 +18,8 @@
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 
+use iotomy_host::file_systems;
 use iotomy_sys::extent::first_place;
-use iotomy_sys::file_systems;
 
 use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};

@@ -23,9 +23,9 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use iotomy_host::file_systems;
 use iotomy_sys::buffer::Aligned;
 use iotomy_sys::close::close;
-use iotomy_sys::file_systems;
 
 use crate::memory::buffer;
 use crate::patience::IN_VAIN;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use iotomy_sys::file_systems;
+use iotomy_host::file_systems;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
 use rustix::net::{SocketAddrAny, getpeername, getsockname};
 

@@ -15,22 +15,18 @@ mod bpf;
 mod cache;
 mod error;
 mod interrupts;
-mod machine;
 mod naming;
 mod price;
 mod ptrace;
 mod request;
 mod tally;
-mod timestamp;
 mod tracefs;
 
 pub use audience::{Audience, Look, Onlooker, Outset, Wish};
 pub use bpf::Wakeups;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
-pub use machine::machine;
 pub use request::{Observation, Request, Target};
-pub use timestamp::rfc3339;
 pub use tracefs::Tracefs;
 
 /// What an observer says of itself; help, docs and the contract tests are made from it.

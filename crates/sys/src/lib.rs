@@ -17,7 +17,6 @@ pub mod crew;
 pub mod epoll;
 pub mod errno;
 pub mod extent;
-pub mod file_systems;
 pub mod front;
 pub mod herd;
 pub mod io_signals;

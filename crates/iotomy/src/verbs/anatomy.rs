@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
+use iotomy_host::rfc3339;
 use iotomy_observe::anatomy::{self, Asked, Dissection};
-use iotomy_observe::{Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_observe::{Observation, ObserveError, Request, Target};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Trace, View, store};
 use iotomy_report::Style;

@@ -36,8 +36,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
+use iotomy_host::{machine, rfc3339};
 use iotomy_movers::Moved;
-use iotomy_observe::{machine, rfc3339};
 use iotomy_record::store::{OutputFile, Place, RecordRef, same_output};
 use iotomy_record::{CopyPart, CopyRun};
 use rustix::fs::{FileType, Mode, OFlags, Stat, open};

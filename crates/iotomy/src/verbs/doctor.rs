@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use iotomy_doctor::{Context, OBSERVER_GROUP, Outcome, Tried, try_all};
-use iotomy_observe::{machine, rfc3339};
+use iotomy_host::{machine, rfc3339};
 use iotomy_record::Machine;
 use iotomy_record::store::OutputFile;
 use serde::Serialize;

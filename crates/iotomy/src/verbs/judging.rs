@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
+use iotomy_host::{machine, rfc3339};
 use iotomy_judge::Judgement;
-use iotomy_lab::limits::kept::Cache;
-use iotomy_lab::limits::{Plan, declaration};
-use iotomy_observe::{machine, rfc3339};
+use iotomy_limits::kept::Cache;
+use iotomy_limits::{Plan, declaration};
 use iotomy_record::{Finding, Limits};
 
 use super::limits::ProgressLine;

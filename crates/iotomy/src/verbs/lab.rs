@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use iotomy_lab::experiments::{EXPERIMENTS, Experiment, experiment};
+use iotomy_lab::{EXPERIMENTS, Experiment, experiment};
 
 use crate::manual::{DONE, FAILED, Manual};
 

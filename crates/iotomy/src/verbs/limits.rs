@@ -1,6 +1,6 @@
 //! `iotomy limits`: this machine's floors and ceilings.
 //!
-//! Glue only: what is measured is the business of [`iotomy_lab::limits`], and how it looks that of
+//! Glue only: what is measured is the business of [`iotomy_limits`], and how it looks that of
 //! [`iotomy_report`]. What was measured is an answer even when it could be neither kept nor written.
 
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use iotomy_lab::limits::kept::Cache;
-use iotomy_lab::limits::storage::Folder;
-use iotomy_lab::limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration, declarations};
-use iotomy_observe::{machine, rfc3339};
+use iotomy_host::folder::Folder;
+use iotomy_host::{machine, rfc3339};
+use iotomy_limits::kept::Cache;
+use iotomy_limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration, declarations};
 use iotomy_record::{Limits, store};
 
 use super::keeping::SaveArgs;

@@ -3,12 +3,12 @@
 //! The flow:
 //!
 //! 1. `sys::front` makes three processes of iotomy: whichever of them is killed, or any two at once, the others end
-//!    what is left. `lab::race` fills in placeholders, splits the commands, and makes a process group whose leader
+//!    what is left. `iotomy_race` fills in placeholders, splits the commands, and makes a process group whose leader
 //!    outlives iotomy just long enough to kill it.
 //! 2. Blocks of runs: `sys::timed` starts a command by a `clone` that shares memory until `execve`, and waits for it
 //!    by `wait4`. A thread empties the pipes. `stats::sequential` decides when it is enough.
 //! 3. Each contender is traced by the function that this verb hands in, with the same group, streams and filter.
-//! 4. `lab::race::attribution`, pure, computes terms and residual from the medians and the traces. Findings come
+//! 4. `iotomy_race::attribution`, pure, computes terms and residual from the medians and the traces. Findings come
 //!    from these; then identical images are put together (`Race::roll_up`).
 //! 5. `report` renders the `record::Race`; `show` does only that.
 
@@ -24,8 +24,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use iotomy_lab::race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
-use iotomy_observe::{Probe, machine, rfc3339};
+use iotomy_host::{machine, rfc3339};
+use iotomy_observe::Probe;
+use iotomy_race::{Axis, Cache, Denial, Options, Output, RaceError, contenders, race};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Race};
 use iotomy_sys::front;

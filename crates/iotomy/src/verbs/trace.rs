@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target, rfc3339};
+use iotomy_host::rfc3339;
+use iotomy_observe::{OBSERVERS, Observation, ObserveError, Request, Target};
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Exit, Trace, View};
 use iotomy_report::Style;

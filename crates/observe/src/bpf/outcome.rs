@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use iotomy_host::file_systems;
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Running};
-use iotomy_sys::file_systems;
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, CallBook, FileBook};

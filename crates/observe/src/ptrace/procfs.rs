@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
+use iotomy_host::file_systems;
 use iotomy_record::{FileKind, FileUse, Process, lossless};
-use iotomy_sys::file_systems;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 

@@ -14,9 +14,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use iotomy_sys::file_systems;
 use rustix::fs::{CWD, Mode, OFlags, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
+
+/// Of procfs, as linux/magic.h has it.
+const PROC_SUPER_MAGIC: rustix::fs::FsWord = 0x9fa0;
 
 /// Links followed before they are called a circle; the kernel's own bound.
 const MAX_LINKS: usize = 40;
@@ -267,5 +269,5 @@ fn is_in_proc(link: &File) -> io::Result<bool> {
     if system.f_flags as u64 & NOSYMFOLLOW != 0 {
         return Err(Errno::LOOP.into());
     }
-    Ok(file_systems::magic(system.f_type) == file_systems::PROC)
+    Ok(system.f_type == PROC_SUPER_MAGIC)
 }

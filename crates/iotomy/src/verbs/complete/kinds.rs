@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use iotomy_history::{Filter, Store, store_file};
-use iotomy_lab::experiments::{EXPERIMENTS, Experiment};
-use iotomy_lab::limits::declarations;
+use iotomy_lab::{EXPERIMENTS, Experiment};
+use iotomy_limits::declarations;
 use iotomy_record::Kept;
 use iotomy_record::calls::GROUPS;
 use iotomy_sys::errno;
@@ -94,7 +94,7 @@ impl Kind {
             Self::Axis => match word.split_once('=') {
                 None => (Add::Nothing, 0, axes(positionals)),
                 Some((axis, _)) => {
-                    let is_axis = |one: &&iotomy_lab::experiments::Axis| one.name == axis;
+                    let is_axis = |one: &&iotomy_lab::Axis| one.name == axis;
                     let values = declared_axes(positionals).filter(is_axis).flat_map(axis_values);
                     let values: BTreeSet<String> = values.collect();
                     (Add::Nothing, behind(&['=', ',']), plain(values))
@@ -155,7 +155,7 @@ fn calls() -> impl Iterator<Item = Candidate> {
 }
 
 /// The axes of the experiments named, or of all.
-fn declared_axes(names: &[String]) -> impl Iterator<Item = &'static iotomy_lab::experiments::Axis> {
+fn declared_axes(names: &[String]) -> impl Iterator<Item = &'static iotomy_lab::Axis> {
     let is_named = |one: &&&dyn Experiment| {
         names.is_empty() || names.iter().any(|name| name == one.declaration().name)
     };

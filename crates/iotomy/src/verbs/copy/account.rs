@@ -9,10 +9,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
+use iotomy_host::file_systems;
 use iotomy_movers::chooser::{Plan, Report};
 use iotomy_movers::{End, Kind, Mover, Probe};
 use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
-use iotomy_sys::file_systems;
 use iotomy_sys::probe::memory;
 
 use super::fault::{number, said};

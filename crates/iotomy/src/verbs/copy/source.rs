@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use anyhow::{Context, Result, anyhow};
+use iotomy_host::file_systems;
 use iotomy_movers::{End, Job, Kind, chooser};
 use iotomy_sys::close::close;
-use iotomy_sys::file_systems;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
-use iotomy_lab::experiments::{Around, EXPERIMENTS, Params, Progress, State, Wakeups, Watch};
-use iotomy_lab::race::Interrupts;
-use iotomy_observe::{rfc3339, take_interrupt};
+use iotomy_host::rfc3339;
+use iotomy_lab::{Around, EXPERIMENTS, Params, Progress, State, Wakeups, Watch};
+use iotomy_observe::take_interrupt;
+use iotomy_race::Interrupts;
 use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
 use iotomy_sys::launch::{Command, Setup, Streams};
 
@@ -179,7 +180,7 @@ mod tests {
             axis("size", AxisValue::Number(256 << 20)),
             axis("way", AxisValue::Name("mmap".to_owned())),
         ];
-        let case = &iotomy_lab::experiments::points(&axes)[0];
+        let case = &iotomy_lab::points(&axes)[0];
         assert_eq!(words("null-sink", case), "size 256 MiB, way mmap");
         assert_eq!(words("herd", case), "size 268435456, way mmap");
     }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
-use iotomy_lab::experiments::Experiment;
-use iotomy_lab::race::Axis;
+use iotomy_lab::Experiment;
+use iotomy_race::Axis;
 use iotomy_record::AxisValue;
 
 use crate::verbs::copy::sizes::size;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use iotomy_lab::experiments::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
+use iotomy_lab::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
 use iotomy_record::store;
 
 use crate::manual::{DONE, FAILED, Manual};

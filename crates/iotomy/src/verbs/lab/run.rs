@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use iotomy_lab::experiments::{
-    Around, LeftBehind, RunError, State, remove_left_behind, run as run_experiment,
-};
-use iotomy_lab::race::Axis;
+use iotomy_lab::{Around, LeftBehind, RunError, State, remove_left_behind, run as run_experiment};
+use iotomy_race::Axis;
 use iotomy_record::Sweep;
 use iotomy_record::store::{OutputFile, RecordRef};
 

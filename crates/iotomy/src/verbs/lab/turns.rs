@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use iotomy_lab::experiments::{
+use iotomy_host::folder::Folder;
+use iotomy_host::{machine, rfc3339};
+use iotomy_lab::{
     Around, EXPERIMENTS, Experiment, Lock, Plan, Room, RunError, Size, Start, State, experiment,
     planned,
 };
-use iotomy_lab::limits::storage::Folder;
-use iotomy_observe::{machine, rfc3339};
 use iotomy_record::Sweep;
 use iotomy_record::store::OutputFile;
 

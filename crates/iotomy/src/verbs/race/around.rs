@@ -2,8 +2,9 @@
 
 use std::time::SystemTime;
 
-use iotomy_lab::race::{Surroundings, Untraced};
-use iotomy_observe::{is_interrupted, rfc3339, take_interrupt};
+use iotomy_host::rfc3339;
+use iotomy_observe::{is_interrupted, take_interrupt};
+use iotomy_race::{Surroundings, Untraced};
 use iotomy_record::{Trace, View};
 use iotomy_sys::launch::Command;
 

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use iotomy_history::{Candidate, Earlier, Pick, against};
-use iotomy_lab::race::{Options, contenders};
-use iotomy_observe::machine;
+use iotomy_host::machine;
+use iotomy_race::{Options, contenders};
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Race};
 

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
+use iotomy_host::machine;
 use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, Onlooker, Request, Target, machine, observer,
+    OBSERVERS, Observation, ObserveError, Observer, Onlooker, Request, Target, observer,
 };
 use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;

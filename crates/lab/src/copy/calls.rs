@@ -1,0 +1,75 @@
+//! A copy by the plainest calls, with the CPU time of each: what the difference of reading and mapping is
+//! explained by. The movers make the same calls with more around them, and tell of no call by itself.
+
+use std::os::fd::AsFd;
+
+use iotomy_host::Skip;
+use iotomy_sys::buffer::Aligned;
+use iotomy_sys::mapping::Window;
+use rustix::io::{pread, retry_on_intr, write};
+
+use crate::copy::WINDOW;
+use crate::harness::cpu_time::thread_ns;
+use crate::harness::scratch::Scratch;
+
+/// How the bytes are got at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Read,
+    Map,
+}
+
+impl Way {
+    /// That of a mover; `None` of those that do neither.
+    pub(super) fn of(mover: &str) -> Option<Self> {
+        match mover {
+            "read-write" => Some(Self::Read),
+            "mmap-write" => Some(Self::Map),
+            _ => None,
+        }
+    }
+}
+
+/// Copies in requests of 8 MiB: what getting at the bytes took, and what writing them, in ns of CPU.
+pub(super) fn by_call(
+    way: Way,
+    source: &Scratch,
+    target: &Scratch,
+    bytes: u64,
+) -> Result<[(&'static str, f64); 2], Skip> {
+    let (mut get, mut put, mut at) = (0.0, 0.0, 0);
+    let mut buffer = Aligned::new(if way == Way::Read { WINDOW as usize } else { 1 });
+    // The pages of a new buffer come with the first use of it, which is no part of a read.
+    buffer.fill(0);
+    while at < bytes {
+        let length = usize::try_from(WINDOW.min(bytes - at)).unwrap_or(usize::MAX);
+        let begun = thread_ns();
+        let done = match way {
+            Way::Read => {
+                let got = retry_on_intr(|| pread(source.fd(), &mut buffer[..length], at));
+                let got = got.map_err(|e| Skip::refused("pread64", e))?;
+                let read = thread_ns();
+                let done = retry_on_intr(|| write(target.fd(), &buffer[..got]));
+                put += thread_ns() - read;
+                get += read - begun;
+                done.map_err(|e| Skip::refused("write", e))?
+            }
+            Way::Map => {
+                let window = Window::of(source.fd().as_fd(), at, length, false);
+                let window = window.map_err(|e| Skip::refused("mmap", e))?;
+                let mapped = thread_ns();
+                let done = window.write_to(target.fd().as_fd(), 0..length);
+                let written = thread_ns();
+                drop(window);
+                put += written - mapped;
+                get += mapped - begun + (thread_ns() - written);
+                done.map_err(|e| Skip::refused("write", e))?
+            }
+        };
+        if done != length {
+            return Err(Skip(format!("write: moved {done} of {length} bytes")));
+        }
+        at += done as u64;
+    }
+    Ok([(if way == Way::Read { "read_ns" } else { "map_ns" }, get), ("write_ns", put)])
+}

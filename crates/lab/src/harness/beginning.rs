@@ -1,0 +1,155 @@
+//! What a run begins with: its plan, of which the cases that do not fit are skipped, or what an
+//! interrupted run had measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use iotomy_host::Skip;
+use iotomy_host::folder::is_alike;
+use iotomy_record::{About, AxisValue, Machine, Sweep, SweepAxis, SweepRun, Volume};
+
+use super::figures::{case_of, nanos};
+use super::runner::{Plan, RunError, Start};
+use super::{Axis, Declaration, Experiment, Params, Takes};
+
+/// What is to be run, as a sweep of which nothing has been measured and that was held against nothing
+/// yet: kept, it is enough to begin with at another time.
+pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sweep {
+    let declared = experiment.declaration();
+    let axis = |axis: &Axis| {
+        let given = plan.given.iter().find(|(name, _)| name == axis.name);
+        let values = match given {
+            Some((_, values)) => values.clone(),
+            None => axis.values(plan.size).iter().map(|value| (*value).into()).collect(),
+        };
+        SweepAxis { name: axis.name.to_owned(), unit: axis.unit.to_owned(), values }
+    };
+    let axes: Vec<SweepAxis> = declared.axes.iter().map(axis).collect();
+    let case = |params: Params| {
+        case_of(params.0, (declared.metric, declared.unit), Vec::new(), BTreeMap::new())
+    };
+    let run = SweepRun {
+        size: plan.size.name().to_owned(),
+        seed: plan.seed,
+        max_time_ns: plan.max_time.map(nanos),
+        is_partial: true,
+        volume: Some(plan.folder.volume().clone()),
+        json: plan.json.clone(),
+        ..SweepRun::default()
+    };
+    Sweep {
+        schema: Sweep::SCHEMA.to_owned(),
+        started: start.started,
+        machine: start.machine,
+        experiment: declared.name.to_owned(),
+        cases: experiment.cases(&axes).into_iter().map(case).collect(),
+        axes,
+        claims: Vec::new(),
+        about: about(declared),
+        run,
+    }
+}
+
+/// A planned sweep that begins: the cases that do not fit now are skipped.
+pub(crate) fn begun(experiment: &dyn Experiment, plan: &Plan<'_>, mut sweep: Sweep) -> Sweep {
+    for case in &mut sweep.cases {
+        let params = Params(case.params.clone());
+        let fits = plan.room.check(experiment.needs(&params));
+        let fits = fits.and_then(|()| experiment.probe(&params));
+        case.skipped = fits.err().map(|Skip(reason)| reason);
+    }
+    sweep
+}
+
+/// An interrupted run that goes on, or one that was planned and begins.
+pub(crate) fn resumed(
+    experiment: &dyn Experiment,
+    plan: &Plan<'_>,
+    (before, start): (Sweep, Start),
+) -> Result<Sweep, RunError> {
+    let declared = experiment.declaration();
+    let name = declared.name;
+    let here = plan.folder.volume();
+    if let Some(volume) = before.run.volume.as_ref().filter(|of| !is_same(&of.path, &here.path)) {
+        let (folder, here) = (volume.path.clone(), here.path.clone());
+        return Err(RunError::Elsewhere { experiment: name, folder, here });
+    }
+    check_before(declared, &before, (&start.machine, here))
+        .map_err(|reason| RunError::Resume { experiment: name, reason })?;
+    Ok(match before.run.rounds {
+        0 => {
+            let (started, machine) = (start.started, start.machine);
+            begun(experiment, plan, Sweep { started, machine, ..before })
+        }
+        _ => before,
+    })
+}
+
+/// Whether two paths lead to one folder.
+fn is_same(one: &str, other: &str) -> bool {
+    let found = |path: &str| Path::new(path).canonicalize().ok();
+    Path::new(one) == Path::new(other) || found(one).is_some_and(|one| found(other) == Some(one))
+}
+
+fn about(declared: &Declaration) -> About {
+    About {
+        summary: declared.summary.to_owned(),
+        hypothesis: declared.hypothesis.to_owned(),
+        refuted_by: declared.refuted_by.to_owned(),
+        controls: declared.controls.iter().map(|&text| text.to_owned()).collect(),
+        extras: declared
+            .extras
+            .iter()
+            .map(|extra| iotomy_record::Extra {
+                name: extra.name.to_owned(),
+                unit: extra.unit.to_owned(),
+                summary: extra.summary.to_owned(),
+            })
+            .collect(),
+        along: declared.along.to_owned(),
+        lines: declared.lines.to_owned(),
+    }
+}
+
+/// Whether an interrupted run can go on here.
+fn check_before(
+    declared: &Declaration,
+    before: &Sweep,
+    (here, volume): (&Machine, &Volume),
+) -> Result<(), String> {
+    if before.experiment != declared.name {
+        return Err(format!("it is of {}", before.experiment));
+    }
+    if (&before.machine.kernel, &before.machine.cpu) != (&here.kernel, &here.cpu) {
+        return Err("it is from another machine or kernel".to_owned());
+    }
+    if let Some(other) = before.run.volume.as_ref().filter(|other| !is_alike(other, volume)) {
+        let (kind, other) = (&volume.file_system, &other.file_system);
+        return Err(format!("{} is on another file system: {kind}, and was {other}", volume.path));
+    }
+    let names = |name: &String| declared.axes.iter().any(|axis| axis.name == name);
+    if before.axes.len() != declared.axes.len() || !before.axes.iter().all(|axis| names(&axis.name))
+    {
+        return Err("its axes differ".to_owned());
+    }
+    // Values of another version may be none of this one.
+    let known = |axis: &Axis| {
+        let values = before.axes.iter().find(|one| one.name == axis.name);
+        values.is_some_and(|one| one.values.iter().all(|value| takes(axis.takes, value)))
+    };
+    match declared.axes.iter().find(|axis| !known(axis)) {
+        None => Ok(()),
+        Some(axis) => Err(format!("{} has other values", axis.name)),
+    }
+}
+
+fn takes(takes: Takes, value: &AxisValue) -> bool {
+    match (takes, value) {
+        (Takes::Names(names), AxisValue::Name(name)) => names.contains(&name.as_str()),
+        (Takes::Numbers(least, most), AxisValue::Number(n)) => (least..=most).contains(n),
+        (Takes::Multiples(of, least, most), AxisValue::Number(n)) => {
+            (least..=most).contains(n) && n.is_multiple_of(of)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,70 @@
+//! CPU time: what threads and processes have used of it, and how long they have waited for it.
+
+use std::fs;
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What this thread has used of CPUs, in ns.
+pub(crate) fn thread_ns() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+/// What this thread uses of a CPU.
+pub(crate) struct Usage {
+    began: Instant,
+    cpu: f64,
+    queued: Option<u64>,
+}
+
+impl Usage {
+    pub(crate) fn begin() -> Self {
+        Self { queued: queued(), began: Instant::now(), cpu: thread_ns() }
+    }
+
+    /// The share of the time it could have had, and the CPU time.
+    pub(crate) fn end(self) -> (f64, f64) {
+        let cpu = thread_ns() - self.cpu;
+        let wall = self.began.elapsed().as_nanos() as f64;
+        let queued = queued().zip(self.queued).map_or(0, |(now, then)| now.saturating_sub(then));
+        // Both clocks are read one after the other.
+        ((cpu / (wall - queued as f64).max(cpu)).clamp(0.0, 1.0), cpu)
+    }
+}
+
+fn queued() -> Option<u64> {
+    queued_ns(&[rustix::thread::gettid().as_raw_nonzero().get()])
+}
+
+/// How long processes have waited for a CPU so far, all together, in ns; `None` where the kernel does
+/// not count it, or one is gone.
+pub(crate) fn queued_ns(pids: &[i32]) -> Option<u64> {
+    scheduled(pids, 1)
+}
+
+/// How long processes have been on a CPU so far, in the same way.
+pub(crate) fn used_ns(pids: &[i32]) -> Option<u64> {
+    scheduled(pids, 0)
+}
+
+/// The sum of a field of `/proc/PID/schedstat`.
+fn scheduled(pids: &[i32], field: usize) -> Option<u64> {
+    let of = |pid: &i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        text.split_whitespace().nth(field)?.parse::<u64>().ok()
+    };
+    pids.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_counts_are_read() {
+        assert_eq!(queued_ns(&[]), Some(0));
+        assert_eq!(queued_ns(&[-1]), None);
+        assert!(used_ns(&[std::process::id().cast_signed()]).is_none_or(|used| used > 0));
+    }
+}

@@ -1,0 +1,126 @@
+//! The figures of a case, from its samples, and what all cases say of the claims.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
+use iotomy_stats::{Summary, centre_interval, mean, median, median_interval};
+
+use super::claims::{by_visit, is_settled};
+use super::judgement::ENOUGH;
+use super::{Cases, Declaration, Fold, Judgement};
+
+/// A case of a sweep with these samples.
+pub(crate) fn case_of(
+    params: BTreeMap<String, AxisValue>,
+    (metric, unit): (&str, &str),
+    samples: Vec<f64>,
+    extra: BTreeMap<String, f64>,
+) -> Case {
+    let summary = Summary::of(&samples);
+    Case {
+        params,
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        median: summary.map(|of| of.median),
+        mean: summary.map(|of| of.mean),
+        stddev: summary.map(|of| of.stddev),
+        min: summary.map(|of| of.min),
+        ci95: median_interval(&samples),
+        samples,
+        extra,
+        skipped: None,
+        extra_samples: BTreeMap::new(),
+        note: None,
+        visits: Vec::new(),
+    }
+}
+
+/// The case with what a visit gave; its figures are those of all samples.
+pub(crate) fn with_figures(declared: &Declaration, case: Case) -> Case {
+    let extra = folded(declared, &case);
+    let figures = case_of(case.params, (declared.metric, declared.unit), case.samples, extra);
+    let case = Case {
+        skipped: case.skipped,
+        note: case.note,
+        extra_samples: case.extra_samples,
+        visits: case.visits,
+        ..figures
+    };
+    Case { ci95: interval(&case), ..case }
+}
+
+/// The interval of the median. A visit counts once: with six or more whatever the noise is like, with
+/// fewer by Student's distribution of their logarithms.
+fn interval(case: &Case) -> Option<[f64; 2]> {
+    let middles: Vec<f64> = by_visit(case, &case.samples).into_iter().map(|(_, of)| of).collect();
+    if let Some(found) = median_interval(&middles) {
+        return Some(found);
+    }
+    let median = case.median?;
+    let logs: Vec<f64> = middles.iter().map(|middle| middle.ln()).collect();
+    let found = match logs.iter().all(|log| log.is_finite()) {
+        true => centre_interval(&logs)?.map(f64::exp),
+        false => centre_interval(&middles)?,
+    };
+    let ends = [found.low.min(median), found.high.max(median)];
+    ends.iter().all(|end| end.is_finite()).then_some(ends)
+}
+
+/// What the cases say of each claim.
+pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
+    let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
+    let cases = Cases::of(cases);
+    let judge = |claim: &super::Claim| {
+        let Judgement { verdict, mut because, evidence } = match is_measured {
+            true => (claim.judge)(&cases),
+            false => Judgement::inconclusive("no case was measured"),
+        };
+        if verdict == ClaimVerdict::Inconclusive {
+            because += &missing;
+        }
+        Claim {
+            id: claim.id.to_owned(),
+            source: claim.source.to_owned(),
+            text: claim.text.to_owned(),
+            verdict,
+            evidence: evidence.into_iter().map(|(name, of)| (name.to_owned(), of)).collect(),
+            because,
+        }
+    };
+    declared.claims.iter().map(judge).collect()
+}
+
+/// What a claim may lack that is not decided, in words; empty where nothing was missed.
+fn missing(cases: &[Case]) -> String {
+    let without = cases.iter().filter(|case| case.had_no_time()).count();
+    let is_rare = |case: &&Case| case.median.is_some() && !is_settled(case);
+    let rare = cases.iter().filter(is_rare).count();
+    let of = |count: usize| format!("{count} case{}", if count == 1 { "" } else { "s" });
+    match (without, rare) {
+        (0, 0) => String::new(),
+        (0, rare) => format!(" ({} visited fewer than {ENOUGH} times)", of(rare)),
+        (without, 0) => format!(" ({} had no time)", of(without)),
+        (without, rare) => {
+            format!(" ({} had no time, {} fewer than {ENOUGH} visits)", of(without), of(rare))
+        }
+    }
+}
+
+/// What was measured besides, each as the experiment says.
+pub(crate) fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f64> {
+    let fold_of = |name: &str| declared.extras.iter().find(|extra| extra.name == name);
+    let folded = |(name, samples): (&String, &Vec<f64>)| {
+        let value = match fold_of(name)?.fold {
+            Fold::Mean => mean(samples),
+            Fold::Median => median(samples),
+            Fold::Least => Summary::of(samples).map(|of| of.min),
+        };
+        Some((name.clone(), value?))
+    };
+    case.extra_samples.iter().filter_map(folded).collect()
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

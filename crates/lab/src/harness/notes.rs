@@ -1,0 +1,140 @@
+//! Notes of what a run has made that outlives it when it is killed: folders and devices.
+//!
+//! The invariant: what is removed was made by iotomy and is nobody's any more. What is made is written
+//! down in the user's state folder, in a note its run holds a lock on; a note whose lock is free is
+//! of a run that was killed, and the next run removes what it names and nothing else.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::State;
+use super::{made, zram};
+
+/// A note that is locked for as long as the run goes on.
+#[derive(Debug)]
+pub(crate) struct Note {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Note {
+    /// Writes one down, durably. `kind` is what its name begins with.
+    pub(crate) fn write(
+        folder: &Path,
+        kind: &str,
+        unique: &str,
+        content: &[u8],
+    ) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let mut older = 0u32;
+        let (at, mut file) = loop {
+            let more = if older == 0 { String::new() } else { format!("-{older}") };
+            let at = folder.join(format!("{kind}{unique}{more}"));
+            if let Some(file) = held(&at)? {
+                break (at, file);
+            }
+            older += 1;
+        };
+        file.write_all(content)?;
+        file.sync_all()?;
+        Ok(Self { path: at, _file: file })
+    }
+
+    /// What it names is gone.
+    pub(crate) fn forget(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An empty file by this name, locked; `None` when there is a note by it, of a process that had the same
+/// id, and of something that could not be removed yet.
+fn held(at: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(at)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let own = file.metadata()?;
+        // Between the two another run may have taken it for one that was left, and removed it.
+        let is_there = fs::metadata(at)
+            .is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino()));
+        if is_there {
+            return Ok((own.len() == 0).then_some(file));
+        }
+    }
+}
+
+/// A word that no other note of this machine's processes has.
+pub(crate) fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What came of something that a killed run had left.
+#[derive(Debug)]
+pub struct LeftBehind {
+    /// Where it is or was.
+    pub path: PathBuf,
+    /// Why it could not be removed.
+    pub error: Option<io::Error>,
+}
+
+/// Removes what a note names, if that is still there and ours.
+type Remove = fn(&[u8]) -> Option<LeftBehind>;
+
+/// Removes what runs left behind that were killed.
+pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
+    let kinds: [(&str, Remove); 2] =
+        [(made::NOTE, made::remove_noted), (zram::NOTE, zram::remove_noted)];
+    let Ok(notes) = fs::read_dir(state.folder()) else { return Vec::new() };
+    let of = |name: &OsStr| {
+        let name = name.as_bytes();
+        kinds.iter().find(|(kind, _)| name.starts_with(kind.as_bytes())).map(|(_, remove)| *remove)
+    };
+    let notes = notes.flatten().filter_map(|entry| Some((entry.path(), of(&entry.file_name())?)));
+    notes.filter_map(|(note, remove)| settle(&note, remove)).collect()
+}
+
+fn settle(note: &Path, remove: Remove) -> Option<LeftBehind> {
+    let file = OpenOptions::new().read(true).write(true).open(note).ok()?;
+    // A note that is locked is of a run that goes on.
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let found = remove(&fs::read(note).ok()?);
+    // What cannot be removed now stays noted, and the next run tries again.
+    if found.as_ref().is_none_or(|found| found.error.is_none()) {
+        let _ = fs::remove_file(note);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_something_that_is_still_there_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let older = folder.path().join("kind-1");
+        fs::write(&older, "still there").unwrap();
+        let note = Note::write(folder.path(), "kind-", "1", b"mine").unwrap();
+        assert_eq!(fs::read(&older).unwrap(), b"still there");
+        assert_eq!(fs::read(&note.path).unwrap(), b"mine");
+        note.forget();
+        assert!(older.exists() && !note.path.exists());
+    }
+
+    #[test]
+    fn an_empty_note_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("kind-1");
+        fs::write(&left, "").unwrap();
+        let note = Note::write(folder.path(), "kind-", "1", b"mine").unwrap();
+        assert_eq!(note.path, left);
+    }
+}

@@ -1,0 +1,152 @@
+//! What a run of any experiment is given, what it needs from outside, and how it may end. How its cases
+//! are gone through is [`super::track`]'s business.
+
+use std::time::Duration;
+
+use iotomy_host::Skip;
+use iotomy_host::folder::Folder;
+use iotomy_record::{AxisValue, Machine, Sweep, SweepAxis};
+
+use super::cases::in_common;
+use super::track::Track;
+use super::{Experiment, Params, Room, Size, Watch};
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Which values the axes have that none are given for.
+    pub size: Size,
+    /// Values given for axes, in the order they are shown.
+    pub given: Vec<(String, Vec<AxisValue>)>,
+    /// How long measuring goes on at most, whatever is not tight then.
+    pub max_time: Option<Duration>,
+    /// What the order of the cases is made from.
+    pub seed: u64,
+    /// Where files are made.
+    pub folder: &'a Folder,
+    /// What there is of the machine.
+    pub room: Room,
+    /// Where the record is to be written in the end, kept for who goes on with it.
+    pub json: Option<String>,
+}
+
+/// What a run begins with.
+#[derive(Debug)]
+pub struct Start {
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// Where it runs.
+    pub machine: Machine,
+    /// What an interrupted run had measured or planned, to go on from; its axes, time and order count,
+    /// and not the plan's.
+    pub before: Option<Sweep>,
+}
+
+/// What a run cannot do itself.
+pub trait Around: Watch {
+    /// The time since some moment that stays the same.
+    fn now(&self) -> Duration;
+
+    /// The number of a signal that asks for the end, if one has come.
+    fn interrupted(&mut self) -> Option<i32>;
+
+    /// Hears when, by this clock, whatever it watches has to be over; `None` is never.
+    fn end_at(&mut self, end: Option<Duration>);
+
+    /// Hears how far the run is.
+    fn progress(&mut self, progress: &Progress<'_>);
+
+    /// Keeps what there is so far.
+    fn keep(&mut self, so_far: &Sweep);
+}
+
+/// How far a run is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The experiment.
+    pub experiment: &'a str,
+    /// The round, from 1; 0 when what is counted is watched, after the rounds.
+    pub round: u64,
+    /// Cases of the round that are behind.
+    pub done: usize,
+    /// Of how many.
+    pub all: usize,
+    /// The case about to be measured.
+    pub case: &'a Params,
+    /// How long it still takes at most; `None` when that is not known.
+    pub left: Option<Duration>,
+}
+
+/// Why a run came to no end of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A signal asked for the end; what there was has been kept.
+    #[error("interrupted")]
+    Interrupted(i32),
+    /// No case could be measured.
+    #[error("cannot run {experiment}: {reason}")]
+    Prepare {
+        /// The experiment.
+        experiment: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// What was to be gone on with is of another machine or version.
+    #[error(
+        "cannot resume the interrupted run of {experiment}: {reason}; start a new run without \
+         --resume"
+    )]
+    Resume {
+        /// The experiment.
+        experiment: &'static str,
+        /// What is different.
+        reason: String,
+    },
+    /// What was to be gone on with is of another folder.
+    #[error(
+        "cannot resume the interrupted run of {experiment} in {here}: it used {folder}; leave out \
+         --path, or start a new run without --resume"
+    )]
+    Elsewhere {
+        /// The experiment.
+        experiment: &'static str,
+        /// Where it was begun.
+        folder: String,
+        /// Where it was to go on.
+        here: String,
+    },
+}
+
+/// Runs an experiment.
+///
+/// # Errors
+/// What ended it early. Nothing it made is left.
+pub fn run(
+    experiment: &dyn Experiment,
+    plan: &Plan<'_>,
+    start: Start,
+    around: &mut dyn Around,
+) -> Result<Sweep, RunError> {
+    let declared = experiment.declaration();
+    let mut track = Track::new(experiment, plan, start, around.now())?;
+    if track.sweep.cases.is_empty() {
+        let reason = no_cases(experiment, &track.sweep.axes);
+        return Err(RunError::Prepare { experiment: declared.name, reason });
+    }
+    let open: Vec<Params> = track.open().map(|at| track.params(at)).collect();
+    if !open.is_empty() {
+        let prepared = experiment.prepare(&open, plan.folder);
+        let mut bench = prepared
+            .map_err(|Skip(reason)| RunError::Prepare { experiment: declared.name, reason })?;
+        track.rounds(&mut *bench, around)?;
+        track.watch(&mut *bench, around)?;
+    }
+    Ok(track.end(around.now()))
+}
+
+/// That values make no case, and why.
+fn no_cases(experiment: &dyn Experiment, axes: &[SweepAxis]) -> String {
+    let all = experiment.combinations(axes);
+    let reasons: Vec<_> = all.iter().map(|one| experiment.no_case(one)).collect();
+    format!("these values give no valid case: {}", in_common(&reasons).join("; "))
+}

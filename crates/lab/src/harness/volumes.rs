@@ -1,0 +1,307 @@
+//! File systems of a run's own.
+//!
+//! The invariant: nothing is left of them, whatever ends this process. Root's are mounts that were
+//! never attached to any folder (`fsmount(2)`), of an image without a name, on a loop device that
+//! clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever sees
+//! them, and they need no mount point. What has to have a name is [`Made`], and a device of memory
+//! that the kernel would keep is [`Zram`].
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use iotomy_host::Skip;
+use iotomy_host::file_systems;
+use iotomy_host::folder::{Folder, free_bytes};
+use iotomy_host::room;
+use iotomy_sys::launch::helper;
+use iotomy_sys::loop_device::LoopDevice;
+use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, ftruncate, open, openat, statfs, syncfs};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen,
+};
+
+use super::made::Made;
+use super::zram::Zram;
+
+/// Where a memory file system is expected that everybody may use.
+const MEMORY: &str = "/dev/shm";
+
+/// Of the free bytes where an image lies, the part it may take at most.
+const PART: u64 = 2;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A file system, or a folder on one.
+#[derive(Debug)]
+pub(crate) struct Volume {
+    /// `None` only while it is being mounted again.
+    top: Option<Top>,
+    image: Option<Image>,
+    _made: Option<Made>,
+}
+
+/// The top folder of a file system, and what keeps that mounted, which goes last.
+#[derive(Debug)]
+struct Top {
+    folder: OwnedFd,
+    _mount: Option<OwnedFd>,
+}
+
+/// A file system in files.
+#[derive(Debug)]
+struct Image {
+    kind: &'static str,
+    devices: Vec<Backed>,
+}
+
+/// A block device.
+#[derive(Debug)]
+enum Backed {
+    /// Of a file.
+    File { device: LoopDevice, file: OwnedFd },
+    /// Of memory.
+    Memory(Zram),
+}
+
+impl Backed {
+    fn path(&self) -> &str {
+        match self {
+            Self::File { device, .. } => device.path(),
+            Self::Memory(device) => device.path(),
+        }
+    }
+}
+
+/// What an image is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recipe<'a> {
+    /// As mount(8) calls it.
+    pub(crate) kind: &'static str,
+    /// Options of mkfs besides those that keep it quiet.
+    pub(crate) options: &'a [&'static str],
+    /// Bytes of each device.
+    pub(crate) bytes: u64,
+    /// Devices.
+    pub(crate) devices: usize,
+    /// Bytes that all of it may really take where it lies.
+    pub(crate) takes: u64,
+    /// Whether the devices read and write their files past the page cache.
+    pub(crate) past_the_cache: bool,
+}
+
+/// Where the files of an image lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Under<'a> {
+    /// In a folder.
+    Folder(&'a Folder),
+    /// In memory.
+    Memory,
+    /// In no file, but in a device of memory where the kernel has such; else in memory.
+    Zram,
+}
+
+impl Volume {
+    /// A fresh folder on the file system of a folder.
+    pub(crate) fn here(folder: &Folder) -> Result<Self, Skip> {
+        Self::folder(Path::new(&folder.volume().path))
+    }
+
+    fn folder(path: &Path) -> Result<Self, Skip> {
+        let made = Made::in_folder(path)?;
+        let folder =
+            open(made.path(), FOLDER, Mode::empty()).map_err(|e| Skip::refused("open", e))?;
+        let top = Some(Top { folder, _mount: None });
+        Ok(Self { top, image: None, _made: Some(made) })
+    }
+
+    /// A file system in memory: one of its own for root, a folder in /dev/shm for others.
+    pub(crate) fn memory() -> Result<Self, Skip> {
+        match mount("tmpfs", &[]) {
+            Ok(top) => Ok(Self { top: Some(top), image: None, _made: None }),
+            Err(refused) => {
+                let is_memory = statfs(MEMORY)
+                    .is_ok_and(|found| file_systems::magic(found.f_type) == file_systems::TMPFS);
+                if is_memory { Self::folder(Path::new(MEMORY)) } else { Err(refused) }
+            }
+        }
+    }
+
+    /// A file system in an image of its own.
+    pub(crate) fn image(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Self, Skip> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Skip("only root can mount images of file systems".to_owned()));
+        }
+        let devices = (0..recipe.devices).map(|_| backed(recipe, under));
+        let devices: Vec<Backed> = devices.collect::<Result<_, Skip>>()?;
+        let image = Image { kind: recipe.kind, devices };
+        image.format(recipe.options)?;
+        let top = image.mount()?;
+        Ok(Self { top: Some(top), image: Some(image), _made: None })
+    }
+
+    /// Its top folder.
+    pub(crate) fn top(&self) -> Result<BorrowedFd<'_>, Skip> {
+        match &self.top {
+            Some(top) => Ok(top.folder.as_fd()),
+            None => Err(Skip("the file system could not be mounted again".to_owned())),
+        }
+    }
+
+    /// Whether [`Volume::forget`] can make it forget.
+    pub(crate) fn is_image(&self) -> bool {
+        self.image.is_some()
+    }
+
+    /// Waits until nothing is still to be written.
+    pub(crate) fn settle(&self) -> Result<(), Skip> {
+        syncfs(self.top()?).map_err(|e| Skip::refused("syncfs", e))
+    }
+
+    /// Takes it down and mounts it again, so that nothing of it is cached: no name, no attribute, no
+    /// byte. Descriptors of it must be closed.
+    pub(crate) fn forget(&mut self) -> Result<(), Skip> {
+        let Some(image) = &self.image else {
+            return Err(Skip("only the image of a file system can be mounted again".to_owned()));
+        };
+        self.top = None;
+        for one in &image.devices {
+            // What a device of memory has cached is not told from what it holds.
+            let Backed::File { device, file } = one else { continue };
+            device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
+            fsync(file).map_err(|e| Skip::refused("fsync", e))?;
+            fadvise(file, 0, None, Advice::DontNeed).map_err(|e| Skip::refused("fadvise64", e))?;
+        }
+        self.top = Some(image.mount()?);
+        Ok(())
+    }
+
+    /// Where the kernel keeps how many KiB are read ahead, when it is an image: of its device, or of
+    /// the file system where that has its own.
+    pub(crate) fn window(&self) -> Option<PathBuf> {
+        let image = self.image.as_ref()?;
+        let name = image.devices.first()?.path().trim_start_matches("/dev/");
+        let file_systems = fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten();
+        let mut pools = file_systems.map(|entry| entry.path());
+        match image.kind {
+            "btrfs" => pools.find(|pool| pool.join("devices").join(name).exists()),
+            _ => Some(Path::new("/sys/block").join(name)),
+        }
+        .map(|of| of.join("bdi/read_ahead_kb"))
+    }
+
+    /// Whether it is on a device of compressed memory.
+    pub(crate) fn is_zram(&self) -> bool {
+        let devices = self.image.iter().flat_map(|image| &image.devices);
+        devices.into_iter().any(|one| matches!(one, Backed::Memory(_)))
+    }
+}
+
+impl Image {
+    fn format(&self, options: &[&'static str]) -> Result<(), Skip> {
+        // Tables are written now and not by a thread of the kernel while something is measured.
+        let quiet: &[&str] = match self.kind {
+            "ext4" => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            "xfs" => &["-q", "-f", "-K"],
+            _ => &["-q", "-f", "-K"],
+        };
+        let mut arguments: Vec<OsString> = quiet.iter().chain(options).map(Into::into).collect();
+        arguments.extend(self.devices.iter().map(|one| one.path().into()));
+        succeed(&format!("mkfs.{}", self.kind), &arguments)
+    }
+
+    fn mount(&self) -> Result<Top, Skip> {
+        let paths: Vec<&str> = self.devices.iter().map(|one| one.path()).collect();
+        mount(self.kind, &paths)
+    }
+}
+
+fn backed(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Backed, Skip> {
+    if matches!(under, Under::Zram) {
+        let needed = usize::try_from(recipe.takes).unwrap_or(usize::MAX);
+        room::check_memory(needed)?;
+        if let Ok(device) = Zram::of(recipe.bytes) {
+            return Ok(Backed::Memory(device));
+        }
+    }
+    let file = backing(recipe, under)?;
+    let device = LoopDevice::of(file.as_fd(), recipe.past_the_cache)
+        .map_err(|(call, error)| Skip::refused(call, error))?;
+    Ok(Backed::File { device, file })
+}
+
+/// A file without a name that an image has room in.
+fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
+    let memory;
+    let folder = match under {
+        Under::Folder(folder) => folder,
+        Under::Memory | Under::Zram => {
+            memory = Folder::open(Path::new(MEMORY)).map_err(|error| Skip(error.to_string()))?;
+            &memory
+        }
+    };
+    let file = folder.unnamed().map_err(|(call, error)| Skip::refused(call, error))?;
+    let free = free_bytes(&file)?;
+    if free / PART < recipe.takes {
+        return Err(Skip(format!(
+            "{}: an image of {} takes {} MiB; {} MiB are free, and half of them stay reserved; \
+             name another directory with --path",
+            folder.volume().path,
+            recipe.kind,
+            recipe.takes.div_ceil(1 << 20),
+            free >> 20
+        )));
+    }
+    room::check_file_size(recipe.bytes)?;
+    ftruncate(&file, recipe.bytes).map_err(|e| Skip::refused("ftruncate", e))?;
+    Ok(file)
+}
+
+/// Mounts a file system of these devices on no folder: its top folder.
+fn mount(kind: &str, devices: &[&str]) -> Result<Top, Skip> {
+    let refused = |call: &str| {
+        let what = format!("{call} of {kind}");
+        move |error: rustix::io::Errno| Skip::refused(&what, io::Error::from(error))
+    };
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(refused("fsopen"))?;
+    for (at, device) in devices.iter().enumerate() {
+        let key = if at == 0 { "source" } else { "device" };
+        fsconfig_set_string(&context, key, *device).map_err(refused("fsconfig"))?;
+    }
+    fsconfig_create(&context).map_err(refused("mount"))?;
+    let mounted = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        .map_err(refused("fsmount"))?;
+    let folder = openat(&mounted, ".", FOLDER, Mode::empty()).map_err(refused("open"))?;
+    Ok(Top { folder, _mount: Some(mounted) })
+}
+
+/// Runs a program of the system to its end.
+fn succeed(program: &str, arguments: &[OsString]) -> Result<(), Skip> {
+    let output = helper(program).and_then(|mut command| {
+        command.args(arguments).stdin(Stdio::null());
+        // A group of its own: Ctrl-C is for iotomy, which ends in order.
+        command.process_group(0).output()
+    });
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
+            Err(Skip(format!("{program}: {}", said.trim())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let package = match program {
+                "mkfs.ext4" => "e2fsprogs",
+                "mkfs.xfs" => "xfsprogs",
+                _ => "btrfs-progs",
+            };
+            Err(Skip(format!("{program} is missing; install {package}")))
+        }
+        Err(error) => Err(Skip::refused(program, error)),
+    }
+}

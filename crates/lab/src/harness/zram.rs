@@ -1,0 +1,175 @@
+//! Block devices of compressed memory: zram.
+//!
+//! The invariant: a device is removed by the run that added it, or by the next one, and no other is
+//! touched. The kernel keeps a device when the process that added it ends, so it is noted; the note
+//! tells it from a later one of the same number by the sequence number that the kernel gives every
+//! disk, and that by the boot it is of. Between the kernel's adding it and the note a device that has
+//! no size, and so no memory, may be left by a kill.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use iotomy_host::Skip;
+
+use super::State;
+use super::notes::{LeftBehind, Note, unique};
+
+/// What the names of its notes begin with.
+pub(crate) const NOTE: &str = "zram-";
+
+const CONTROL: &str = "/sys/class/zram-control";
+
+/// How long a device is waited for that somebody who looks at all devices has open.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A device of this run's own. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Zram {
+    path: String,
+    identity: String,
+    note: Option<Note>,
+}
+
+impl Zram {
+    /// Adds a device of so many bytes. It takes memory as it is written.
+    pub(crate) fn of(bytes: u64) -> Result<Self, Skip> {
+        Self::noted(bytes, State::of_user().as_ref().map(State::folder))
+    }
+
+    fn noted(bytes: u64, notes: Option<&Path>) -> Result<Self, Skip> {
+        let refused = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| Skip::refused(&what, error)
+        };
+        // Reading it adds a device.
+        let added = format!("{CONTROL}/hot_add");
+        let number = fs::read_to_string(&added).map_err(refused(&format!("read of {added}")))?;
+        let number: u32 = number
+            .trim()
+            .parse()
+            .map_err(|_| Skip(format!("{added} answered {:?}", number.trim())))?;
+        let Some(identity) = identity(number) else {
+            let _ = removed(number);
+            return Err(Skip("the kernel has no sequence numbers of disks".to_owned()));
+        };
+        // Where nothing can be noted, a run that is killed leaves its device.
+        let note =
+            notes.and_then(|folder| Note::write(folder, NOTE, &unique(), identity.as_bytes()).ok());
+        let device = Self { path: format!("/dev/zram{number}"), identity, note };
+        let size = format!("/sys/block/zram{number}/disksize");
+        fs::write(&size, bytes.to_string()).map_err(refused(&format!("write of {size}")))?;
+        // A /dev of one's own, as containers have, does not get the device.
+        fs::File::open(device.path()).map_err(refused(&format!("open {}", device.path())))?;
+        Ok(device)
+    }
+
+    /// Its name: `/dev/zram1`.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        // What cannot be removed now stays noted.
+        let left = remove_noted(self.identity.as_bytes());
+        if left.is_none_or(|left| left.error.is_none())
+            && let Some(note) = &self.note
+        {
+            note.forget();
+        }
+    }
+}
+
+/// What tells a device from all others: its number, that of its disk, and the boot.
+fn identity(number: u32) -> Option<String> {
+    let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_owned());
+    let disk = read(&format!("/sys/block/zram{number}/diskseq"))?;
+    Some(format!("{number} {disk} {}", read("/proc/sys/kernel/random/boot_id")?))
+}
+
+/// Gives a device's memory back and removes it, once nobody has it open.
+fn removed(number: u32) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        // A device in use refuses both.
+        let outcome = fs::write(format!("/sys/block/zram{number}/reset"), "1")
+            .and_then(|()| fs::write(format!("{CONTROL}/hot_remove"), number.to_string()));
+        match outcome {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy && began.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => return other,
+        }
+    }
+}
+
+/// Removes the device that a note names, if it is still that one.
+pub(crate) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
+    let noted = std::str::from_utf8(content).ok()?;
+    let number: u32 = noted.split(' ').next()?.parse().ok()?;
+    (identity(number).as_deref() == Some(noted)).then(|| LeftBehind {
+        path: PathBuf::from(format!("/dev/zram{number}")),
+        error: removed(number).err(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::notes::remove_left_behind;
+
+    /// A device, or none where there is no zram or no right to it.
+    fn device(notes: &Path) -> Option<Zram> {
+        match Zram::noted(1 << 20, Some(notes)) {
+            Ok(device) => Some(device),
+            Err(Skip(reason)) => {
+                iotomy_needs::skip(iotomy_needs::Need::Devices, &reason);
+                None
+            }
+        }
+    }
+
+    fn number(device: &Zram) -> u32 {
+        device.path.trim_start_matches("/dev/zram").parse().unwrap()
+    }
+
+    #[test]
+    fn a_device_goes_with_its_run_and_no_other_run_removes_it() {
+        let notes = tempfile::tempdir().unwrap();
+        let Some(one) = device(notes.path()) else { return };
+        let number = number(&one);
+        let size = fs::read_to_string(format!("/sys/block/zram{number}/size")).unwrap();
+        assert_eq!(size.trim(), "2048");
+        assert!(remove_left_behind(&State::in_folder(notes.path())).is_empty());
+        let before = identity(number);
+        drop(one);
+        assert_ne!(identity(number), before);
+        assert_eq!(fs::read_dir(notes.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_device_of_the_same_number_that_is_another_is_left_alone() {
+        let notes = tempfile::tempdir().unwrap();
+        let Some(one) = device(notes.path()) else { return };
+        let (number, noted) = (number(&one), one.identity.clone());
+        let boot = noted.rsplit(' ').next().unwrap();
+        for other in
+            [format!("{number} 0 {boot}"), format!("{noted}x"), "x".to_owned(), String::new()]
+        {
+            assert!(remove_noted(other.as_bytes()).is_none(), "{other}");
+        }
+        assert_eq!(identity(number).as_ref(), Some(&noted));
+        let found = remove_noted(noted.as_bytes()).unwrap();
+        assert!(found.error.is_none(), "{found:?}");
+        assert_eq!(found.path, Path::new(one.path()));
+        assert_ne!(identity(number), Some(noted));
+        // Its own removal finds nothing more to do.
+        drop(one);
+    }
+}

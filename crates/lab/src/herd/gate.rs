@@ -1,0 +1,173 @@
+//! A listening socket on the loopback, and the processes that wait at it: what `herd` and `accept` share.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use iotomy_host::Skip;
+use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
+use iotomy_sys::herd::{Herd, MemberError, Plan, Wait, bind_shared};
+use rustix::event::epoll::EventFlags;
+
+use crate::harness::patience::Patience;
+
+/// Connections that may wait to be accepted, which the kernel cuts to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Memory a process takes at most, most of it the kernel's: stack, tables and what fork copies.
+pub(crate) const OF_A_PROCESS: u64 = 256 << 10;
+
+/// Only to stop what would hang, as where packets are dropped.
+const ONE_CONNECTION: Duration = Duration::from_secs(10);
+
+/// Accepts after which a member with `epoll-exclusive-16` goes to the end of the queue.
+const AGAIN_EVERY: u32 = 16;
+
+/// The ways to wait, by the names axes have.
+pub(crate) const WAITS: [(&str, Wait); 9] = [
+    ("accept", Wait::Accept),
+    ("select", Wait::Select),
+    ("poll", Wait::Poll),
+    ("epoll", Wait::Epoll),
+    ("epoll-exclusive", Wait::EpollExclusive),
+    ("epoll-exclusive-16", Wait::EpollExclusiveAgain(AGAIN_EVERY)),
+    ("epoll-oneshot", Wait::EpollOneshot),
+    ("io-uring", Wait::IoUring),
+    ("reuseport", Wait::ReusePort),
+];
+
+/// Whether a way to wait works here.
+pub(crate) fn probe(waiter: &str) -> Result<Wait, Skip> {
+    let found = WAITS.iter().find(|(name, _)| *name == waiter);
+    let (_, wait) = found.ok_or_else(|| Skip(format!("unknown waiter {waiter}")))?;
+    if *wait == Wait::IoUring {
+        let herd = Gate::new(*wait)?.herd((1, 0), Patience::default());
+        herd.map_err(|Skip(reason)| Skip(format!("{reason} (iotomy doctor)")))?;
+    }
+    Ok(*wait)
+}
+
+/// Whether a connection over the loopback can be made at all: in a network namespace of one's own the
+/// loopback is down at first.
+pub(crate) fn check_loopback() -> Result<(), Skip> {
+    let gate = Gate::new(Wait::Accept)?;
+    let Err(error) = TcpStream::connect_timeout(&gate.address, ONE_CONNECTION) else {
+        return Ok(());
+    };
+    let Skip(said) = Skip::refused(&format!("connect to {}", gate.address.ip()), error);
+    Err(Skip(format!("{said}; bring the loopback up: ip link set lo up")))
+}
+
+/// A socket to wait at.
+pub(crate) struct Gate {
+    wait: Wait,
+    socket: OwnedFd,
+    epoll: OwnedFd,
+    pub(crate) address: SocketAddr,
+}
+
+pub(crate) fn refused(error: MemberError) -> Skip {
+    Skip::refused(error.call, error.source)
+}
+
+impl Gate {
+    /// One on a port that nobody has.
+    pub(crate) fn new(wait: Wait) -> Result<Self, Skip> {
+        let epoll = epoll_create1().map_err(|e| Skip::refused("epoll_create1", e))?;
+        if wait == Wait::ReusePort {
+            let (socket, address) = bind_shared().map_err(|e| Skip::refused("bind", e))?;
+            return Ok(Self { wait, socket, epoll, address });
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| Skip::refused("bind", e))?;
+        let address = listener.local_addr().map_err(|e| Skip::refused("getsockname", e))?;
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| Skip::refused("listen", e))?;
+        let set = listener.set_nonblocking(wait != Wait::Accept);
+        set.map_err(|e| Skip::refused("ioctl FIONBIO", e))?;
+        if wait == Wait::EpollOneshot {
+            let events = (EventFlags::IN | EventFlags::ONESHOT).bits();
+            let event = EpollEvent { events, data: 0 };
+            epoll_ctl(epoll.as_fd(), Change::Add, listener.as_raw_fd(), event)
+                .map_err(|e| Skip::refused("epoll_ctl", e))?;
+        }
+        Ok(Self { wait, socket: listener.into(), epoll, address })
+    }
+
+    /// Processes that wait there, once each has made its preparations.
+    pub(crate) fn herd(
+        &self,
+        (members, duplicates): (usize, u32),
+        patience: Patience,
+    ) -> Result<Herd, Skip> {
+        let plan = Plan {
+            listener: self.socket.as_fd(),
+            address: self.address,
+            epoll: (self.wait == Wait::EpollOneshot).then(|| self.epoll.as_fd()),
+            wait: self.wait,
+            members,
+            duplicates,
+        };
+        let herd = Herd::start(&plan).map_err(refused)?;
+        let waiting = patience.begin();
+        while !herd.is_ready().map_err(refused)? {
+            if waiting.is_over() {
+                return Err(waiting.in_vain("the processes did not become ready"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(herd)
+    }
+}
+
+/// What the kernel says of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) is_asleep: bool,
+    /// How often it went to sleep.
+    pub(crate) sleeps: u64,
+}
+
+impl Task {
+    /// Looks at a process; `None` when there is none.
+    pub(crate) fn of(pid: i32, text: &mut String) -> Option<Self> {
+        text.clear();
+        File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(text).ok()?;
+        Self::read(text)
+    }
+
+    fn read(status: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let at = status.find(name)? + name.len();
+            Some(status[at..].lines().next()?.trim())
+        };
+        Some(Self {
+            is_asleep: field("\nState:")?.starts_with('S'),
+            sleeps: field("\nvoluntary_ctxt_switches:")?.parse().ok()?,
+        })
+    }
+}
+
+/// The one-minute load average.
+pub(crate) fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_read_as_the_kernel_writes_it() {
+        let status = "Name:\ta\nState:\tS (sleeping)\nThreads:\t1\nvoluntary_ctxt_switches:\t17\n\
+                      nonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(Task::read(status), Some(Task { is_asleep: true, sleeps: 17 }));
+        let running = status.replace("S (sleeping)", "R (running)");
+        assert!(!Task::read(&running).unwrap().is_asleep);
+        assert_eq!(Task::read("State:\tS"), None);
+        let me = Task::of(std::process::id().cast_signed(), &mut String::new()).unwrap();
+        assert!(me.sleeps < 1 << 40);
+        assert!(load().unwrap() >= 0.0);
+    }
+}

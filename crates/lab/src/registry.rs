@@ -1,0 +1,23 @@
+//! The list of all experiments.
+
+use crate::harness::Experiment;
+use crate::{alignment, copy, device, files, herd, wait};
+
+/// Every experiment, in the order they are listed.
+pub static EXPERIMENTS: &[&dyn Experiment] = &[
+    &copy::Copy,
+    &copy::null_sink::NullSink,
+    &wait::Wait,
+    &wait::enter_leave::EnterLeave,
+    &wait::models::Models,
+    &herd::TheHerd,
+    &herd::accept::Accept,
+    &files::Files,
+    &device::Device,
+    &alignment::Alignment,
+];
+
+/// The experiment called `name`.
+pub fn experiment(name: &str) -> Option<&'static dyn Experiment> {
+    EXPERIMENTS.iter().copied().find(|one| one.declaration().name == name)
+}

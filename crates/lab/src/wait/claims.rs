@@ -1,0 +1,386 @@
+//! The tests that decide the claims of `wait`. Pure, as all of them.
+//!
+//! They look at rounds that never sleep. Of several numbers of writes the first counts.
+
+use iotomy_record::{Case, ClaimVerdict};
+use iotomy_stats::Interval;
+
+use super::{SOFT_LIMIT, peers};
+use crate::harness::claims::{digits, ratio, shown, time};
+use crate::harness::{Cases, Judgement};
+
+/// Growth that still counts as none where descriptors have grown tenfold or more: caches hold fewer
+/// sockets then.
+const LEVEL: f64 = 2.0;
+
+/// What registers interest in the kernel.
+const REGISTERED: [&str; 2] = ["epoll", "io-uring-poll"];
+
+/// What is shown to be no better may be this much better: less is noise.
+const NO_BETTER: f64 = 0.95;
+
+const TOO_FEW: &str = "too few rounds to compare";
+
+/// Of one process, as what several share out grows for none of them.
+fn rounds<'a>(cases: &Cases<'a>) -> Cases<'a> {
+    let is_of_one = |case: &Case| case.extra.get("processes").is_none_or(|many| *many <= 1.0);
+    let cases = cases.named("loop", "spin").filtered(is_of_one);
+    let writes = cases.numbers("writes");
+    writes.first().map_or(cases.clone(), |first| cases.at("writes", *first))
+}
+
+fn at<'a>(cases: &Cases<'a>, waiter: &str, pairs: u64, active: u64) -> Option<&'a Case> {
+    cases.named("waiter", waiter).at("descriptors", pairs).at("active", active).first()
+}
+
+/// The numbers of descriptors that both waiters were measured with.
+fn common(cases: &Cases<'_>, waiters: [&str; 2], active: u64) -> Vec<u64> {
+    let [one, other] = waiters
+        .map(|waiter| cases.named("waiter", waiter).at("active", active).numbers("descriptors"));
+    one.into_iter().filter(|number| other.contains(number)).collect()
+}
+
+fn median(case: &Case) -> String {
+    time(case.median.unwrap_or(0.0))
+}
+
+pub(super) fn wait_scale(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    let growth = |waiter: &str| {
+        let numbers = common(&cases, [waiter, "poll"], 1);
+        let (few, many) = (*numbers.first()?, *numbers.last()?);
+        let (few_case, many_case) = (at(&cases, waiter, few, 1)?, at(&cases, waiter, many, 1)?);
+        (many >= 10 * few).then_some(())?;
+        Some((few_case, many_case, ratio(few_case, many_case)?, few, many))
+    };
+    let registered: Vec<_> =
+        REGISTERED.into_iter().filter_map(|name| Some((name, growth(name)?))).collect();
+    let (Some((_, _, poll, few, many)), false) = (growth("poll"), registered.is_empty()) else {
+        return Judgement::inconclusive(
+            "needs poll, and epoll or io-uring-poll, with one active of two numbers of \
+             descriptors ten times apart",
+        );
+    };
+    let said: Vec<String> = registered
+        .iter()
+        .map(|(name, (from, to, grown, ..))| {
+            format!("{name} from {} to {}, {} times", median(from), median(to), shown(*grown))
+        })
+        .collect();
+    let gain = at(&cases, "epoll", many, 1)
+        .zip(at(&cases, "poll", many, 1))
+        .and_then(|(epoll, poll)| ratio(epoll, poll));
+    let because = format!(
+        "from {} to {} descriptors, poll grows {} times; {}{}",
+        digits(few as f64),
+        digits(many as f64),
+        shown(poll),
+        said.join("; "),
+        gain.map_or(String::new(), |of| format!(
+            "; at the largest number, poll takes {} × epoll",
+            shown(of)
+        ))
+    );
+    let all = |is: fn(&Interval) -> bool| registered.iter().all(|(_, (_, _, of, ..))| is(of));
+    let judgement = if all(|of| of.high <= LEVEL) && poll.low > LEVEL {
+        Judgement::of(true, because)
+    } else if !all(|of| of.low <= LEVEL) || poll.high <= LEVEL {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    let judgement = judgement.with_interval("poll_growth", poll).with("descriptors", many);
+    gain.into_iter().fold(judgement, |all, of| all.with_interval("poll_over_epoll", of))
+}
+
+pub(super) fn wait_active(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    let actives = cases.numbers("active");
+    let most = actives.last().copied().unwrap_or(1);
+    let both = common(&cases, ["epoll", "poll"], most);
+    let few = common(&cases, ["epoll", "poll"], 1);
+    let pairs = both.into_iter().rfind(|number| few.contains(number));
+    let gain = |pairs, active| {
+        ratio(at(&cases, "epoll", pairs, active)?, at(&cases, "poll", pairs, active)?)
+    };
+    let found = pairs.filter(|_| most > 1).and_then(|n| Some((n, gain(n, 1)?, gain(n, most)?)));
+    let Some((pairs, alone, many)) = found else {
+        return Judgement::inconclusive(
+            "needs epoll and poll with one active descriptor and with many, and more rounds",
+        );
+    };
+    let because = format!(
+        "with {} descriptors, poll takes {} × epoll if one is active, and {} if {} are",
+        digits(pairs as f64),
+        shown(alone),
+        shown(many),
+        digits(most as f64)
+    );
+    let judgement = if many.high < alone.low {
+        Judgement::of(true, because)
+    } else if many.low >= alone.high {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    judgement
+        .with_interval("poll_over_epoll_one", alone)
+        .with_interval("poll_over_epoll_many", many)
+        .with("descriptors", pairs)
+        .with("active", most)
+}
+
+pub(super) fn wait_small(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    // Most are active: half of them or more.
+    let pairs = cases.numbers("descriptors").first().copied().unwrap_or(0);
+    let active = cases.at("descriptors", pairs).numbers("active").pop().unwrap_or(0);
+    let poll = at(&cases, "poll", pairs, active).filter(|_| 2 * active >= pairs);
+    let found: Vec<_> = ["epoll", "epoll-oneshot"]
+        .into_iter()
+        .filter_map(|name| Some((name, ratio(poll?, at(&cases, name, pairs, active)?)?)))
+        .collect();
+    if found.is_empty() {
+        return Judgement::inconclusive(
+            "needs poll, and epoll or epoll-oneshot, with most of the smallest number of \
+             descriptors active",
+        );
+    }
+    let said: Vec<_> =
+        found.iter().map(|(name, of)| format!("{name} takes {} × poll", shown(*of))).collect();
+    let because = format!(
+        "with {} of {} active, {}; event ports are rearmed for each event, as is epoll-oneshot",
+        digits(active as f64),
+        digits(pairs as f64),
+        said.join(", ")
+    );
+    let judgement = if found.iter().any(|(_, of)| of.low > 1.0) {
+        Judgement::of(true, because)
+    } else if found.iter().all(|(_, of)| of.high <= 1.0) && found.len() == 2 {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    let named = |name: &str| if name == "epoll" { "epoll_over_poll" } else { "oneshot_over_poll" };
+    found.into_iter().fold(judgement, |all, (name, of)| all.with_interval(named(name), of))
+}
+
+pub(super) fn wait_select_poll(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    let Some(pairs) = common(&cases, ["select", "poll"], 1).pop() else {
+        return Judgement::inconclusive(
+            "needs select and poll with the same number of descriptors",
+        );
+    };
+    let both = at(&cases, "select", pairs, 1).zip(at(&cases, "poll", pairs, 1));
+    let Some((select, poll, of)) = both.and_then(|(s, p)| Some((s, p, ratio(p, s)?))) else {
+        return Judgement::inconclusive(TOO_FEW);
+    };
+    let because = format!(
+        "with {} descriptors, {} by select and {} by poll: {} times",
+        digits(pairs as f64),
+        median(select),
+        median(poll),
+        shown(of)
+    );
+    Judgement::above(of, NO_BETTER, because)
+        .with_interval("select_over_poll", of)
+        .with("descriptors", pairs)
+}
+
+pub(super) fn wait_limits(cases: &Cases<'_>) -> Judgement {
+    let figure =
+        |waiter: &str, name: &str| cases.named("waiter", waiter).first()?.extra.get(name).copied();
+    let watchable = |waiter| figure(waiter, "watchable");
+    let others = watchable("poll").or(watchable("epoll"));
+    let found = watchable("select").zip(others).zip(figure("select", "ceiling"));
+    let Some(((select, others), ceiling)) = found else {
+        return Judgement::inconclusive("needs select, and poll or epoll");
+    };
+    // What select could watch at most, one of each pair.
+    if others <= 512.0 {
+        return Judgement::inconclusive(
+            "these descriptors reach no limit; needs 1,000 or more, though select skips them",
+        );
+    }
+    let because = format!(
+        "select watches {} of {} sockets, one of each pair, because it ends at descriptor 1,023; \
+         poll and epoll {}; a soft limit of {SOFT_LIMIT} allows {} descriptors, and setrlimit \
+         raised it for the rest",
+        digits(select),
+        digits(others),
+        digits(others),
+        digits(ceiling)
+    );
+    Judgement::of(select < others && ceiling <= SOFT_LIMIT as f64, because)
+        .with("select_watches", select)
+        .with("others_watch", others)
+        .with("ceiling", ceiling)
+}
+
+pub(super) fn wait_shared(cases: &Cases<'_>) -> Judgement {
+    let shared = |waiter: &str| {
+        let of = cases.named("waiter", waiter).named("loop", "spin").at("active", 1);
+        let most = of.numbers("descriptors").pop()?;
+        let case = of.at("descriptors", most).first()?;
+        case.extra.contains_key("shares").then_some((case, most))
+    };
+    let (Some((epoll, pairs)), Some((poll, _))) = (shared("epoll"), shared("poll")) else {
+        return Judgement::inconclusive("needs epoll and poll with one active descriptor");
+    };
+    let figure = |name: &str| epoll.extra.get(name).copied().unwrap_or(f64::NAN);
+    let (threads, lost) = (figure("shares"), figure("share_lost"));
+    let (least, most, empty) = (figure("share_least"), figure("share_most"), figure("share_empty"));
+    let because = format!(
+        "{} threads at one epoll set of {} descriptors took {} to {} % of the events each; {} \
+         events lost, {} spurious wake-ups per event; a poll set has {} thread",
+        digits(threads),
+        digits(pairs as f64),
+        digits(100.0 * least),
+        digits(100.0 * most),
+        digits(lost),
+        digits(empty),
+        digits(poll.extra.get("shares").copied().unwrap_or(f64::NAN))
+    );
+    // A quarter of an even share is enough: who is woken is the scheduler's choice.
+    let judgement = if lost > 0.0 || threads < 2.0 || most >= 1.0 {
+        Judgement::of(false, because)
+    } else if least * threads >= 0.25 {
+        Judgement::of(true, because)
+    } else {
+        Judgement { verdict: ClaimVerdict::Inconclusive, because, evidence: Vec::new() }
+    };
+    judgement.with("threads", threads).with("least", least).with("most", most).with("lost", lost)
+}
+
+pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
+    let cases = rounds(cases);
+    let over = |library: &'static str| {
+        let pairs = common(&cases, [library, "epoll"], 1).pop()?;
+        let of = ratio(at(&cases, "epoll", pairs, 1)?, at(&cases, library, pairs, 1)?)?;
+        Some((library, of, pairs))
+    };
+    let found: Vec<_> = peers::WITH_BOOKS.into_iter().filter_map(over).collect();
+    let Some((_, _, pairs)) = found.first() else {
+        return Judgement::inconclusive(
+            "needs -L waiter=epoll,libevent,libuv, and the program wait-peers in PATH, which make \
+             bench-wait builds in target/peers",
+        );
+    };
+    let said: Vec<_> =
+        found.iter().map(|(name, of, _)| format!("{} × by {name}", shown(*of))).collect();
+    let because = format!(
+        "with {} descriptors, one of them active, a round takes, relative to epoll, {}",
+        digits(*pairs as f64),
+        said.join(" and ")
+    );
+    let thin = over(peers::MIO);
+    let because = match &thin {
+        Some((name, of, _)) => {
+            format!("{because}; {} × by {name}, which has no bookkeeping", shown(*of))
+        }
+        None => because,
+    };
+    let judgement = if found.iter().all(|(_, of, _)| of.low > 1.0) {
+        Judgement::of(true, because)
+    } else if found.iter().all(|(_, of, _)| of.high < 1.0) {
+        Judgement::of(false, because)
+    } else {
+        Judgement::inconclusive(because)
+    };
+    found.into_iter().chain(thin).fold(judgement, |all, (name, of, _)| all.with_interval(name, of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::figures::case_of;
+    use iotomy_record::AxisValue;
+
+    fn case(waiter: &str, pairs: u64, active: u64, ns: f64) -> Case {
+        let name = |text: &str| AxisValue::Name(text.to_owned());
+        let params = [
+            ("waiter", name(waiter)),
+            ("loop", name("spin")),
+            ("descriptors", AxisValue::Number(pairs)),
+            ("active", AxisValue::Number(active)),
+            ("writes", AxisValue::Number(100)),
+        ];
+        let params = params.map(|(axis, value)| (axis.to_owned(), value)).into();
+        let samples = (0..12).map(|at| ns * (1.0 + 0.001 * f64::from(at))).collect();
+        case_of(params, ("time", "ns"), samples, Default::default())
+    }
+
+    #[test]
+    fn what_grows_with_idle_descriptors_is_told_from_what_does_not() {
+        let poll = [case("poll", 100, 1, 1e3), case("poll", 1_000, 1, 9e3)];
+        let verdict = |epoll: [f64; 2]| {
+            let [few, many] = epoll;
+            let mut cases = poll.to_vec();
+            cases.extend([case("epoll", 100, 1, few), case("epoll", 1_000, 1, many)]);
+            wait_scale(&Cases::of(&cases)).verdict
+        };
+        assert_eq!(verdict([500.0, 510.0]), ClaimVerdict::Holds);
+        assert_eq!(verdict([500.0, 2_000.0]), ClaimVerdict::Fails);
+        assert_eq!(wait_scale(&Cases::of(&poll)).verdict, ClaimVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn an_advantage_shrinks_or_it_does_not() {
+        let verdict = |poll_of_many: f64| {
+            wait_active(&Cases::of(&[
+                case("epoll", 1_000, 1, 1e3),
+                case("poll", 1_000, 1, 10e3),
+                case("epoll", 1_000, 100, 1e3),
+                case("poll", 1_000, 100, poll_of_many),
+            ]))
+            .verdict
+        };
+        assert_eq!(verdict(2e3), ClaimVerdict::Holds);
+        assert_eq!(verdict(20e3), ClaimVerdict::Fails);
+    }
+
+    #[test]
+    fn registration_costs_more_where_most_are_active_or_it_does_not() {
+        let verdict = |epoll: f64, oneshot: f64| {
+            wait_small(&Cases::of(&[
+                case("poll", 100, 100, 1e3),
+                case("epoll", 100, 100, epoll),
+                case("epoll-oneshot", 100, 100, oneshot),
+            ]))
+            .verdict
+        };
+        assert_eq!(verdict(0.9e3, 1.4e3), ClaimVerdict::Holds);
+        assert_eq!(verdict(0.8e3, 0.9e3), ClaimVerdict::Fails);
+    }
+
+    #[test]
+    fn select_that_is_much_cheaper_refutes_that_it_is_no_better() {
+        let verdict = |select| {
+            let cases = [case("poll", 100, 1, 1e3), case("select", 100, 1, select)];
+            wait_select_poll(&Cases::of(&cases)).verdict
+        };
+        assert_eq!(verdict(1e3), ClaimVerdict::Holds);
+        assert_eq!(verdict(0.7e3), ClaimVerdict::Fails);
+    }
+
+    #[test]
+    fn libraries_that_keep_books_decide_what_books_cost() {
+        let judged = |libevent: f64, libuv: f64, mio: f64| {
+            reactor_tax(&Cases::of(&[
+                case("epoll", 7_500, 1, 1e3),
+                case("libevent", 7_500, 1, libevent),
+                case("libuv", 7_500, 1, libuv),
+                case("mio", 7_500, 1, mio),
+            ]))
+        };
+        let judgement = judged(1.2e3, 1.1e3, 0.9e3);
+        assert_eq!(judgement.verdict, ClaimVerdict::Holds);
+        assert!(
+            judgement.because.ends_with("0.90 (0.90 … 0.90) × by mio, which has no bookkeeping"),
+            "{judgement:?}"
+        );
+        assert_eq!(judged(0.8e3, 0.9e3, 1.5e3).verdict, ClaimVerdict::Fails);
+        assert_eq!(judged(1.2e3, 0.9e3, 1.5e3).verdict, ClaimVerdict::Inconclusive);
+    }
+}

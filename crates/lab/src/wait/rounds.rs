@@ -1,0 +1,202 @@
+//! The rounds of `wait` in this process, and what is found out besides them.
+
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use iotomy_host::Skip;
+use iotomy_waiters::rounds::{Ring, RoundError};
+use iotomy_waiters::{Events, Settings, Waiter, waiter};
+
+use crate::harness::bounds::SoftLimit;
+use crate::harness::cpu_time::thread_ns;
+use crate::harness::{Bench, Go, Needs, Params, Sample, Watch};
+use crate::wait::crew::Crews;
+use crate::wait::peers::Peer;
+use crate::wait::threads::{Shares, share_out};
+use crate::wait::{BATCH, OF_A_PAIR, SOFT_LIMIT, SPARE_DESCRIPTORS, is_peer, processes};
+
+/// A number of a case as one of things in memory.
+pub(super) fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What so many pairs take in one process.
+pub(super) fn of_pairs(pairs: u64) -> Needs {
+    Needs {
+        descriptors: 2 * pairs + SPARE_DESCRIPTORS,
+        memory_bytes: pairs * OF_A_PAIR,
+        ..Needs::default()
+    }
+}
+
+/// Why a round could not be measured.
+pub(super) fn refused(error: impl Into<RoundError>) -> Skip {
+    Skip(error.into().to_string())
+}
+
+/// A waiter of this name.
+pub(super) fn open(name: &str, descriptors: usize) -> Result<Box<dyn Waiter>, Skip> {
+    let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
+    (found.open)(&Settings { descriptors, ..Settings::default() }).map_err(refused)
+}
+
+/// How many descriptors this process can have under a soft limit, by opening them.
+fn under(soft_limit: u64) -> Result<f64, Skip> {
+    let limit = SoftLimit::set(soft_limit)?;
+    let mut opened: Vec<OwnedFd> = Vec::new();
+    while opened.len() < 2 * count(soft_limit) {
+        match rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
+            Ok(fd) => opened.push(fd),
+            Err(_) => break,
+        }
+    }
+    drop(limit);
+    // The kernel gives the lowest number that is free.
+    let highest = opened.iter().map(|fd| fd.as_raw_fd()).max().unwrap_or(-1);
+    Ok(f64::from(highest + 1))
+}
+
+/// What the cases share.
+pub(super) struct Rounds {
+    ring: Ring,
+    /// How many pairs it has.
+    most: usize,
+    /// How many descriptors the process could have under [`SOFT_LIMIT`].
+    ceiling: f64,
+    _limit: SoftLimit,
+    /// How many of them each waiter can watch, once it was tried.
+    watchable: HashMap<String, f64>,
+}
+
+impl Rounds {
+    /// Pairs for the largest of the cases that one process is enough for.
+    pub(super) fn new(cases: &[Params]) -> Result<Self, Skip> {
+        let ceiling = under(SOFT_LIMIT)?;
+        let limit = SoftLimit::raise()?;
+        let own = cases.iter().filter(|case| processes(case) == 1 && !is_peer(case));
+        let most = count(own.map(|case| case.number("descriptors")).max().unwrap_or(1));
+        let ring = Ring::new(most).map_err(refused)?;
+        Ok(Self { ring, most, ceiling, watchable: HashMap::new(), _limit: limit })
+    }
+
+    /// Has a waiter watch as many as it can, once.
+    fn watchable(&mut self, name: &str) -> Result<f64, Skip> {
+        if let Some(found) = self.watchable.get(name) {
+            return Ok(*found);
+        }
+        self.ring.take_first(self.most);
+        let mut waiter = open(name, self.most)?;
+        let found = match self.ring.register(waiter.as_mut()) {
+            Ok(()) => self.most,
+            Err((watched, _)) => watched,
+        };
+        self.ring.leave(waiter.as_mut(), found).map_err(refused)?;
+        self.watchable.insert(name.to_owned(), found as f64);
+        Ok(found as f64)
+    }
+
+    /// Rounds of the pairs of this process.
+    fn own(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        let watchable = self.watchable(case.name("waiter"))?;
+        let pairs = count(case.number("descriptors"));
+        self.ring.take_first(pairs);
+        self.ring.set_partner(case.name("loop") == "block").map_err(refused)?;
+        let mut waiter = open(case.name("waiter"), pairs)?;
+        let mut events = Events::with_capacity(BATCH);
+        let more = vec![("watchable", watchable), ("ceiling", self.ceiling)];
+        let ring = &mut self.ring;
+        samples(case, more, keep, &mut |of| round(ring, waiter.as_mut(), &mut events, of))
+    }
+}
+
+/// A way to make a round of so many active descriptors and writes: what it took on the CPU and by the
+/// clock, in ns.
+type Round<'a> = &'a mut dyn FnMut((usize, usize)) -> Result<(f64, f64), Skip>;
+
+/// Rounds of a case, the first of which does not count.
+fn samples(
+    case: &Params,
+    more: Vec<(&'static str, f64)>,
+    keep: &mut dyn FnMut(Sample) -> Go,
+    round: Round<'_>,
+) -> Result<(), Skip> {
+    let of = (count(case.number("active")), count(case.number("writes")));
+    round(of)?;
+    loop {
+        let (cpu, wall) = round(of)?;
+        let mut extra = vec![("wall_ns", wall), ("event_ns", cpu / (of.0 + of.1) as f64)];
+        extra.push(("processes", processes(case) as f64));
+        extra.extend(&more);
+        if keep(Sample { value: cpu, extra }) == Go::Back {
+            return Ok(());
+        }
+    }
+}
+
+/// A round: what it took on the CPU and by the clock.
+pub(super) fn round(
+    ring: &mut Ring,
+    waiter: &mut dyn Waiter,
+    events: &mut Events,
+    (active, writes): (usize, usize),
+) -> Result<(f64, f64), Skip> {
+    if let Err((watched, error)) = ring.register(waiter) {
+        ring.leave(waiter, watched).map_err(refused)?;
+        return Err(refused(error));
+    }
+    waiter.wait(events, Some(Duration::ZERO)).map_err(refused)?;
+    ring.begin(active, writes).map_err(refused)?;
+    let (began, cpu) = (Instant::now(), thread_ns());
+    let ended = ring.run(waiter, events);
+    let (cpu, wall) = (thread_ns() - cpu, began.elapsed());
+    ended.map_err(refused)?;
+    ring.leave(waiter, ring.pairs()).map_err(refused)?;
+    Ok((cpu, wall.as_nanos() as f64))
+}
+
+impl Bench for Rounds {
+    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+        if is_peer(case) {
+            let mut peer = Peer::start(case.name("waiter"), case.number("descriptors"))?;
+            return samples(case, Vec::new(), keep, &mut |of| peer.round(of));
+        }
+        if processes(case) > 1 {
+            let mut crews = Crews::start(case)?;
+            return samples(case, Vec::new(), keep, &mut |of| crews.round(of));
+        }
+        let done = self.own(case, keep);
+        let ended = self.ring.set_partner(false);
+        if done.is_err() {
+            // Bytes that were not received must not be found by the next case.
+            self.ring = Ring::new(self.most).map_err(refused)?;
+        }
+        done.and(ended.map_err(refused))
+    }
+
+    fn watch(
+        &mut self,
+        case: &Params,
+        _: &mut dyn Watch,
+    ) -> Result<Vec<(&'static str, f64)>, Skip> {
+        // How events are shared out depends neither on the loop nor on what else is active.
+        let is_here = !is_peer(case) && processes(case) == 1;
+        if !is_here || case.name("loop") != "spin" || case.number("active") != 1 {
+            return Ok(Vec::new());
+        }
+        let pairs = count(case.number("descriptors"));
+        self.ring.take_first(pairs);
+        let waiter = open(case.name("waiter"), pairs)?;
+        let Shares { threads, least, most, lost, empty } = share_out(&self.ring, waiter, pairs)?;
+        if threads < 2.0 {
+            return Ok(vec![("shares", threads)]);
+        }
+        Ok(vec![
+            ("shares", threads),
+            ("share_least", least),
+            ("share_most", most),
+            ("share_lost", lost),
+            ("share_empty", empty),
+        ])
+    }
+}

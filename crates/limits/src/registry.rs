@@ -1,0 +1,36 @@
+//! The list of all limits.
+
+use crate::limit::Declaration;
+use crate::{calls, channels, memory, page_cache, pages, rings, starts, storage, wakes};
+
+/// Limits of one kind.
+#[derive(Debug)]
+pub struct Group {
+    /// What they have in common.
+    pub name: &'static str,
+    /// In the order to measure them.
+    pub limits: &'static [Declaration],
+}
+
+/// Every limit there is.
+pub static GROUPS: &[Group] = &[
+    Group { name: "calls", limits: calls::LIMITS },
+    Group { name: "rings", limits: rings::LIMITS },
+    Group { name: "pages", limits: pages::LIMITS },
+    Group { name: "memory", limits: memory::LIMITS },
+    Group { name: "page cache", limits: page_cache::LIMITS },
+    Group { name: "channels", limits: channels::LIMITS },
+    Group { name: "wake-ups", limits: wakes::LIMITS },
+    Group { name: "starts", limits: starts::LIMITS },
+    Group { name: "storage", limits: storage::LIMITS },
+];
+
+/// Every limit, in order.
+pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
+    GROUPS.iter().flat_map(|group| group.limits)
+}
+
+/// The limit called `name`.
+pub fn declaration(name: &str) -> Option<&'static Declaration> {
+    declarations().find(|declaration| declaration.name == name)
+}
