@@ -21,10 +21,8 @@ use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
 
 use crate::harness::cases::unmet;
-use crate::harness::star::{Base, Ray, star};
-use crate::harness::{
-    Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Value,
-};
+use crate::harness::star::{Ray, star};
+use crate::harness::{Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling};
 
 /// Memory an entry of a directory takes at most while its name, inode and slot are cached: measured
 /// on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
@@ -35,20 +33,6 @@ const OF_A_CASE: u64 = 16 << 20;
 const OF_AN_IMAGE: u64 = 128 << 20;
 
 pub(super) struct Files;
-
-const BASE: Base = &[
-    ("way", Value::S("libc")),
-    ("op", Value::S("round")),
-    ("fs", Value::S("tmpfs")),
-    ("name", Value::N(14)),
-    ("files", Value::N(10)),
-    ("sched", Value::S("normal")),
-    ("cache", Value::S("warm")),
-    ("threads", Value::N(1)),
-    ("sync", Value::S("none")),
-    ("layout", Value::S("default")),
-    ("depth", Value::N(1)),
-];
 
 const RAYS: &[Ray] = &[
     Ray { axes: &["way", "depth"], only: |_, _| true },
@@ -239,7 +223,7 @@ impl Experiment for Files {
     }
 
     fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {
-        star(axes, BASE, RAYS)
+        star(axes, axes::BASE, RAYS)
     }
 
     fn no_case(&self, case: &Params) -> Vec<&'static str> {

@@ -6,15 +6,17 @@
 
 pub(crate) mod accept;
 mod claims;
+mod clients;
 mod gate;
+mod member;
 mod memory;
+mod processes;
 mod sleepers;
 
 use std::time::Duration;
 
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
-use iotomy_sys::herd::Herd;
 
 use crate::harness::cases::unmet;
 use crate::harness::patience::Patience;
@@ -25,6 +27,7 @@ use crate::harness::{
 use crate::herd::claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
 use crate::herd::gate::{Gate, OF_A_PROCESS, check_loopback, probe};
 use crate::herd::memory::memory_of;
+use crate::herd::processes::Herd;
 use crate::herd::sleepers::{Sleepers, accepts};
 
 /// Memory a duplicate takes in a process: its place in the table of descriptors, and what select or
@@ -308,3 +311,6 @@ impl Bench for Loopback {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests;

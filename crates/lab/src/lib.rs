@@ -16,7 +16,7 @@
 //! 1. The axes' values make cases; those that make no sense are dropped, those that do not fit are skipped.
 //! 2. The experiment sets up what its cases share. Rounds visit the open cases in random order; after each visit the
 //!    record so far is kept in the user's state folder. The processes of `herd` and `accept` are made by fork
-//!    (`sys::herd`), share nothing with iotomy but words of memory, and end with it; those among which `wait` shares
+//!    (`sys::children`), share nothing with iotomy but words of memory, and end with it; those among which `wait` shares
 //!    out descriptors are a `sys::crew`, spoken to over sockets. The rounds of `files` are made by a C program,
 //!    compiled by `build.rs` once per variant and started from memory.
 //! 3. Counts come from watched runs; the observer, and the BPF program that counts wake-ups, are handed in by the verb.

@@ -5,11 +5,13 @@
 
 #![allow(unsafe_code, reason = "this crate is the fence: every other crate denies unsafe")]
 
+pub mod accept_ring;
 pub mod bare;
 pub mod board;
 pub mod buffer;
 pub mod caches;
 pub mod caller;
+pub mod children;
 pub mod clone_range;
 pub mod close;
 pub mod copy_ring;
@@ -18,7 +20,6 @@ pub mod epoll;
 pub mod errno;
 pub mod extent;
 pub mod front;
-pub mod herd;
 pub mod io_signals;
 pub mod keeper;
 pub mod launch;

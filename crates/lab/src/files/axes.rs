@@ -1,11 +1,27 @@
 //! What `files` varies, and the values of a quick, a usual and a full run.
 
 use super::ways;
+use crate::harness::star::Base;
 use crate::harness::{Axis, Takes, Value};
 
 /// In the order they are shown.
 pub(super) const AXES: &[Axis] =
     &[WAY, OP, FS, NAME, FILES, SCHED, CACHE, THREADS, SYNC, LAYOUT, DEPTH];
+
+/// What the other cases differ from in one thing.
+pub(super) const BASE: Base = &[
+    ("way", Value::S("libc")),
+    ("op", Value::S("round")),
+    ("fs", Value::S("tmpfs")),
+    ("name", Value::N(14)),
+    ("files", Value::N(10)),
+    ("sched", Value::S("normal")),
+    ("cache", Value::S("warm")),
+    ("threads", Value::N(1)),
+    ("sync", Value::S("none")),
+    ("layout", Value::S("default")),
+    ("depth", Value::N(1)),
+];
 
 const fn names(
     name: &'static str,

@@ -3,7 +3,7 @@
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
 
-use super::BASE;
+use super::axes::BASE;
 use crate::harness::claims::{Cases, digits, ratio, ratio_of, ratio_within, shown, time};
 use crate::harness::star::at;
 use crate::harness::{Judgement, Value};

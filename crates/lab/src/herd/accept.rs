@@ -11,7 +11,6 @@ use std::time::Duration;
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
 use iotomy_stats::quantile;
-use iotomy_sys::herd::{Clients, Counts, Herd, Served};
 
 use crate::harness::cpu_time::used_ns;
 use crate::harness::patience::Patience;
@@ -20,7 +19,9 @@ use crate::harness::{
     Takes, Value, Watch,
 };
 use crate::herd::accept::claims::accept_share;
+use crate::herd::clients::{Clients, Served};
 use crate::herd::gate::{Gate, OF_A_PROCESS, Task, check_loopback, probe, refused};
+use crate::herd::processes::{Counts, Herd};
 
 /// Descriptors of a process: the listener, a connection, an epoll or a ring, and room.
 const DESCRIPTORS: u64 = 16;

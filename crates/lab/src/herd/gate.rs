@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use iotomy_host::Skip;
 use iotomy_sys::epoll::{Change, EpollEvent, epoll_create1, epoll_ctl};
-use iotomy_sys::herd::{Herd, MemberError, Plan, Wait, bind_shared};
 use rustix::event::epoll::EventFlags;
 
 use crate::harness::patience::Patience;
+use crate::herd::processes::{Herd, MemberError, Plan, Wait, bind_shared};
 
 /// Connections that may wait to be accepted, which the kernel cuts to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;

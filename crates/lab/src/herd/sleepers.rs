@@ -5,7 +5,6 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use iotomy_host::Skip;
-use iotomy_sys::herd::Herd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
@@ -14,6 +13,7 @@ use crate::harness::Sample;
 use crate::harness::cpu_time::queued_ns;
 use crate::harness::patience::Patience;
 use crate::herd::gate::{Task, load, refused};
+use crate::herd::processes::Herd;
 
 /// Connections accepted so far.
 pub(super) fn accepts(herd: &Herd) -> u64 {

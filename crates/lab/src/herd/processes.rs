@@ -1,0 +1,178 @@
+//! A herd: processes made by fork, each of which waits for connections on a listening socket in a way of
+//! its own, accepts one a wake-up, closes it, and waits again.
+//!
+//! The invariants: a member ends with the thread that made it, whatever ends that, and behind the fork
+//! it uses no memory of its parent's but the board, so that a parent with threads is safe.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iotomy_sys::board::Board;
+use iotomy_sys::children::Children;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use crate::herd::member;
+
+/// How a member waits for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// `accept4(2)` on a blocking socket.
+    Accept,
+    /// `select(2)`, then accept.
+    Select,
+    /// `poll(2)`, then accept.
+    Poll,
+    /// An epoll of its own, `EPOLLIN`, then accept.
+    Epoll,
+    /// The same with `EPOLLEXCLUSIVE`.
+    EpollExclusive,
+    /// The same, taken out and put in again every so many accepts.
+    EpollExclusiveAgain(u32),
+    /// One epoll for all, `EPOLLONESHOT`, armed again after each accept.
+    EpollOneshot,
+    /// A multishot accept of an `io_uring` of its own.
+    IoUring,
+    /// A listening socket of its own on the same port (`SO_REUSEPORT`), in an epoll of its own.
+    ReusePort,
+}
+
+/// What a herd is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan<'fd> {
+    /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
+    pub(crate) listener: BorrowedFd<'fd>,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// With [`Wait::EpollOneshot`], the epoll that the listener is in.
+    pub(crate) epoll: Option<BorrowedFd<'fd>>,
+    /// How members wait.
+    pub(crate) wait: Wait,
+    /// How many members.
+    pub(crate) members: usize,
+    /// Duplicates of the listener in each, which are waited for too.
+    pub(crate) duplicates: u32,
+}
+
+/// Words a member has on the board: two lines of a cache, so that members do not disturb each other.
+const SLOT: usize = 16;
+pub(super) const WAKES: usize = 0;
+pub(super) const ACCEPTS: usize = 1;
+pub(super) const EMPTY: usize = 2;
+pub(super) const READY: usize = 3;
+/// The error that ended it, 0 for none.
+pub(super) const ERRNO: usize = 4;
+/// The call that failed, as a place in [`member::CALLS`].
+pub(super) const CALL: usize = 5;
+
+/// What a member has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    /// Returns from its wait.
+    pub(crate) wakes: u64,
+    /// Connections it accepted.
+    pub(crate) accepts: u64,
+    /// Wake-ups at which there was none: `EAGAIN`.
+    pub(crate) empty: u64,
+}
+
+/// Processes that wait. Dropping it ends them and waits for each.
+#[derive(Debug)]
+pub(crate) struct Herd {
+    children: Children,
+    board: Board,
+}
+
+/// A member that could not do what it was to.
+#[derive(Debug)]
+pub(crate) struct MemberError {
+    /// The call that failed.
+    pub(crate) call: &'static str,
+    /// What the kernel said.
+    pub(crate) source: io::Error,
+}
+
+impl Herd {
+    /// Forks the members; they may not wait yet when this returns.
+    ///
+    /// # Errors
+    /// As fork(2): `EAGAIN`, `ENOMEM`. Those that were made are ended.
+    pub(crate) fn start(plan: &Plan<'_>) -> Result<Self, MemberError> {
+        let failed = |call| move |source| MemberError { call, source };
+        let board = Board::new(plan.members * SLOT).map_err(failed("mmap"))?;
+        let mut herd = Self { children: Children::with_capacity(plan.members), board };
+        let epoll = plan.epoll.unwrap_or(plan.listener);
+        let kept = [plan.listener.as_raw_fd(), epoll.as_raw_fd()];
+        for at in 0..plan.members {
+            let slot = slot(&herd.board, at);
+            herd.children.fork(&kept, || member::run(plan, slot)).map_err(failed("fork"))?;
+        }
+        Ok(herd)
+    }
+
+    fn slot(&self, at: usize) -> &[AtomicU64] {
+        slot(&self.board, at)
+    }
+
+    /// The members' process ids.
+    pub(crate) fn pids(&self) -> &[i32] {
+        self.children.pids()
+    }
+
+    /// Whether every member has made its preparations; it may not sleep yet.
+    ///
+    /// # Errors
+    /// When one could not.
+    pub(crate) fn is_ready(&self) -> Result<bool, MemberError> {
+        self.check()?;
+        let is_ready = |at| self.slot(at)[READY].load(Ordering::Acquire) == 1;
+        Ok((0..self.pids().len()).all(is_ready))
+    }
+
+    /// Whether no member has failed.
+    ///
+    /// # Errors
+    /// What the first that did could not do.
+    pub(crate) fn check(&self) -> Result<(), MemberError> {
+        for at in 0..self.pids().len() {
+            let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
+            if word(ERRNO) != 0 {
+                let call = usize::try_from(word(CALL)).ok();
+                let call = call.and_then(|at| member::CALLS.get(at)).copied().unwrap_or("a call");
+                let errno = i32::try_from(word(ERRNO)).unwrap_or(0);
+                return Err(MemberError { call, source: io::Error::from_raw_os_error(errno) });
+            }
+        }
+        Ok(())
+    }
+
+    /// What each member has counted so far.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        let count = |at: usize| {
+            let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
+            Counts { wakes: word(WAKES), accepts: word(ACCEPTS), empty: word(EMPTY) }
+        };
+        (0..self.pids().len()).map(count).collect()
+    }
+}
+
+/// A member's words.
+fn slot(board: &Board, at: usize) -> &[AtomicU64] {
+    &board.words()[at * SLOT..(at + 1) * SLOT]
+}
+
+/// A socket on a port of the loopback's that members may share by [`Wait::ReusePort`]: it is bound, so
+/// that nobody else takes the port, and does not listen.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn bind_shared() -> io::Result<(OwnedFd, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    // The standard library knows how to ask for the address of any socket.
+    let known = TcpListener::from(socket.try_clone()?);
+    Ok((socket, known.local_addr()?))
+}
