@@ -122,6 +122,21 @@ fn status(pid: u32, name: &str) -> String {
     status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
 }
 
+/// Whether a subject other than `except` is a child of this process, alive or not reaped.
+fn has_subject(parent: u32, except: u32) -> bool {
+    let is_one = |entry: std::io::Result<std::fs::DirEntry>| {
+        let directory = entry.unwrap().path();
+        let stat = std::fs::read_to_string(directory.join("stat")).ok()?;
+        let (before, after) = stat.rsplit_once(") ")?;
+        Some(
+            before.ends_with("(iotomy-subject")
+                && after.split(' ').nth(1)? == parent.to_string()
+                && !directory.ends_with(except.to_string()),
+        )
+    };
+    std::fs::read_dir("/proc").unwrap().any(|entry| is_one(entry) == Some(true))
+}
+
 fn killed(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["on-demand", "23"]);
     watch.signal("KILL");
@@ -143,10 +158,8 @@ fn passed_on(observer: &str) {
 
 fn ends_waiting(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["outlive-ready"]);
-    // The subject has ended when its child, which says so, has another parent.
-    while status(watch.subject, "PPid:") != watch.watcher.id().to_string()
-        && status(watch.subject, "PPid:") != "1"
-    {
+    // Until the watcher has reaped the command, a signal is passed on to it.
+    while has_subject(watch.watcher.id(), watch.subject) {
         std::thread::yield_now();
     }
     watch.signal("INT");
