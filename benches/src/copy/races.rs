@@ -1,10 +1,11 @@
 //! What is raced: every route, many small files, one small file; and, in a sweep, the movers.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::fs::{Advice, fadvise};
 
 use crate::child::Signals;
 use crate::copy::contender::{Contender, Tool, Tools, Variant};
@@ -232,6 +233,9 @@ impl Plan<'_> {
         let small = Runner { source, errors: runner.errors.clone(), ..*runner };
         let tools = self.copiers();
         let mut lanes = self.lanes(&tools);
+        for program in [&self.tools.iotomy, &self.tools.uutils] {
+            read_anew(program).with_context(|| format!("cannot read {}", program.display()))?;
+        }
         race(&mut lanes, self.starts, order, |number, checked| {
             let contender = Contender::plain(tools[number]);
             small.run(Route::ALL[0], &contender, SMALL as u64, checked)
@@ -260,6 +264,16 @@ impl Plan<'_> {
 
 fn of_mover(variant: Variant) -> (Contender, Role) {
     (Contender { mover: Some(variant), ..Contender::plain(Tool::Iotomy) }, Role::Mover)
+}
+
+/// Reads a program into the page cache in one go. What page faults or a linker have left there is in smaller pieces,
+/// each a page fault of the next start: a matter of what was done with the file before.
+fn read_anew(program: &Path) -> Result<()> {
+    let mut file = File::open(program)?;
+    file.sync_all()?;
+    fadvise(&file, 0, None, Advice::DontNeed)?;
+    io::copy(&mut file, &mut io::sink())?;
+    Ok(())
 }
 
 /// A file of bytes that no file system can make less of.

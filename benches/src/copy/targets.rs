@@ -8,8 +8,8 @@ use crate::targets::{Bound, Target, Verdict};
 
 /// At most this share of the best peer's time on every route.
 const EVERY: Bound = Bound::at_most(1.0, "×");
-/// Start-up for a small file, in times of GNU cp's.
-const STARTUP: Bound = Bound::at_most(1.0, "×");
+/// Start-up for a small file, as a share of what GNU cp takes.
+const STARTUP: Bound = Bound::at_most(0.65, "×");
 
 /// Judges all races.
 pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
