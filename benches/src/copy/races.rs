@@ -160,7 +160,7 @@ impl Plan<'_> {
         progress(&name);
         let mut contenders = vec![(Contender::plain(Tool::Iotomy), Role::Ours)];
         if self.sweep {
-            contenders.extend(variants(route).into_iter().map(of_mover));
+            contenders.extend(variants().into_iter().map(of_mover));
         }
         for tool in self.peers.iter().copied().filter(|tool| tool.serves(route)) {
             let contender = match tool {

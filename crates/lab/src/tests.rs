@@ -64,15 +64,8 @@ fn every_axis_takes_its_own_values_and_every_size_makes_cases() {
                 let values = axis.values(size);
                 assert!(!values.is_empty(), "{} {}", declared.name, axis.name);
                 for value in values {
-                    let fits = match (axis.takes, value) {
-                        (Takes::Names(names), Value::S(name)) => names.contains(name),
-                        (Takes::Numbers(least, most), Value::N(n)) => (least..=most).contains(n),
-                        (Takes::Multiples(of, least, most), Value::N(n)) => {
-                            (least..=most).contains(n) && n.is_multiple_of(of)
-                        }
-                        _ => false,
-                    };
-                    assert!(fits, "{} {}: {value:?}", declared.name, axis.name);
+                    let is_allowed = axis.takes.allows(&value.into());
+                    assert!(is_allowed, "{} {}: {value:?}", declared.name, axis.name);
                 }
             }
             let cases = cases_of(*one, size);
@@ -92,7 +85,7 @@ fn cases_of(one: &dyn Experiment, size: Size) -> Vec<Params> {
         .map(|axis| iotomy_record::SweepAxis {
             name: axis.name.into(),
             unit: axis.unit.into(),
-            values: axis.values(size).iter().map(|value| (*value).into()).collect(),
+            values: axis.values(size).into_iter().map(Into::into).collect(),
         })
         .collect();
     one.cases(&axes)

@@ -24,6 +24,7 @@ use crate::harness::{
 use crate::wait::claims::{
     reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
 };
+use crate::wait::pairs::waiters;
 use crate::wait::rounds::Rounds;
 use crate::wait::threads::probe;
 
@@ -120,20 +121,7 @@ static DECLARATION: Declaration = Declaration {
             unit: "",
             summary: "how the loop waits; libevent, libuv and mio if their programs are in PATH \
                 (make bench-wait)",
-            takes: Takes::Names(&[
-                "busy",
-                "sigio",
-                "select",
-                "poll",
-                "epoll",
-                "epoll-edge",
-                "epoll-oneshot",
-                "io-uring-poll",
-                "io-uring-recv",
-                "libevent",
-                "libuv",
-                "mio",
-            ]),
+            takes: Takes::Listed(waiters_and_peers),
             quick: &[
                 Value::S("select"),
                 Value::S("poll"),
@@ -268,6 +256,11 @@ const WAITERS: &[Value] = &[
 const ACTIVE: &[Value] = &[Value::N(1), Value::N(100)];
 
 const LOOPS: &[Value] = &[Value::S("spin"), Value::S("block")];
+
+/// The waiters, and the event libraries of other makers.
+fn waiters_and_peers() -> Vec<&'static str> {
+    waiters().into_iter().chain(peers::NAMES).collect()
+}
 
 impl Experiment for Wait {
     fn declaration(&self) -> &'static Declaration {

@@ -1,23 +1,23 @@
 //! The choice among the movers: which may serve a pair of descriptors, fastest first, and why.
 //!
-//! The order is reasoned here from what the kernel does on each route; the benches hold it against
-//! the clock. What cannot serve is kept with its reason, so that a choice can be explained.
+//! The order on a route is that of the ranks that the movers declare ([`crate::route`]). What cannot serve is kept
+//! with its reason, so that a choice can be explained.
 //!
 //! The one invariant: another mover is tried only while nothing has moved. After the first byte an
 //! error is an error.
 
 use std::fmt;
-use std::thread::available_parallelism;
 
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-use crate::copy_file_range::may_share;
+use crate::end::{End, Kind};
+use crate::job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome};
+use crate::mover::{Choice, Declaration, Mover};
+use crate::registry::MOVERS;
+use crate::route::{ONE_ROUND, Route};
 use crate::splice::PIPE_SIZE;
-use crate::{
-    BLOCK_SIZE, Declaration, End, Job, Kind, MOVERS, MoveError, Moved, Mover, Outcome, Reflink,
-    Sparse, holes, memory,
-};
+use crate::{holes, memory};
 
 /// A mover to be tried.
 #[derive(Clone, Copy)]
@@ -90,9 +90,9 @@ pub struct Failed {
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let mut plan = choose_only(source, target, job);
     let job = &memory::fitted(source, job);
-    let order = order(source, target, job);
-    let in_order = order.iter().filter_map(|(name, _)| crate::mover(name));
-    let is_in_order = |name| order.iter().any(|(known, _)| *known == name);
+    let order = in_order(Route::between(source, target, job));
+    let in_order = order.iter().map(|(mover, _)| *mover);
+    let is_in_order = |name| order.iter().any(|(known, _)| known.declaration().name == name);
     let others = MOVERS.iter().copied().filter(|mover| !is_in_order(mover.declaration().name));
     for mover in in_order.chain(others) {
         let Declaration { name, calls, .. } = *mover.declaration();
@@ -111,17 +111,24 @@ pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
 /// between the calls of a small copy.
 pub fn choose_only(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let job = &memory::fitted(source, job);
-    let order = order(source, target, job);
-    let mut steps = Vec::with_capacity(order.len());
-    for &(name, reason) in order {
-        match crate::mover(name) {
-            Some(mover) if suits(mover, source, target, job).is_ok() => {
-                steps.push(Step { mover, reason });
-            }
-            _ => {}
-        }
-    }
+    let order = in_order(Route::between(source, target, job)).into_iter();
+    let steps = order
+        .filter(|(mover, _)| suits(*mover, source, target, job).is_ok())
+        .map(|(mover, choice)| Step { mover, reason: choice.reason })
+        .collect();
     Plan { steps, unsuited: Vec::new(), block_size: block_of(source, target) }
+}
+
+/// The movers that are tried on a route, by rank.
+pub(crate) fn in_order(route: Route) -> Vec<(&'static dyn Mover, &'static Choice)> {
+    let mut order: Vec<(&'static dyn Mover, &'static Choice)> = Vec::with_capacity(MOVERS.len());
+    for mover in MOVERS {
+        let mut choices = mover.declaration().chosen.iter();
+        let choice = choices.find(|choice| choice.routes.contains(&route));
+        order.extend(choice.map(|choice| (*mover, choice)));
+    }
+    order.sort_by_key(|(_, choice)| choice.rank);
+    order
 }
 
 /// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
@@ -208,7 +215,7 @@ pub fn run(
 ) -> Result<Report, Failed> {
     let mut refused = Vec::new();
     let job = &with_block(plan, source, job);
-    if !(source.has_true_size() && source.size() <= NARROW) {
+    if !(source.has_true_size() && source.size() <= ONE_ROUND) {
         widen(source);
         widen(target);
     }
@@ -225,12 +232,10 @@ pub fn run(
     Ok(Report { mover: None, moved: Moved::default(), refused })
 }
 
-/// The size of a pipe nobody has changed, in bytes.
-const NARROW: u64 = 64 * 1024;
-
 /// Makes a pipe hold more; refused to users who have many pipes, which is no matter.
 fn widen(end: &End<'_>) {
-    let unsized_size = NARROW as usize;
+    // The size of a pipe that nobody has changed.
+    let unsized_size = ONE_ROUND as usize;
     if end.kind() == Kind::Pipe && fcntl_getpipe_size(end.fd()) == Ok(unsized_size) {
         let _ = fcntl_setpipe_size(end.fd(), PIPE_SIZE);
     }
@@ -245,147 +250,3 @@ fn block_of(source: &End<'_>, target: &End<'_>) -> usize {
     let is_loopback = target.kind() == Kind::Socket && target.is_loopback();
     if source.kind() == Kind::Regular && is_loopback { LOOPBACK_BLOCK } else { BLOCK_SIZE }
 }
-
-type Order = &'static [(&'static str, &'static str)];
-
-/// What is worth trying on a route, fastest first.
-fn order(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Order {
-    // A plain copy is no reflink: who wants only that gets nothing else.
-    if job.reflink == Reflink::Always {
-        return ONLY_SHARED;
-    }
-    if job.sparse == Sparse::Always {
-        return LOOKING;
-    }
-    match (source.kind(), target.kind()) {
-        (Kind::Regular, _) if !source.has_true_size() => MADE_UP,
-        (_, Kind::Regular) if target.is_append() => APPENDING,
-        (Kind::Char, Kind::Regular) if source.is_zero_device() => ZEROS_TO_FILE,
-        (Kind::Regular, Kind::Regular) if source.size() <= NARROW => SMALL_FILE,
-        (Kind::Regular, Kind::Regular) => match (may_share(target), is_for_two(source, job)) {
-            (true, true) => LARGE_FILE,
-            (true, false) => FILE_TO_FILE,
-            (false, true) => LARGE_FILE_COPIED,
-            (false, false) => FILE_TO_FILE_COPIED,
-        },
-        (Kind::Regular | Kind::Block, Kind::Pipe) => FILE_TO_PIPE,
-        (Kind::Regular, Kind::Socket) if target.is_loopback() => FILE_TO_LOOPBACK,
-        (Kind::Regular | Kind::Block, Kind::Socket) => FILE_TO_SOCKET,
-        (Kind::Regular | Kind::Block, _) if target.is_null_device() => FILE_TO_NULL,
-        (Kind::Pipe, Kind::Char) if !target.is_null_device() => STREAM_TO_DEVICE,
-        (Kind::Pipe, _) => FROM_PIPE,
-        (Kind::Socket, Kind::Pipe | Kind::Regular | Kind::Socket) => FROM_SOCKET,
-        (Kind::Char, Kind::Pipe) => DEVICE_TO_PIPE,
-        _ => ANYTHING,
-    }
-}
-
-/// Bytes of which a second thread saves more than it costs to start.
-const LARGE: u64 = 64 << 20;
-
-/// Whether there is enough to copy at once for two threads, and a CPU for each.
-fn is_for_two(source: &End<'_>, job: &Job<'_>) -> bool {
-    let bytes = job.count.map_or(source.size(), |count| count.min(source.size()));
-    let has_two = || available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
-    // Each extent between holes is a run of its own, with threads of its own.
-    bytes >= LARGE && !source.may_have_holes() && job.threads > 1 && has_two()
-}
-
-const BY_COPY: (&str, &str) =
-    ("read-write", "serves every pair that the others do not: two copies");
-
-static ONLY_SHARED: Order = &[("reflink", "the request is for shared extents only")];
-
-static LOOKING: Order =
-    &[("read-write", "it inspects the bytes, and a block of zeros becomes a hole")];
-
-// Sizes mean nothing and offloads end at once; such files are small.
-static MADE_UP: Order =
-    &[("read-write", "the source is generated when read, and offloads end at once")];
-
-// O_APPEND is refused by every offload, and its flag is not ours to clear.
-static APPENDING: Order =
-    &[("mmap-write", "the target appends: one copy, from the source's page cache"), BY_COPY];
-
-// No byte moves in a reflink, and copy_file_range may share or ask a server. All else copies once, in
-// the kernel, in rounds of what a pipe holds: 1 MiB in splice's own, 64 KiB in that of sendfile and of
-// copy_file_range where it has to copy. Larger rounds make larger folios on file systems that have them.
-// Of a large file two copies by two threads take less time than one: a write out of the CPUs' caches is
-// shorter, and less is done for each page. Two threads that both write (`parallel`) take turns at the
-// file's lock.
-static LARGE_FILE: Order = &[SHARED, SHARED_OR_COPIED, PIPELINED, SPLICED, BY_SENDFILE, BY_COPY];
-
-static FILE_TO_FILE: Order = &[SHARED, SHARED_OR_COPIED, SPLICED, BY_SENDFILE, BY_COPY];
-
-const SHARED: (&str, &str) = ("reflink", "no byte moves: the files share extents");
-
-const SHARED_OR_COPIED: (&str, &str) =
-    ("copy-file-range", "one copy inside the kernel, or none where the file system shares");
-
-const PIPELINED: (&str, &str) =
-    ("pipelined", "two copies by two concurrent threads, the second from the CPU caches");
-
-const BY_SENDFILE: (&str, &str) = ("sendfile", "one copy inside the kernel, in rounds of 64 KiB");
-
-const SPLICED: (&str, &str) = ("splice", "one copy inside the kernel, in rounds of 1 MiB");
-
-// A file of one round: a wide pipe costs more to make than it saves.
-static SMALL_FILE: Order = &[
-    SHARED,
-    ("copy-file-range", "one copy inside the kernel in one crossing, or none"),
-    ("sendfile", "one copy inside the kernel in one crossing"),
-    BY_COPY,
-];
-
-// The file system shares nothing, so copy_file_range is a splice in small rounds.
-static LARGE_FILE_COPIED: Order = &[PIPELINED, SPLICED, IN_SMALL_ROUNDS, BY_SENDFILE, BY_COPY];
-
-static FILE_TO_FILE_COPIED: Order = &[SPLICED, IN_SMALL_ROUNDS, BY_SENDFILE, BY_COPY];
-
-const IN_SMALL_ROUNDS: (&str, &str) =
-    ("copy-file-range", "one copy inside the kernel, in rounds of 64 KiB");
-
-static ZEROS_TO_FILE: Order =
-    &[("fallocate", "no byte moves: reserved space reads as zeros"), BY_COPY];
-
-// References to the page cache, no copy. vmsplice would save one of read-write's two copies, for a
-// page fault and a fresh page each 4 KiB, which cost more than copying within the CPU's cache.
-static FILE_TO_PIPE: Order =
-    &[("splice", "no copy: the pipe gets references to the page cache"), BY_COPY];
-
-// sendfile splices through a pipe of the task's own, which saves the second crossing of splice.
-static FILE_TO_SOCKET: Order = &[
-    ("sendfile", "no copy: the socket gets references to the page cache"),
-    ("splice", "no copy, through a pipe"),
-    BY_COPY,
-];
-
-// No wire: the reader copies in any case, out of the file's pages in rounds of 1 MiB, or out of large fresh
-// buffers, into which they are copied first. On one machine that takes about as long, or less by a
-// fifth; on another 1.8 times as long (`results`, notes of copying).
-static FILE_TO_LOOPBACK: Order = &[
-    ("splice", "no copy except the reader's: the socket gets references to the page cache"),
-    BY_COPY,
-];
-
-// The null device looks at nothing. Of a mapping it is not given a page; splicing finds each.
-static FILE_TO_NULL: Order = &[
-    ("mmap-write", "no copy: the null device reads no page of the mapping"),
-    ("sendfile", "no copy: the null device drops references to the page cache"),
-    ("splice", "no copy, through a pipe"),
-    BY_COPY,
-];
-
-static FROM_PIPE: Order =
-    &[("splice", "pages move inside the kernel, and a file copies them once"), BY_COPY];
-
-// A terminal gains nothing from pages.
-static STREAM_TO_DEVICE: Order = &[BY_COPY];
-
-static FROM_SOCKET: Order = &[("splice", "received pages move inside the kernel"), BY_COPY];
-
-// splice from a device is a read into pages the kernel allocates for it: no second copy.
-static DEVICE_TO_PIPE: Order =
-    &[("splice", "one copy inside the kernel, in one crossing"), BY_COPY];
-
-static ANYTHING: Order = &[BY_COPY];

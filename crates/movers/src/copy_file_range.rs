@@ -24,8 +24,10 @@ use iotomy_sys::extent::first_place;
 use crate::in_kernel::{probed, repeat};
 use crate::position::{Positions, apart};
 use crate::refusal::{only, plain};
+use crate::route::Route;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse, Traffic,
+    Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe, Reflink, Sparse,
+    Traffic,
 };
 
 pub(crate) struct CopyFileRange;
@@ -40,6 +42,24 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: false,
     holes: Holes::AsItComes,
+    chosen: &[
+        Choice {
+            routes: &[Route::SmallFile],
+            rank: 10,
+            reason: "one copy inside the kernel in one crossing, or none",
+        },
+        Choice {
+            routes: &[Route::LargeFile, Route::FileToFile],
+            rank: 10,
+            reason: "one copy inside the kernel, or none where the file system shares",
+        },
+        Choice {
+            routes: &[Route::LargeFileCopied, Route::FileToFileCopied],
+            rank: 40,
+            reason: "one copy inside the kernel, in rounds of 64 KiB",
+        },
+    ],
+    tunings: &[],
 };
 
 /// File systems that never share extents: ext2 to ext4, tmpfs.

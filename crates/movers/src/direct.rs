@@ -51,6 +51,8 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
+    chosen: &[],
+    tunings: &["block-size=1048576"],
 };
 
 /// Bytes a request at least: small ones leave a device idle.

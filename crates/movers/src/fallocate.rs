@@ -18,7 +18,10 @@ use crate::in_kernel::MOST;
 use crate::patience::patiently;
 use crate::read_write::pump;
 use crate::refusal::only;
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse};
+use crate::route::Route;
+use crate::{
+    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Sparse,
+};
 
 pub(crate) struct Fallocate;
 
@@ -32,6 +35,12 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: false,
     holes: Holes::Filled,
+    chosen: &[Choice {
+        routes: &[Route::ZerosToFile],
+        rank: 0,
+        reason: "no byte moves: reserved space reads as zeros",
+    }],
+    tunings: &[],
 };
 
 impl Mover for Fallocate {

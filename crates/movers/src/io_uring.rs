@@ -55,6 +55,16 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
+    chosen: &[],
+    tunings: &[
+        "block-size=65536",
+        "block-size=262144",
+        "block-size=1048576",
+        "block-size=131072 depth=2",
+        "block-size=131072 depth=8",
+        "block-size=1048576 depth=2",
+        "block-size=1048576 depth=8",
+    ],
 };
 
 /// Bytes a slot's buffer holds at most: a request's length is 32 bits wide.

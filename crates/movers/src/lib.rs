@@ -1,6 +1,6 @@
 //! Ways to move bytes from one descriptor to another, and the choice among them.
 //!
-//! A mover is one file and one line in [`MOVERS`]. It moves bytes between two descriptors that the
+//! A mover is one file and one line in [`MOVERS`]: its declaration says where the chooser tries it. It moves bytes between two descriptors that the
 //! caller opened and keeps; it opens nothing by name, prints nothing, and never changes a
 //! descriptor's flags, which others may share.
 //!
@@ -20,6 +20,7 @@ mod io_uring;
 mod job;
 mod memory;
 mod mmap_write;
+mod mover;
 mod null;
 mod parallel;
 mod patience;
@@ -28,151 +29,14 @@ mod position;
 mod read_write;
 mod reflink;
 mod refusal;
+mod registry;
 mod reopen;
+pub mod route;
 mod sendfile;
 mod splice;
 mod vmsplice;
 
 pub use end::{End, Kind};
 pub use job::{BLOCK_SIZE, Job, MoveError, Moved, Outcome, Reflink, Side, Sparse, Traffic};
-
-/// What a mover says of itself; help, docs and the contract tests are made from it.
-#[derive(Debug, Clone, Copy)]
-pub struct Declaration {
-    /// Its name, as `--mover` and the record have it.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub summary: &'static str,
-    /// The path of the bytes: who copies, who blocks, how many crossings.
-    pub description: &'static str,
-    /// Manual pages that describe the calls.
-    pub man: &'static [&'static str],
-    /// The calls it makes to move bytes, and no others.
-    pub calls: &'static [&'static str],
-    /// Whether later writes to the source can show through in the target, because the target was
-    /// given references to the source's pages.
-    pub by_reference: bool,
-    /// Whether it moves from and to offsets of its own, and so leaves the descriptors' positions
-    /// alone until the end.
-    pub positioned: bool,
-    /// What it does by itself with holes of a regular source; [`chooser::run`] keeps them around
-    /// every mover that does not.
-    pub holes: Holes,
-}
-
-/// What a mover does by itself with holes of a regular source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holes {
-    /// They are holes of the target.
-    Kept,
-    /// They are holes of the target or zeros, as the file system likes.
-    AsItComes,
-    /// They are read as zeros, and these are written.
-    Filled,
-    /// As [`Holes::Filled`]; but as it has the bytes at hand, zeros can be looked for among them and
-    /// be left out: the one way to holes where the source has none.
-    Found,
-}
-
-impl Holes {
-    /// What lists and plans say.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::AsItComes => "kept or written as zeros, as the file system chooses",
-            Self::Filled => "written as zeros",
-            Self::Found => "written as zeros, or found among the bytes",
-        }
-    }
-}
-
-/// Whether a mover can work on this machine, found by trying.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Probe {
-    /// It works.
-    Ready,
-    /// It does not, for this reason.
-    Unsupported(String),
-}
-
-/// A way to move bytes.
-pub trait Mover: Sync {
-    /// What it is.
-    fn declaration(&self) -> &'static Declaration;
-
-    /// Tries whether it works here, without side effects that last. What every kernel has, and what is a matter
-    /// of the file system, works.
-    fn probe(&self) -> Probe {
-        Probe::Ready
-    }
-
-    /// Whether it can serve this pair of descriptors, from what is known of them without trying.
-    ///
-    /// # Errors
-    /// Why it cannot, in a few words.
-    fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String>;
-
-    /// Bytes that the buffers of a run hold together, as far as the job has a say in them.
-    fn buffers(&self, _source: &End<'_>, _target: &End<'_>, _job: &Job<'_>) -> u64 {
-        0
-    }
-
-    /// Moves bytes until the source ends or the job's count is reached, from and to the
-    /// descriptors' positions, which are behind the moved bytes afterwards.
-    ///
-    /// # Errors
-    /// A failure that is not a refusal: of the source, of the target, or of any kind after bytes
-    /// had moved. It tells how many had.
-    fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError>;
-
-    /// Several runs between the same descriptors, one after the other: what is set up for the first
-    /// and would serve the next is kept. A mover that sets up nothing worth keeping leaves this as it
-    /// is.
-    fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
-        Box::new(Apart { mover: self, source, target })
-    }
-}
-
-/// Runs of one mover between the same descriptors.
-pub trait Session {
-    /// As [`Mover::run`]. Of the job, only the count may differ from that of the run before.
-    ///
-    /// # Errors
-    /// As [`Mover::run`].
-    fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError>;
-}
-
-/// Runs that keep nothing in between.
-struct Apart<'a, M: ?Sized> {
-    mover: &'a M,
-    source: &'a End<'a>,
-    target: &'a End<'a>,
-}
-
-impl<M: Mover + ?Sized> Session for Apart<'_, M> {
-    fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        self.mover.run(self.source, self.target, job)
-    }
-}
-
-/// Every mover, in the order they are listed.
-pub static MOVERS: &[&dyn Mover] = &[
-    &read_write::ReadWrite,
-    &splice::Splice,
-    &copy_file_range::CopyFileRange,
-    &sendfile::Sendfile,
-    &mmap_write::MmapWrite,
-    &vmsplice::Vmsplice,
-    &reflink::Reflink,
-    &fallocate::Fallocate,
-    &io_uring::IoUring,
-    &direct::Direct,
-    &pipelined::Pipelined,
-    &parallel::Parallel,
-    &null::Null,
-];
-
-/// The mover called `name`.
-pub fn mover(name: &str) -> Option<&'static dyn Mover> {
-    MOVERS.iter().copied().find(|mover| mover.declaration().name == name)
-}
+pub use mover::{Choice, Declaration, Holes, Mover, Probe, Session};
+pub use registry::{MOVERS, mover};

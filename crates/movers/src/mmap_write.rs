@@ -26,8 +26,10 @@ use iotomy_sys::mapping::Window;
 use crate::patience::patiently;
 use crate::position::{apart, remaining};
 use crate::refusal::{only, refused_or_failed};
+use crate::route::Route;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic, read_write,
+    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Traffic,
+    read_write,
 };
 
 /// Bytes a window, as cat on Solaris had it.
@@ -48,6 +50,19 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
+    chosen: &[
+        Choice {
+            routes: &[Route::Appending],
+            rank: 10,
+            reason: "the target appends: one copy, from the source's page cache",
+        },
+        Choice {
+            routes: &[Route::FileToNull],
+            rank: 10,
+            reason: "no copy: the null device reads no page of the mapping",
+        },
+    ],
+    tunings: &[],
 };
 
 impl Mover for MmapWrite {

@@ -22,6 +22,8 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::Filled,
+    chosen: &[],
+    tunings: &[],
 };
 
 impl Mover for Null {

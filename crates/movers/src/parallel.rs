@@ -58,6 +58,13 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::AsItComes,
+    chosen: &[],
+    tunings: &[
+        "threads=2 block-size=65536",
+        "threads=2 block-size=262144",
+        "threads=2 block-size=1048576",
+        "threads=4 block-size=262144",
+    ],
 };
 
 /// Blocks a range: enough that handing out does not count.

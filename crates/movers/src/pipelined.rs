@@ -26,7 +26,8 @@ use crate::memory::buffer;
 use crate::position::{apart, remaining, start};
 use crate::read_write::{pump, put_all, take};
 use crate::refusal::only;
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side};
+use crate::route::Route;
+use crate::{Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side};
 
 pub(crate) struct Pipelined;
 
@@ -40,6 +41,12 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: false,
     holes: Holes::Filled,
+    chosen: &[Choice {
+        routes: &[Route::LargeFile, Route::LargeFileCopied],
+        rank: 20,
+        reason: "two copies by two concurrent threads, the second from the CPU caches",
+    }],
+    tunings: &["block-size=131072", "block-size=262144", "block-size=524288"],
 };
 
 /// Buffers on their way at once: together they fit into the CPUs' caches, and the threads do not wait for

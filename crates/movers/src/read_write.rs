@@ -20,8 +20,10 @@ use crate::memory::buffer;
 use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::reopen::reopen;
+use crate::route::Route;
 use crate::{
-    BLOCK_SIZE, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side, Traffic,
+    BLOCK_SIZE, Choice, Declaration, End, Holes, Job, MoveError, Moved, Mover, Outcome, Side,
+    Traffic,
 };
 
 pub(crate) struct ReadWrite;
@@ -36,6 +38,47 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: false,
     holes: Holes::Found,
+    chosen: &[
+        Choice {
+            routes: &[Route::ZerosToHoles],
+            rank: 90,
+            reason: "it inspects the bytes, and a block of zeros becomes a hole",
+        },
+        Choice {
+            routes: &[Route::FromMadeUp],
+            rank: 90,
+            reason: "the source is generated when read, and offloads end at once",
+        },
+        Choice {
+            routes: &[
+                Route::Appending,
+                Route::ZerosToFile,
+                Route::SmallFile,
+                Route::LargeFile,
+                Route::FileToFile,
+                Route::LargeFileCopied,
+                Route::FileToFileCopied,
+                Route::FileToPipe,
+                Route::FileToSocket,
+                Route::FileToLoopback,
+                Route::FileToNull,
+                Route::PipeToDevice,
+                Route::FromPipe,
+                Route::FromSocket,
+                Route::DeviceToPipe,
+                Route::Other,
+            ],
+            rank: 90,
+            reason: "serves every pair that the others do not: two copies",
+        },
+    ],
+    tunings: &[
+        "block-size=32768",
+        "block-size=65536",
+        "block-size=131072",
+        "block-size=262144",
+        "block-size=1048576",
+    ],
 };
 
 impl Mover for ReadWrite {

@@ -19,9 +19,10 @@ use crate::copy_file_range::may_share;
 use crate::patience::uninterrupted;
 use crate::position::Positions;
 use crate::refusal::{only, plain};
+use crate::route::Route;
 use crate::{
-    Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish, Side,
-    Sparse, Traffic,
+    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Reflink as Wish,
+    Side, Sparse, Traffic,
 };
 
 pub(crate) struct Reflink;
@@ -36,6 +37,19 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: true,
     holes: Holes::Kept,
+    chosen: &[
+        Choice {
+            routes: &[Route::OnlyShared],
+            rank: 0,
+            reason: "the request is for shared extents only",
+        },
+        Choice {
+            routes: &[Route::SmallFile, Route::LargeFile, Route::FileToFile],
+            rank: 0,
+            reason: "no byte moves: the files share extents",
+        },
+    ],
+    tunings: &[],
 };
 
 impl Mover for Reflink {

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use crate::in_kernel::{by_value_kept, probed, repeat, traffic};
 use crate::position::apart;
 use crate::refusal::{only, plain};
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe};
+use crate::route::Route;
+use crate::{Choice, Declaration, End, Holes, Job, Kind, MoveError, Mover, Outcome, Probe};
 
 pub(crate) struct Sendfile;
 
@@ -29,6 +30,34 @@ static DECLARATION: Declaration = Declaration {
     by_reference: true,
     positioned: false,
     holes: Holes::Filled,
+    chosen: &[
+        Choice {
+            routes: &[Route::SmallFile],
+            rank: 50,
+            reason: "one copy inside the kernel in one crossing",
+        },
+        Choice {
+            routes: &[
+                Route::LargeFile,
+                Route::FileToFile,
+                Route::LargeFileCopied,
+                Route::FileToFileCopied,
+            ],
+            rank: 50,
+            reason: "one copy inside the kernel, in rounds of 64 KiB",
+        },
+        Choice {
+            routes: &[Route::FileToSocket],
+            rank: 20,
+            reason: "no copy: the socket gets references to the page cache",
+        },
+        Choice {
+            routes: &[Route::FileToNull],
+            rank: 20,
+            reason: "no copy: the null device drops references to the page cache",
+        },
+    ],
+    tunings: &[],
 };
 
 impl Mover for Sendfile {

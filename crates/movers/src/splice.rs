@@ -32,7 +32,10 @@ use crate::patience::patiently;
 use crate::position::{apart, give_back};
 use crate::read_write::{pump, put_all};
 use crate::refusal::{is_refusal, is_suspicious_end, plain, refused_or_failed};
-use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side};
+use crate::route::Route;
+use crate::{
+    Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side,
+};
 
 /// The size of a wide pipe in bytes, when the kernel allows it: `/proc/sys/fs/pipe-max-size` as it is
 /// unless somebody changed it.
@@ -52,6 +55,49 @@ static DECLARATION: Declaration = Declaration {
     by_reference: true,
     positioned: false,
     holes: Holes::Filled,
+    chosen: &[
+        Choice {
+            routes: &[
+                Route::LargeFile,
+                Route::FileToFile,
+                Route::LargeFileCopied,
+                Route::FileToFileCopied,
+            ],
+            rank: 30,
+            reason: "one copy inside the kernel, in rounds of 1 MiB",
+        },
+        Choice {
+            routes: &[Route::FileToPipe],
+            rank: 30,
+            reason: "no copy: the pipe gets references to the page cache",
+        },
+        Choice {
+            routes: &[Route::FileToSocket, Route::FileToNull],
+            rank: 30,
+            reason: "no copy, through a pipe",
+        },
+        Choice {
+            routes: &[Route::FileToLoopback],
+            rank: 30,
+            reason: "no copy except the reader's: the socket gets references to the page cache",
+        },
+        Choice {
+            routes: &[Route::FromPipe],
+            rank: 30,
+            reason: "pages move inside the kernel, and a file copies them once",
+        },
+        Choice {
+            routes: &[Route::FromSocket],
+            rank: 30,
+            reason: "received pages move inside the kernel",
+        },
+        Choice {
+            routes: &[Route::DeviceToPipe],
+            rank: 30,
+            reason: "one copy inside the kernel, in one crossing",
+        },
+    ],
+    tunings: &[],
 };
 
 impl Mover for Splice {

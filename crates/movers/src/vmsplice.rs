@@ -41,6 +41,8 @@ static DECLARATION: Declaration = Declaration {
     by_reference: false,
     positioned: false,
     holes: Holes::Filled,
+    chosen: &[],
+    tunings: &["block-size=65536", "block-size=262144", "block-size=1048576"],
 };
 
 impl Mover for Vmsplice {

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use iotomy_host::Skip;
 use iotomy_host::folder::is_alike;
-use iotomy_record::{About, AxisValue, Machine, Sweep, SweepAxis, SweepRun, Volume};
+use iotomy_record::{About, Machine, Sweep, SweepAxis, SweepRun, Volume};
 
 use super::figures::{case_of, nanos};
 use super::runner::{Plan, RunError, Start};
-use super::{Axis, Declaration, Experiment, Params, Takes};
+use super::{Axis, Declaration, Experiment, Params};
 
 /// What is to be run, as a sweep of which nothing has been measured and that was held against nothing
 /// yet: kept, it is enough to begin with at another time.
@@ -135,21 +135,10 @@ fn check_before(
     // Values of another version may be none of this one.
     let known = |axis: &Axis| {
         let values = before.axes.iter().find(|one| one.name == axis.name);
-        values.is_some_and(|one| one.values.iter().all(|value| takes(axis.takes, value)))
+        values.is_some_and(|one| one.values.iter().all(|value| axis.takes.allows(value)))
     };
     match declared.axes.iter().find(|axis| !known(axis)) {
         None => Ok(()),
         Some(axis) => Err(format!("{} has other values", axis.name)),
-    }
-}
-
-fn takes(takes: Takes, value: &AxisValue) -> bool {
-    match (takes, value) {
-        (Takes::Names(names), AxisValue::Name(name)) => names.contains(&name.as_str()),
-        (Takes::Numbers(least, most), AxisValue::Number(n)) => (least..=most).contains(n),
-        (Takes::Multiples(of, least, most), AxisValue::Number(n)) => {
-            (least..=most).contains(n) && n.is_multiple_of(of)
-        }
-        _ => false,
     }
 }

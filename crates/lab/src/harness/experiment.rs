@@ -62,21 +62,48 @@ pub struct Axis {
     pub takes: Takes,
     /// The values of a quick run.
     pub quick: &'static [Value],
-    /// The values of a usual run.
+    /// The values of a usual run; with [`Takes::Listed`], none here are all that are listed.
     pub default: &'static [Value],
-    /// The values of a full run.
+    /// The values of a full run; none as above.
     pub full: &'static [Value],
 }
 
 /// What an axis may be given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// One of these.
     Names(&'static [&'static str]),
+    /// One of these, from a registry of pieces.
+    Listed(fn() -> Vec<&'static str>),
     /// From the first to the second.
     Numbers(u64, u64),
     /// Multiples of the first from the second to the third.
     Multiples(u64, u64, u64),
+}
+
+impl Takes {
+    /// The names it may be given; `None` for numbers.
+    pub fn names(self) -> Option<Vec<&'static str>> {
+        match self {
+            Self::Names(names) => Some(names.to_vec()),
+            Self::Listed(list) => Some(list()),
+            Self::Numbers(..) | Self::Multiples(..) => None,
+        }
+    }
+
+    /// Whether a value may be given.
+    pub fn allows(self, value: &AxisValue) -> bool {
+        match (self, value) {
+            (Self::Numbers(least, most), AxisValue::Number(n)) => (least..=most).contains(n),
+            (Self::Multiples(of, least, most), AxisValue::Number(n)) => {
+                (least..=most).contains(n) && n.is_multiple_of(of)
+            }
+            (_, AxisValue::Name(name)) => {
+                self.names().is_some_and(|names| names.contains(&name.as_str()))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A value of an axis, as a declaration has it.
@@ -99,11 +126,15 @@ impl From<Value> for AxisValue {
 
 impl Axis {
     /// The values of a run of this size.
-    pub fn values(&self, size: Size) -> &'static [Value] {
-        match size {
+    pub fn values(&self, size: Size) -> Vec<Value> {
+        let values = match size {
             Size::Quick => self.quick,
             Size::Default => self.default,
             Size::Full => self.full,
+        };
+        match self.takes {
+            Takes::Listed(list) if values.is_empty() => list().into_iter().map(Value::S).collect(),
+            _ => values.to_vec(),
         }
     }
 
@@ -117,8 +148,11 @@ impl Axis {
         number: impl Fn(&str) -> Result<u64, String>,
     ) -> Result<AxisValue, String> {
         match self.takes {
-            Takes::Names(names) if names.contains(&text) => Ok(AxisValue::Name(text.to_owned())),
-            Takes::Names(names) => {
+            Takes::Names(_) | Takes::Listed(_) => {
+                let names = self.takes.names().unwrap_or_default();
+                if names.contains(&text) {
+                    return Ok(AxisValue::Name(text.to_owned()));
+                }
                 Err(format!("invalid {} {text:?}; expected one of {}", self.name, names.join(", ")))
             }
             Takes::Numbers(least, most) => match number(text) {

@@ -19,7 +19,7 @@ use crate::harness::{
     Sample, Sampling, Takes, Value,
 };
 use crate::wait::BATCH;
-use crate::wait::pairs::{HOW_MANY, Pairs};
+use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
 use crate::wait::rounds::{of_pairs, refused};
 use crate::wait::threads::probe;
 
@@ -70,17 +70,7 @@ static DECLARATION: Declaration = Declaration {
             name: "waiter",
             unit: "",
             summary: "what waits",
-            takes: Takes::Names(&[
-                "busy",
-                "sigio",
-                "select",
-                "poll",
-                "epoll",
-                "epoll-edge",
-                "epoll-oneshot",
-                "io-uring-poll",
-                "io-uring-recv",
-            ]),
+            takes: Takes::Listed(waiters),
             quick: WAITERS,
             default: WAITERS,
             full: WAITERS,

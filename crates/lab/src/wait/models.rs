@@ -25,7 +25,7 @@ use crate::harness::{
 };
 use crate::wait::BATCH;
 use crate::wait::models::claims::models;
-use crate::wait::pairs::{HOW_MANY, Pairs};
+use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
 use crate::wait::rounds::{count, of_pairs, refused};
 use crate::wait::threads::probe;
 
@@ -97,15 +97,7 @@ static DECLARATION: Declaration = Declaration {
             name: "model",
             unit: "",
             summary: "the waiter that represents the model",
-            takes: Takes::Names(&[
-                "busy",
-                "sigio",
-                "select",
-                "poll",
-                "epoll",
-                "epoll-edge",
-                "io-uring-poll",
-            ]),
+            takes: Takes::Listed(waiters),
             quick: MODELS,
             default: MODELS,
             full: MODELS,

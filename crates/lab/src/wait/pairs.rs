@@ -2,8 +2,8 @@
 //! `enter-leave` and `models` have in common.
 
 use iotomy_host::Skip;
-use iotomy_waiters::Waiter;
 use iotomy_waiters::rounds::Ring;
+use iotomy_waiters::{WAITERS, Waiter};
 
 use crate::harness::bounds::SoftLimit;
 use crate::harness::{Params, Takes};
@@ -11,6 +11,12 @@ use crate::wait::rounds::{count, open, refused};
 
 /// The axis that says how many.
 pub(super) const DESCRIPTORS: &str = "descriptors";
+
+/// The waiters that make calls.
+pub(super) fn waiters() -> Vec<&'static str> {
+    let waiters = WAITERS.iter().filter(|waiter| !waiter.calls.wait.is_empty());
+    waiters.map(|waiter| waiter.name).collect()
+}
 
 /// How many there may be, so many as a machine might have descriptors.
 pub(super) const HOW_MANY: Takes = Takes::Numbers(1, 500_000);

@@ -73,7 +73,7 @@ fn long(declared: &Declaration) -> String {
     for axis in declared.axes {
         put(&mut text, &format!("\n  -L {}=  ", axis.name), axis.summary);
         let takes = match axis.takes {
-            Takes::Names(names) => names.join(", "),
+            Takes::Names(_) | Takes::Listed(_) => axis.takes.names().unwrap_or_default().join(", "),
             Takes::Numbers(least, most) => {
                 let ends = [least, most].map(|end| value(axis, Value::N(end)));
                 format!("{} to {}", ends[0], ends[1])
@@ -86,7 +86,7 @@ fn long(declared: &Declaration) -> String {
         put(&mut text, "      takes    ", &takes);
         for size in [Size::Quick, Size::Default, Size::Full] {
             let values: Vec<String> =
-                axis.values(size).iter().map(|one| value(axis, *one)).collect();
+                axis.values(size).into_iter().map(|one| value(axis, one)).collect();
             put(&mut text, &format!("      {:<7}  ", size.name()), &values.join(", "));
         }
     }
@@ -99,14 +99,12 @@ fn long(declared: &Declaration) -> String {
 
 /// The values an axis takes, as the command line takes them: all names, or the numbers of every size.
 pub(crate) fn axis_values(axis: &Axis) -> Vec<String> {
-    match axis.takes {
-        Takes::Names(names) => names.iter().map(|name| (*name).to_owned()).collect(),
-        Takes::Numbers(..) | Takes::Multiples(..) => {
-            let sizes = [Size::Quick, Size::Default, Size::Full];
-            let values = sizes.into_iter().flat_map(|size| axis.values(size));
-            values.map(|one| value(axis, *one)).collect()
-        }
+    if let Some(names) = axis.takes.names() {
+        return names.into_iter().map(str::to_owned).collect();
     }
+    let sizes = [Size::Quick, Size::Default, Size::Full];
+    let values = sizes.into_iter().flat_map(|size| axis.values(size));
+    values.map(|one| value(axis, one)).collect()
 }
 
 /// A value as the command line takes it.

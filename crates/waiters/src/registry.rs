@@ -1,0 +1,27 @@
+//! The list of all waiters.
+
+use crate::waiter::Declaration;
+use crate::{
+    busy, epoll, epoll_edge, epoll_exclusive, epoll_oneshot, io_uring_poll, io_uring_recv, null,
+    poll, select, sigio,
+};
+
+/// Every waiter, in the order they are listed.
+pub static WAITERS: &[&Declaration] = &[
+    &null::DECLARATION,
+    &busy::DECLARATION,
+    &sigio::DECLARATION,
+    &select::DECLARATION,
+    &poll::DECLARATION,
+    &epoll::DECLARATION,
+    &epoll_edge::DECLARATION,
+    &epoll_oneshot::DECLARATION,
+    &epoll_exclusive::DECLARATION,
+    &io_uring_poll::DECLARATION,
+    &io_uring_recv::DECLARATION,
+];
+
+/// The waiter called `name`.
+pub fn waiter(name: &str) -> Option<&'static Declaration> {
+    WAITERS.iter().copied().find(|waiter| waiter.name == name)
+}
