@@ -185,10 +185,7 @@ impl Experiment for Copy {
 
     fn no_case(&self, case: &Params) -> Vec<&'static str> {
         let is_case = has_a_block_size(case.name("mover")) || case.number("block") == WINDOW;
-        unmet(&[(
-            is_case,
-            "movers without a choice of request size are measured once, at 8 MiB",
-        )])
+        unmet(&[(is_case, "movers without a choice of request size are measured once, at 8 MiB")])
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
