@@ -31,6 +31,12 @@ enum Target {
     Item(usize, String),
 }
 
+impl Target {
+    fn is_module(&self) -> bool {
+        matches!(self, Self::Module(_))
+    }
+}
+
 /// What names stand for in each module.
 struct Scopes<'t> {
     tree: &'t Tree,
@@ -42,7 +48,7 @@ impl Scopes<'_> {
     /// All that a path can stand for in a module: one name may be that of a module and of a function.
     fn resolve(&mut self, from: usize, path: &[String]) -> BTreeSet<Target> {
         let mut found = BTreeSet::from([Target::Module(from)]);
-        for name in path {
+        for (at, name) in path.iter().enumerate() {
             let mut next = BTreeSet::new();
             for target in found {
                 match (target, name.as_str()) {
@@ -57,6 +63,10 @@ impl Scopes<'_> {
                 }
             }
             found = next;
+            // In front of `::` a module hides a function of its name.
+            if at + 1 < path.len() && found.iter().any(Target::is_module) {
+                found.retain(Target::is_module);
+            }
         }
         found
     }

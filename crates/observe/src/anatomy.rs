@@ -23,6 +23,7 @@ pub(crate) mod kernel;
 mod layers;
 pub(crate) mod mappings;
 mod parts;
+pub(crate) mod samples;
 pub(crate) mod side_band;
 mod user;
 
@@ -33,8 +34,9 @@ use iotomy_record::{BlockIo, Dissected, Sampling, Stack, StackKind, Stories};
 use self::chains::Chains;
 use self::kernel::KernelSymbols;
 use self::layers::{Layers, UNKNOWN};
-use self::mappings::Mappings;
 use self::parts::Named;
+pub use self::samples::Asked;
+use self::samples::{Callers, Found, Place, Seen};
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
@@ -55,88 +57,6 @@ pub struct Dissection {
     pub block_refused: Option<String>,
     /// The slowest calls, where stories were asked for.
     pub stories: Option<Stories>,
-}
-
-/// How a watch is to be sampled, and what else is to be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
-    /// Samples a second on each CPU.
-    pub hz: u32,
-    /// How many of the slowest calls that read, and of those that write, are told moment by moment.
-    pub stories: u32,
-    /// Whether what calls what in user space is noted, too, as far as frame pointers tell.
-    pub user_stacks: bool,
-}
-
-/// What samples and sleeps were found, in numbers.
-pub(crate) struct Raw {
-    pub(crate) event: &'static str,
-    pub(crate) hz: u32,
-    pub(crate) price_ns: f64,
-    pub(crate) others: u64,
-    pub(crate) lost: u64,
-    pub(crate) lost_sleeps: u64,
-    pub(crate) lost_names: u64,
-    pub(crate) seen: Vec<Seen>,
-    /// Addresses in the kernel by stack, the innermost first.
-    pub(crate) stacks: HashMap<i32, Vec<u64>>,
-    /// Where the stacks of user space were asked for.
-    pub(crate) callers: Option<Callers>,
-}
-
-/// What tells who calls whom in user space.
-pub(crate) struct Callers {
-    /// Addresses by stack, the innermost first.
-    pub(crate) stacks: HashMap<i32, Vec<u64>>,
-    pub(crate) mappings: Mappings,
-}
-
-/// All samples, or sleeps, that were alike.
-pub(crate) struct Seen {
-    pub(crate) pid: u32,
-    pub(crate) exec: String,
-    pub(crate) image: u32,
-    pub(crate) call: Option<String>,
-    pub(crate) blocked: bool,
-    pub(crate) found: Found,
-    pub(crate) chain: Chain,
-    pub(crate) times: u64,
-    /// Of sleeps.
-    pub(crate) ns: u64,
-}
-
-/// Where a thread was found.
-pub(crate) enum Found {
-    /// In the kernel, with this stack.
-    Kernel(i32),
-    /// In user space.
-    User(Place),
-    /// In the kernel, with a stack whose place was another's.
-    Collided,
-    /// It could not be found out.
-    Nothing,
-}
-
-/// What called what in user space, down to where a thread was found or made its call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chain {
-    /// This stack, of an image that began then. In the kernel, `returns_to` is what the innermost function
-    /// may return to where it keeps no frame; 0 where there is no such address.
-    Stack { id: i32, began_ns: u64, returns_to: u64 },
-    /// A stack whose place was another's.
-    Collided,
-    /// It was not asked for, or there is none: the launch.
-    Nothing,
-}
-
-/// A place in user space.
-pub(crate) enum Place {
-    /// In a mapped file, whose name may be lost.
-    File { path: Option<String>, inode: u64, offset: u64 },
-    /// In the kernel's own library.
-    Vdso,
-    /// In memory of no file.
-    Memory,
 }
 
 const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel's symbols: run as \
@@ -293,7 +213,7 @@ impl<'a> Naming<'a> {
             Place::Memory => ("generated code".to_owned(), vec!["[memory]".to_owned()]),
             Place::File { path: None, .. } => (UNKNOWN.to_owned(), Vec::new()),
             Place::File { path: Some(path), inode, offset } => {
-                let file = crate::basename(path).to_owned();
+                let file = crate::naming::basename(path).to_owned();
                 let function = self.user.name(path, *inode, *offset);
                 // The innermost first, as in the kernel.
                 let frames = function.into_iter().chain([file]).collect();

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use iotomy_record::{Running, lossless};
 
 use crate::ObserveError;
-use crate::naming::called;
+use crate::naming::{basename, called};
 
 /// `PF_KTHREAD` of the kernel: a flag in `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -49,7 +49,7 @@ pub(crate) fn names(pid: u32) -> Names {
     let exec = match exe.as_ref().map(|exe| exe.as_os_str().as_bytes()) {
         Some(exe) => {
             let exe = lossless(exe.strip_suffix(b" (deleted)").unwrap_or(exe));
-            crate::basename(&exe).to_owned()
+            basename(&exe).to_owned()
         }
         None => comm.clone(),
     };

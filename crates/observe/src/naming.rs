@@ -80,13 +80,18 @@ fn is_cut(name: &str, comm: &str) -> bool {
 
 /// The last component of a path, as a title has it: without a login shell's dash, and what follows.
 fn first_word(word: &str) -> &str {
-    let name = crate::basename(word.split_ascii_whitespace().next().unwrap_or_default());
+    let name = basename(word.split_ascii_whitespace().next().unwrap_or_default());
     name.strip_prefix('-').unwrap_or(name)
 }
 
 /// Puts an image's calls in the record's order: most time first, then by name.
 pub(crate) fn sort_calls(calls: &mut [Call]) {
     calls.sort_by(|a, b| b.wall_ns.cmp(&a.wall_ns).then_with(|| a.syscall.cmp(&b.syscall)));
+}
+
+/// The last component of a path.
+pub(crate) fn basename(path: &str) -> &str {
+    path.rsplit('/').find(|component| !component.is_empty()).unwrap_or(path)
 }
 
 #[cfg(test)]

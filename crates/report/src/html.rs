@@ -15,7 +15,7 @@ use iotomy_record::store::Record;
 
 use crate::Source;
 use crate::escape::markup;
-use crate::section::{self, Answer, Block, Found, Section, Tile};
+use crate::section::{Answer, Block, Found, Section, Tile};
 
 /// The colours, then what is drawn and what is written in them.
 const STYLE: &str = concat!(
@@ -63,7 +63,7 @@ pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
     let (sections, packed) = thread::scope(|scope| {
         let packing: Vec<_> =
             sources.iter().map(|source| (source, pack_beside(scope, source.bytes))).collect();
-        let sections = section::all(&records);
+        let sections = crate::sections::all(&records);
         let packed: Vec<String> =
             packing.into_iter().map(|(source, one)| packed(source, one)).collect();
         (sections, packed)

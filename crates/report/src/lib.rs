@@ -26,14 +26,16 @@ mod parts;
 mod quantize;
 mod race;
 mod section;
+mod sections;
 mod sheet;
 mod signals;
+mod source;
+mod style;
 mod sweep;
 mod table;
 mod trace;
 
 use iotomy_record::numbers;
-use iotomy_record::store::Record;
 
 pub use anatomy::{anatomy, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
@@ -43,33 +45,7 @@ pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use parts::{Part, PartError, PartKind, csv, markdown, parts, svg};
 pub use race::race;
+pub use source::Source;
+pub use style::Style;
 pub use sweep::sweep;
 pub use trace::trace;
-
-/// A record, and where it is from.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// The name of its file.
-    pub name: &'a str,
-    /// What it holds.
-    pub record: &'a Record,
-    /// The file's content.
-    pub bytes: &'a [u8],
-}
-
-/// How text is to look.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Style {
-    /// Whether to use ANSI colours.
-    pub color: bool,
-    /// Whether characters outside ASCII may be used; without, names that hold some are escaped.
-    pub unicode: bool,
-    /// Columns a line may take; below 20 it is taken for 20.
-    pub width: usize,
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Self { color: false, unicode: true, width: 100 }
-    }
-}

@@ -10,7 +10,7 @@ use iotomy_record::store::Record;
 use crate::chart::Chart;
 use crate::escape::csv_field;
 use crate::markdown::Writer;
-use crate::section::{self, Block, Section};
+use crate::section::{Block, Section};
 use crate::sheet::{Cell, Sheet, Value};
 use crate::{Source, findings};
 
@@ -129,7 +129,7 @@ enum Item<'a> {
 
 fn sections(sources: &[Source<'_>]) -> Vec<Section> {
     let records: Vec<&Record> = sources.iter().map(|source| source.record).collect();
-    section::all(&records)
+    crate::sections::all(&records)
 }
 
 fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {

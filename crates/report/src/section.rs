@@ -3,13 +3,12 @@
 //!
 //! Every text in here has been made printable; what it is written into still has to escape it.
 
-use iotomy_record::store::Record;
-use iotomy_record::{Finding, Limits, Machine};
+use iotomy_record::{Finding, Machine};
 
 use crate::chart::Chart;
 use crate::page::Page;
 use crate::sheet::{Cell, Field, Sheet};
-use crate::{ceilings, findings, numbers};
+use crate::{findings, numbers};
 
 /// A record.
 #[derive(Debug)]
@@ -177,33 +176,4 @@ pub(crate) fn machine_facts(page: &Page<'_>, machine: &Machine) -> Vec<(&'static
     facts.push(("mitigations", text(&machine.mitigations)));
     facts.retain(|(_, text)| !text.is_empty());
     facts
-}
-
-/// The parts of each record, in their order.
-pub(crate) fn all(records: &[&Record]) -> Vec<Section> {
-    records.iter().map(|record| of(record, ceilings_of(record, records), records)).collect()
-}
-
-/// The limits among the records that are of the machine of this one.
-fn ceilings_of<'r>(record: &Record, all: &[&'r Record]) -> Option<&'r Limits> {
-    if matches!(record, Record::Limits(_)) {
-        return None;
-    }
-    let machine = record.as_ref().machine();
-    all.iter().find_map(|other| match other {
-        Record::Limits(limits) if ceilings::are_of(limits, machine) => Some(limits),
-        _ => None,
-    })
-}
-
-/// The parts of a record. Limits of the same machine, where there are some, are held beside its results.
-fn of(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Section {
-    match record {
-        Record::Trace(trace) => crate::trace::section(trace, ceilings),
-        Record::Race(race) => crate::race::section(race, ceilings),
-        Record::Sweep(sweep) => crate::sweep::section(sweep),
-        Record::Limits(limits) => crate::limits::section(limits, all),
-        Record::Copy(copy) => crate::copy::section(copy, ceilings),
-        Record::Anatomy(anatomy) => crate::anatomy::section(anatomy, ceilings, all),
-    }
 }

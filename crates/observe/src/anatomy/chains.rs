@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use iotomy_record::UserStacks;
 
 use super::mappings::Mapped;
+use super::samples::{Callers, Chain, Found, Place, Seen};
 use super::user::{FrameKept, UserSymbols};
-use super::{Callers, Chain, Found, Place, Seen};
 
 /// Stands for the caller of a function that keeps no frame pointer.
 const GAP: &str = "[caller unknown]";
@@ -91,7 +91,7 @@ fn name(place: &Mapped<'_>, symbols: &mut UserSymbols) -> (String, bool) {
         _ if !is_file => ("[memory]".to_owned(), false),
         path => match symbols.name(path, place.inode, place.offset) {
             Some(function) => (function, true),
-            None => (crate::basename(path).to_owned(), false),
+            None => (crate::naming::basename(path).to_owned(), false),
         },
     }
 }

@@ -127,7 +127,7 @@ fn read(path: &str, inode: u64) -> Option<Functions> {
 
 /// What a mapped file is to a program: itself, the C library, the loader, another library.
 pub(crate) fn layer(path: &str) -> String {
-    let name = crate::basename(path);
+    let name = crate::naming::basename(path);
     let is = |start: &str| name.starts_with(start);
     if is("libc.so") || is("libc-2.") || is("ld-musl-") || is("libc.musl-") {
         "libc".to_owned()

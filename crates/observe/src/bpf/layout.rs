@@ -3,7 +3,7 @@
 
 use iotomy_record::lossless;
 
-use crate::naming::called;
+use crate::naming::{basename, called};
 
 /// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
 pub(super) const SLOTS: usize = 65;
@@ -229,7 +229,7 @@ impl Wire for Program {
         if argv_bytes == 0 {
             argv.clear();
         }
-        let exec = super::super::basename(&exec).to_owned();
+        let exec = basename(&exec).to_owned();
         // A link or a script is called by its own name; a file executed by its own may be of many programs.
         let called = match binary == exec {
             true => called(&exec, None, &argv),

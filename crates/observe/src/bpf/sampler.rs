@@ -20,8 +20,8 @@ use super::object::{
 use super::sample_rows::{Counted, SampleKey, SampleSum};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
+use crate::anatomy::samples::{Asked, Callers, Chain, Found, Place, Raw, Seen};
 use crate::anatomy::side_band::Listener;
-use crate::anatomy::{Asked, Callers, Chain, Found, Place, Raw, Seen};
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));

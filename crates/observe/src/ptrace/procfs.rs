@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::attach::{Names, names};
-use crate::naming::called;
+use crate::cache;
+use crate::naming::{basename, called};
 use crate::tally::{FileRef, Usage};
-use crate::{basename, cache};
 
 /// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
 const TICK_NS: u64 = 10_000_000;

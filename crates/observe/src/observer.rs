@@ -1,0 +1,68 @@
+//! What every observer implements and declares.
+
+use crate::audience::Onlooker;
+use crate::error::ObserveError;
+use crate::request::{Observation, Request};
+
+/// What an observer says of itself; help, docs and the contract tests are made from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// Its name, as `--observer` and the record have it.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// How it works, what it costs and what it cannot see.
+    pub description: &'static str,
+    /// What it needs to be allowed.
+    pub privilege: &'static str,
+    /// Whether it slows calls so much that their times cannot be taken at face value.
+    pub times_inflated: bool,
+    /// Whether it tells on-CPU, blocked and runnable time apart, and so can fill a ledger.
+    pub splits_time: bool,
+    /// Whether it can watch all processes at once.
+    pub watches_machine: bool,
+}
+
+/// Whether a piece can work here, found by trying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// It works.
+    Ready,
+    /// It does not.
+    Unsupported {
+        /// What was tried and what the kernel said.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+}
+
+/// A way to watch a process tree.
+pub trait Observer: Sync {
+    /// What it is.
+    fn declaration(&self) -> &'static Declaration;
+
+    /// Tries whether it works here, without side effects that last.
+    fn probe(&self) -> Probe;
+
+    /// Watches until the request is fulfilled. For a command: until it has ended (and, with
+    /// [`Request::wait`], every process it left), or the duration is over; signals this process
+    /// receives meanwhile are passed on to the command. For a process or the machine: until it
+    /// ends, the duration is over, or this process is told to stop.
+    ///
+    /// # Errors
+    /// What kept the watch from beginning. Once a command runs, its run is never lost to an error.
+    fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
+        self.watch_before(request, None)
+    }
+
+    /// The same, before an audience.
+    ///
+    /// # Errors
+    /// As [`Observer::watch`].
+    fn watch_before(
+        &self,
+        request: &Request,
+        audience: Onlooker<'_>,
+    ) -> Result<Observation, ObserveError>;
+}
