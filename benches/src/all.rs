@@ -9,9 +9,10 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Result, bail};
 use clap::Parser;
+use iotomy_benches::bench::Bench;
 use iotomy_benches::child::{Signals, own_path};
 use iotomy_benches::options::Options;
-use iotomy_benches::registry::{BENCHES, Bench, durations};
+use iotomy_benches::registry::{BENCHES, durations};
 use iotomy_benches::summary::documents::{guide, pages};
 use iotomy_host::rfc3339;
 

@@ -1,7 +1,7 @@
 //! The benches, and what they have in common: children, order, statistics, how results are kept, and what
 //! is made of what was kept.
 //!
-//! A bench is a folder here with its declaration ([`registry::Bench`]) and a line in
+//! A bench is a folder here with its declaration ([`bench::Bench`]) and a line in
 //! [`registry::BENCHES`]. One program runs them all: `bench NAME`.
 //!
 //! The flow of `make bench`:
@@ -13,6 +13,7 @@
 //! 3. `summary::documents` writes the tables between marks in docs/ from the newest complete run. `bench summary` does
 //!    2 and 3 alone, and with `--check` reports what differs.
 
+pub mod bench;
 pub mod child;
 pub mod conditions;
 pub mod cpus;

@@ -1,38 +1,7 @@
 //! The benches, in the order in which they are run.
 
-use std::process::ExitCode;
-
-use anyhow::Result;
-use clap::{ArgMatches, FromArgMatches};
-
-use crate::summary::Row;
-use crate::summary::kept::Raw;
+use crate::bench::Bench;
 use crate::{anatomy, copy, files, live, race, report, trace, wait};
-
-/// A text made of records, their rows, and a link to them.
-pub type Block = fn(&[Raw], &[Row], &str) -> String;
-
-/// A bench.
-pub struct Bench {
-    /// Its name, and that of its folder in the run's.
-    pub name: &'static str,
-    /// What it asks.
-    pub title: &'static str,
-    /// How long it takes, about, on two CPUs.
-    pub minutes: u32,
-    /// The programs of scripts/ that build its peers into the folder that is named behind them.
-    pub peers: &'static [&'static str],
-    /// What it can be told.
-    pub command: fn() -> clap::Command,
-    /// Runs it, or a part of it, as it was told.
-    pub run: fn(&ArgMatches) -> Result<ExitCode>,
-    /// What one of its raw records says.
-    pub rows: fn(&Raw) -> Vec<Row>,
-    /// What the rows of all its records say together.
-    pub overall: fn(&[Row]) -> Vec<Row>,
-    /// Its text for readers who want no more.
-    pub block: Option<Block>,
-}
 
 /// Every bench.
 pub static BENCHES: [&Bench; 8] = [
@@ -46,32 +15,12 @@ pub static BENCHES: [&Bench; 8] = [
     &report::BENCH,
 ];
 
-impl Bench {
-    /// What users call it by.
-    pub fn target(&self) -> String {
-        format!("bench-{}", self.name)
-    }
-}
-
 /// How long some of them take, bench by bench.
 pub fn durations<'a>(benches: impl Iterator<Item = &'a Bench> + Clone) -> String {
     let each: Vec<String> =
         benches.clone().map(|bench| format!("{} {}", bench.name, bench.minutes)).collect();
     let all: u32 = benches.map(|bench| bench.minutes).sum();
     format!("some {all} minutes in all ({})", each.join(", "))
-}
-
-/// Has `run` told what was said on the command line.
-pub(crate) fn told<Args: FromArgMatches>(
-    matches: &ArgMatches,
-    run: fn(&Args) -> Result<ExitCode>,
-) -> Result<ExitCode> {
-    run(&Args::from_arg_matches(matches)?)
-}
-
-/// Where the rows of all records say nothing together.
-pub(crate) fn nothing(_: &[Row]) -> Vec<Row> {
-    Vec::new()
 }
 
 #[cfg(test)]

@@ -22,6 +22,11 @@ pub struct Estimate {
     pub high: f64,
 }
 
+/// The median, or NaN without samples.
+pub fn median_or_nan(samples: &[f64]) -> f64 {
+    median(samples).unwrap_or(f64::NAN)
+}
+
 /// The median of `samples` and its interval; with fewer than [`FEWEST`] the interval is their
 /// range. `None` without samples.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {

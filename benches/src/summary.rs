@@ -9,6 +9,7 @@
 pub mod documents;
 pub mod kept;
 pub mod page;
+pub mod raw;
 mod verdicts;
 
 use iotomy_record::numbers::fixed;
@@ -16,7 +17,7 @@ use iotomy_record::{Case, Claim, ClaimVerdict, Sweep};
 
 use crate::stats::Estimate;
 use crate::targets::Bound;
-use kept::Raw;
+use raw::Raw;
 
 /// A figure of iotomy's beside a peer's.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,12 +22,12 @@ use iotomy_record::{Trace, store};
 
 use self::callers::Stacks;
 use self::work::Work;
+use crate::bench::{Bench, nothing, told};
 use crate::child::{Signals, guard_of};
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::order::Order;
 use crate::record::{Case, Sweep};
-use crate::registry::{Bench, nothing, told};
 use crate::results::Results;
 use crate::run::{built, progress};
 use crate::scratch::Scratch;

@@ -3,7 +3,7 @@
 use iotomy_record::Claim;
 
 use crate::stats::{estimate, ratio};
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, names, of_target, samples, shown, targets};
 
 /// What is added to a run that is watched without it: the target, and every part where the record has

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::{CommandFactory, Parser};
 
+use crate::bench::{Bench, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::copy::contender::{Tool, Tools};
@@ -30,7 +31,6 @@ use crate::copy::results::Found;
 use crate::copy::volumes::Workshop;
 use crate::options::Options;
 use crate::order::Order;
-use crate::registry::{Bench, told};
 use crate::run::{built, version};
 use crate::session::own_session;
 use crate::stats::FEWEST;

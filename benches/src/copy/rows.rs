@@ -1,15 +1,10 @@
 //! How fast bytes are copied.
 
-use crate::copy::targets::far_ahead;
+use crate::copy::targets::{FAR, FAR_ROUTES, far_ahead};
 use crate::stats::{Estimate, ratio};
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, on, samples, shown, targets};
 use crate::tables::table;
-
-/// A share of the best peer's time that is reached …
-pub(crate) const FAR: f64 = 0.7;
-/// … on so many routes.
-pub(crate) const FAR_ROUTES: usize = 3;
 
 const OURS: &str = "iotomy copy";
 /// What copies nothing.

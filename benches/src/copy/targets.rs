@@ -2,7 +2,6 @@
 
 use crate::copy::lanes::{Role, best_peer};
 use crate::copy::races::{Kind, Race};
-use crate::copy::rows::{FAR, FAR_ROUTES};
 use crate::stats::Estimate;
 use crate::targets::{Bound, Target, Verdict};
 
@@ -10,6 +9,11 @@ use crate::targets::{Bound, Target, Verdict};
 const EVERY: Bound = Bound::at_most(1.0, "×");
 /// Start-up for a small file, as a share of what GNU cp takes.
 const STARTUP: Bound = Bound::at_most(0.65, "×");
+
+/// A share of the best peer's time that is reached …
+pub(crate) const FAR: f64 = 0.7;
+/// … on so many routes.
+pub(crate) const FAR_ROUTES: usize = 3;
 
 /// Judges all races.
 pub(crate) fn judge(races: &[Race]) -> Vec<Target> {

@@ -10,7 +10,7 @@ use iotomy_lab::{program_of_way, ways_of_files};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::files::middle;
+use crate::stats::median_or_nan;
 use crate::talker::Talker;
 
 /// Batches of a turn, before which one more warms up: other processes had the caches.
@@ -92,7 +92,7 @@ impl Running {
         let batches: Vec<(f64, f64)> =
             (0..BATCHES).map(|_| self.batch(ROUNDS)).collect::<Result<_>>()?;
         let (cpu, wall): (Vec<f64>, Vec<f64>) = batches.into_iter().unzip();
-        Ok((middle(&cpu), middle(&wall)))
+        Ok((median_or_nan(&cpu), median_or_nan(&wall)))
     }
 
     /// One batch: on the CPU and by the clock, in ns a round.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
+use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::files::agreement::agreement;
@@ -27,11 +28,10 @@ use crate::files::results::Found;
 use crate::lanes::lanes;
 use crate::options::Options;
 use crate::order::Order;
-use crate::registry::{Bench, nothing, told};
 use crate::run::progress;
 use crate::scratch::Scratch;
 use crate::session::own_session;
-use crate::stats::{FEWEST, median};
+use crate::stats::FEWEST;
 
 /// The bench.
 pub(crate) static BENCH: Bench = Bench {
@@ -91,9 +91,4 @@ fn run(args: &Args) -> Result<ExitCode> {
     let results = Found { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
     results.publish(&args.options, &conditions, true)?;
     Ok(results.status(&args.options))
-}
-
-/// The middle of some figures.
-fn middle(figures: &[f64]) -> f64 {
-    median(figures).unwrap_or(f64::NAN)
 }

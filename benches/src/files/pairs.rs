@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 
 use crate::child::Signals;
 use crate::files::contender::{Contender, Lineup, Running};
-use crate::files::middle;
 use crate::order::Order;
 use crate::run::progress;
+use crate::stats::median_or_nan;
 
 /// Lives of the two processes.
 const LIVES: usize = 80;
@@ -69,5 +69,5 @@ fn one_life(pair: [&Contender; 2], cpu: usize, order: &mut Order, folder: &Path)
             ratios.push(sums[0] / sums[1]);
         }
     }
-    Ok(middle(&ratios))
+    Ok(median_or_nan(&ratios))
 }

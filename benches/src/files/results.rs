@@ -7,7 +7,7 @@ use crate::files::agreement::Agreement;
 use crate::lanes::Lane;
 use crate::record::{Case, Sweep};
 use crate::results::Results;
-use crate::stats::{Estimate, estimate, median, ratio};
+use crate::stats::{Estimate, estimate, median, median_or_nan, ratio};
 use crate::tables::{digits, interval, table};
 use crate::targets::{Bound, Target, target_table};
 
@@ -96,7 +96,6 @@ impl Found {
         ];
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         for lane in &self.lanes {
-            let middle = |figures: &[f64]| median(figures).unwrap_or(f64::NAN);
             let cpu = self.cpu(&lane.name, "bare").filter(|_| lane.name != "bare");
             let wall = self.wall(&lane.name, "raw").filter(|_| lane.name != "raw");
             let shown = |found: Option<Estimate>| {
@@ -104,9 +103,9 @@ impl Found {
             };
             rows.push(vec![
                 lane.name.clone(),
-                digits(middle(&lane.cpu_ns) / 1e3, 2),
-                digits(middle(&lane.wall_ns) / 1e3, 2),
-                digits(1e9 / middle(&lane.wall_ns), 0),
+                digits(median_or_nan(&lane.cpu_ns) / 1e3, 2),
+                digits(median_or_nan(&lane.wall_ns) / 1e3, 2),
+                digits(1e9 / median_or_nan(&lane.wall_ns), 0),
                 shown(cpu),
                 shown(wall),
             ]);

@@ -1,6 +1,6 @@
 //! What small files cost.
 
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, targets};
 
 /// The targets: a bare loop and fio are the peers.

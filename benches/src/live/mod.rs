@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::live::results::Found;
@@ -25,7 +26,6 @@ use crate::live::subject::SubjectArgs;
 use crate::live::watch::{Samples, Watcher, Way};
 use crate::options::Options;
 use crate::order::Order;
-use crate::registry::{Bench, nothing, told};
 use crate::run::{built, progress, version};
 use crate::scratch::Scratch;
 use crate::session::own_session;

@@ -1,7 +1,7 @@
 //! What the live view costs.
 
 use crate::stats::{estimate, ratio};
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, samples, shown, targets};
 
 const LIVE: &str = "iotomy trace --live";

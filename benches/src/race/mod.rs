@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
@@ -23,7 +24,6 @@ use crate::order::Order;
 use crate::race::results::Found;
 use crate::race::rounds::Rounds;
 use crate::race::wanted::RACES;
-use crate::registry::{Bench, nothing, told};
 use crate::run::{built, load_program, progress, version};
 use crate::scratch::Scratch;
 use crate::session::own_session;

@@ -4,7 +4,7 @@ use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
 use crate::race::wanted::Wanted;
 use crate::stats::wilson;
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, names, on, targets};
 use crate::tables::{digits, table};
 

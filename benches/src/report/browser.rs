@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::child::{Signals, guarded};
 use crate::report::chromium::{ALONE, OPTIONS, missing};
-use crate::report::said;
+use crate::report::command::said;
 
 /// What the page writes onto its root when its script has run to the end, in ms.
 const READY: &str = " data-ready=\"";

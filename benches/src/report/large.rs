@@ -8,7 +8,7 @@ use iotomy_record::Trace;
 use iotomy_record::store::{RecordRef, load_trace};
 
 use crate::child::Signals;
-use crate::report::run_to_end;
+use crate::report::command::run_to_end;
 
 /// Some dozens of short processes of three programs.
 const SCRIPT: &str = "for n in 1 2 3 4 5 6 7 8; do ls -l /etc; cat /etc/passwd; done > /dev/null";

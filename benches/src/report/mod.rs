@@ -5,22 +5,24 @@
 
 mod browser;
 mod chromium;
+mod command;
 mod large;
 mod rows;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
-use crate::child::{Signals, guarded};
+use crate::bench::{Bench, nothing, told};
+use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::record::{Case, Sweep};
-use crate::registry::{Bench, nothing, told};
+use crate::report::command::run_to_end;
 use crate::results::Results;
 use crate::run::{built, progress, version};
 use crate::scratch::Scratch;
@@ -125,33 +127,6 @@ fn measure(
     }
     measured.page_bytes = fs::metadata(&page).context("cannot look at the page")?.len();
     Ok(measured)
-}
-
-/// Runs a command to its end.
-fn run_to_end(signals: &Signals, words: &[&str]) -> Result<()> {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
-    let copy = errors.try_clone().context("cannot share a file")?;
-    let mut command = guarded(&words, copy)?;
-    // A measured run is nobody's to keep.
-    command.env("IOTOMY_HISTORY", "never");
-    let mut child = command.spawn().with_context(|| format!("cannot start {}", words[0]))?;
-    let status = signals.wait(&mut child)?;
-    if !status.success() {
-        bail!("{} ended with {status}: {}", words.join(" "), said(&mut errors));
-    }
-    Ok(())
-}
-
-/// What was written into a file that a child shared.
-fn said(file: &mut File) -> String {
-    use std::io::{Read, Seek};
-    let mut text = Vec::new();
-    let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
-    read.map_or_else(
-        |error| error.to_string(),
-        |_| String::from_utf8_lossy(&text).trim().to_owned(),
-    )
 }
 
 fn results(measured: &Measured, conditions: &Conditions, iotomy: &str) -> Results {

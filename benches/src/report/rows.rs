@@ -1,7 +1,7 @@
 //! How long a page takes.
 
 use crate::stats::estimate;
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, samples, shown, targets};
 
 /// The targets; there is no peer.

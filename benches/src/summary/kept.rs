@@ -11,17 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use iotomy_record::{Claim, Sweep};
 
-use crate::registry::{BENCHES, Bench};
+use crate::bench::Bench;
+use crate::registry::BENCHES;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, judged_anew};
-
-/// A raw record that counts.
-#[derive(Debug)]
-pub struct Raw {
-    /// Where it is in the run's folder.
-    pub path: String,
-    /// What it says.
-    pub sweep: Sweep,
-}
 
 /// What is kept of a bench.
 pub struct Kept {

@@ -6,6 +6,7 @@
 
 mod costs;
 mod floor;
+mod found;
 mod memory;
 mod observer;
 mod paid;
@@ -24,16 +25,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::order::Order;
-use crate::registry::{Bench, nothing, told};
 use crate::run::{built, progress, version};
 use crate::scratch::Scratch;
 use crate::stats;
+use crate::trace::found::Found;
 use crate::trace::observer::Observer;
-use crate::trace::results::Found;
 use crate::trace::rounds::Rounds;
 use crate::trace::subject::Subject;
 

@@ -11,26 +11,12 @@ use crate::conditions::Conditions;
 use crate::results::Results;
 use crate::stats::{estimate, median};
 use crate::tables::{digits, interval, table};
-use crate::targets::{Target, target_table};
-use crate::trace::costs::Cost;
-use crate::trace::memory::Memory;
+use crate::targets::target_table;
+use crate::trace::found::Found;
 use crate::trace::observer::{BPFTRACE_SCRIPT, Observer};
-use crate::trace::paid::{self, Paid};
+use crate::trace::paid;
 use crate::trace::rounds::{Measured, Rounds};
-use crate::trace::startup::Startup;
 use crate::trace::sweep::sweep;
-
-/// Everything a bench found out.
-pub(crate) struct Found {
-    pub(crate) blocks: u32,
-    pub(crate) versions: Vec<String>,
-    pub(crate) measured: Measured,
-    pub(crate) costs: Vec<Cost>,
-    pub(crate) paid: Vec<Paid>,
-    pub(crate) startup: Startup,
-    pub(crate) memory: Memory,
-    pub(crate) targets: Vec<Target>,
-}
 
 const MIB: f64 = (1 << 20) as f64;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::stats::{Estimate, estimate, median, ratio};
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, on, samples, shown, targets};
 use crate::tables::table;
 

@@ -5,10 +5,10 @@ use crate::record::{Case, Sweep};
 use crate::stats::estimate;
 use crate::targets::Target;
 use crate::trace::costs::Cost;
+use crate::trace::found::Found;
 use crate::trace::memory::Memory;
 use crate::trace::observer::Observer;
 use crate::trace::paid::Paid;
-use crate::trace::results::Found;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 

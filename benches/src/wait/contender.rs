@@ -7,8 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::child::own_path;
+use crate::stats::median_or_nan;
 use crate::talker::Talker;
-use crate::wait::middle;
+use crate::wait::lock_file::locked;
 use crate::wait::serve::MIO;
 
 /// The waiter that is held against the others, and those that show what else there is.
@@ -62,13 +63,6 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
     Ok((lineup, versions, missing))
 }
 
-/// The version of a crate that this program was built with.
-pub(crate) fn locked(name: &str) -> Option<String> {
-    const LOCK: &str = include_str!("../../../Cargo.lock");
-    let of = LOCK.split(&format!("name = \"{name}\"\nversion = \"")).nth(1)?;
-    Some(format!("{name} {}", of.split('"').next()?))
-}
-
 impl Contender {
     /// Starts it with so many pairs.
     pub(crate) fn start(&self, pairs: usize) -> Result<Running> {
@@ -94,7 +88,7 @@ impl Running {
                 times[1].push(wall);
             }
         }
-        Ok((middle(&times[0]), middle(&times[1])))
+        Ok((median_or_nan(&times[0]), median_or_nan(&times[1])))
     }
 
     fn round(&mut self, active: usize, writes: usize) -> Result<[f64; 2]> {

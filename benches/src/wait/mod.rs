@@ -6,6 +6,7 @@
 //! who do, [`results`] judges, prints and keeps.
 
 mod contender;
+mod lock_file;
 mod results;
 mod rows;
 mod serve;
@@ -17,15 +18,15 @@ use clap::{CommandFactory, Parser, Subcommand};
 use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Interest, Settings, waiter};
 
+use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::lanes::lanes;
 use crate::options::Options;
 use crate::order::Order;
-use crate::registry::{Bench, nothing, told};
 use crate::run::{progress, thread_ns};
 use crate::session::own_session;
-use crate::stats::{FEWEST, median};
+use crate::stats::FEWEST;
 use crate::wait::contender::contenders;
 use crate::wait::results::{Found, Point};
 use crate::wait::serve::{BATCH, serve};
@@ -142,9 +143,4 @@ fn by_nothing() -> Result<Vec<f64>> {
         samples.push((ours - bare) as f64 / f64::from(WAITS) / TOKENS as f64);
     }
     Ok(samples)
-}
-
-/// The middle of some rounds.
-fn middle(rounds: &[f64]) -> f64 {
-    median(rounds).unwrap_or(f64::NAN)
 }

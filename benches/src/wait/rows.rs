@@ -1,7 +1,7 @@
 //! What waiting costs.
 
 use crate::stats::{Estimate, ratio};
-use crate::summary::kept::Raw;
+use crate::summary::raw::Raw;
 use crate::summary::{Row, names, of_target, samples, shown, targets};
 use crate::tables::table;
 

@@ -13,7 +13,7 @@ use mio::{Interest, Poll, Token};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::run::thread_ns;
-use crate::wait::contender::locked;
+use crate::wait::lock_file::locked;
 
 /// The contender that is no waiter of this project.
 pub(crate) const MIO: &str = "mio";
