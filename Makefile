@@ -22,6 +22,7 @@ lint:
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror $(C_SOURCES)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) run --quiet --locked --package iotomy-imports
 	$(CARGO) deny --locked check --hide-inclusion-graph licenses bans sources
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
 

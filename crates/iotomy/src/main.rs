@@ -1,6 +1,8 @@
 //! The command: parses, runs a verb, maps errors to exit codes.
 
 mod cli;
+mod complain;
+mod help;
 mod manual;
 mod screen;
 mod unknown_option;
@@ -10,6 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iotomy_record::printable;
 use iotomy_sys::memory::Memory;
@@ -18,9 +21,7 @@ use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
 
 use crate::cli::{Cli, Verb};
-
-/// Something could not be run.
-const COULD_NOT_RUN: u8 = 2;
+use crate::complain::{COULD_NOT_RUN, complain};
 
 #[global_allocator]
 static MEMORY: Memory = Memory;
@@ -54,8 +55,8 @@ fn run() -> ExitCode {
         Verb::Lab(args) => verbs::lab::run(&args),
         Verb::History(args) => verbs::history::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
-        Verb::Generate(args) => verbs::generate::run(&args),
-        Verb::Complete(args) => verbs::complete::run(&args),
+        Verb::Generate(args) => verbs::generate::run(&args, Cli::command(), help::page),
+        Verb::Complete(args) => verbs::complete::run(&args, Cli::command()),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
@@ -69,7 +70,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        error = manual::help(std::env::args_os()).unwrap_or(error);
+        error = help::help(std::env::args_os()).unwrap_or(error);
     }
     if !error.use_stderr() {
         return match print(&error) {
@@ -153,36 +154,3 @@ const PARSERS: [(&str, &str); 5] = [
     (": number too small to fit in target type", ": the number is too small"),
     (": invalid float literal", ": expected a number"),
 ];
-
-/// An error as the user sees it: one line, whatever names are in it. With standard error gone there
-/// is nobody left to tell.
-fn complain(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "iotomy: {}", screen::shown(&in_a_line(error)));
-}
-
-/// What was attempted, then each cause that has not been said yet: errors of libraries tell their
-/// source, and have it as a source.
-fn in_a_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if line.is_empty() {
-            line = cause;
-        } else if !line.contains(&cause) {
-            line = line + ": " + &cause;
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let error = anyhow::anyhow!("No such file").context("cannot read x: No such file; look");
-        assert_eq!(in_a_line(&error), "cannot read x: No such file; look");
-        let error = anyhow::anyhow!("No such file").context("cannot read x");
-        assert_eq!(in_a_line(&error), "cannot read x: No such file");
-    }
-}

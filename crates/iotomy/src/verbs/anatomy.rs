@@ -24,7 +24,7 @@ use super::trace::{
     seconds, watching,
 };
 use super::{judging, outputs};
-use crate::complain;
+use crate::complain::complain;
 use crate::manual::Manual;
 use crate::screen::Looks;
 

@@ -13,10 +13,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap::{Arg, Command, ValueHint};
 
 use self::line::{Line, Place};
-use crate::cli::Cli;
 use crate::screen::shown;
 
 /// The scripts, by the names that their shells look for.
@@ -64,8 +63,8 @@ enum Add {
 }
 
 /// Prints the answer.
-pub(crate) fn run(args: &CompleteArgs) -> Result<ExitCode> {
-    let mut root = Cli::command().disable_help_subcommand(true);
+pub(crate) fn run(args: &CompleteArgs, root: Command) -> Result<ExitCode> {
+    let mut root = root.disable_help_subcommand(true);
     root.build();
     let words: Vec<String> =
         args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -177,7 +176,10 @@ fn paths(argument: &Arg) -> Add {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     fn root() -> Command {
         let mut root = Cli::command();

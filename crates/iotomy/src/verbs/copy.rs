@@ -52,7 +52,7 @@ use self::same::lies_in;
 use self::source::{FileSystems, Source};
 use self::target::Where;
 use super::{judging, outputs};
-use crate::{COULD_NOT_RUN, complain, in_a_line};
+use crate::complain::{COULD_NOT_RUN, complain, in_a_line};
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory, ValueEnum};
+use clap::{Command, ValueEnum};
 use clap_complete::{Generator, Shell};
 use iotomy_record::store::OutputFile;
 
 use super::{complete, outputs};
-use crate::cli::Cli;
 use crate::manual::{self, DONE, FAILED, Manual};
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -45,16 +44,19 @@ enum What {
     Completions,
 }
 
-/// Writes the files.
-pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
+/// Makes the page of a command: its declaration, the name of its manual, and the pages above it.
+pub(crate) type Page = fn(&Command, &str, &[String]) -> String;
+
+/// Writes the files of the whole command line.
+pub(crate) fn run(args: &GenerateArgs, command: Command, page: Page) -> Result<ExitCode> {
     let folder = &args.folder;
     fs::create_dir_all(folder).with_context(|| {
         format!("cannot create the directory {}; name one that you may write to", folder.display())
     })?;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     match args.what {
-        What::Man => pages(&command, "", &[], folder)?,
+        What::Man => pages(&command, "", &[], (page, folder))?,
         What::Completions => {
             for (name, script) in complete::SCRIPTS {
                 put(folder, name, script.as_bytes())?;
@@ -76,12 +78,17 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode> {
 }
 
 /// A page for a command, whose manual is declared by `name`, and for each of those below it.
-fn pages(command: &Command, name: &str, above: &[String], folder: &Path) -> Result<()> {
+fn pages(
+    command: &Command,
+    name: &str,
+    above: &[String],
+    (page, folder): (Page, &Path),
+) -> Result<()> {
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    put(folder, &format!("{title}.1"), manual::page(command, name, above).as_bytes())?;
+    put(folder, &format!("{title}.1"), page(command, name, above).as_bytes())?;
     let family = [above, &[title]].concat();
     for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
-        pages(one, &manual::below(name, one), &family, folder)?;
+        pages(one, &manual::below(name, one), &family, (page, folder))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use iotomy_history::{Config, Filter, HistoryError, Identity, Pick, Store, set_aside, store_file};
 use iotomy_record::store::RecordRef;
 
-use crate::complain;
+use crate::complain::complain;
 
 /// What a record is kept with.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");

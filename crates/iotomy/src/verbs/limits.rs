@@ -18,9 +18,9 @@ use iotomy_record::{Limits, store};
 
 use super::keeping::SaveArgs;
 use super::outputs;
+use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
 use crate::screen::{Looks, is_dumb, shown_lines};
-use crate::{COULD_NOT_RUN, complain};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[

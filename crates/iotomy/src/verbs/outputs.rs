@@ -11,7 +11,7 @@ use iotomy_record::store::{OutputFile, StoreError, same_output};
 use iotomy_report::Style;
 use iotomy_sys::startup::was_closed;
 
-use crate::complain;
+use crate::complain::complain;
 use crate::screen::Looks;
 
 /// The name of the current folder, for messages; empty where it has none any more.

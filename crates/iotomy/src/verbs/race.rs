@@ -36,9 +36,9 @@ use self::flames::Flames;
 use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::{history, judging, outputs};
+use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
 use crate::screen::{Looks, StatusLine, shown};
-use crate::{COULD_NOT_RUN, complain};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[

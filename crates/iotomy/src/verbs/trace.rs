@@ -31,9 +31,9 @@ use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::view::ViewArgs;
 use super::{judging, outputs};
+use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::{Fact, Manual};
 use crate::screen::Looks;
-use crate::{COULD_NOT_RUN, complain};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[

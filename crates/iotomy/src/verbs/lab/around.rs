@@ -16,7 +16,7 @@ use iotomy_race::Interrupts;
 use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
 use iotomy_sys::launch::{Command, Setup, Streams};
 
-use crate::complain;
+use crate::complain::complain;
 use crate::screen::StatusLine;
 use crate::verbs::trace::{AUTO, watching};
 

@@ -14,12 +14,12 @@ use iotomy_record::store::{OutputFile, RecordRef};
 use super::around::Surroundings;
 use super::given::given;
 use super::turns::{Ask, Turn, chosen, locks, turns};
+use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
 use crate::screen::Looks;
 use crate::verbs::keeping::SaveArgs;
 use crate::verbs::outputs;
 use crate::verbs::trace::seconds;
-use crate::{COULD_NOT_RUN, complain};
 
 pub(super) const MANUAL: Manual = Manual {
     examples: &[

@@ -7,7 +7,7 @@ use iotomy_race::{Options, contenders};
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Race};
 
-use crate::complain;
+use crate::complain::complain;
 use crate::verbs::history;
 use crate::verbs::keeping::VERSION;
 

@@ -70,7 +70,7 @@ fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             // What is declared here is held against the others.
-            if !path.ends_with("src/manual") {
+            if !path.ends_with("src/help") {
                 sources(&path, all);
             }
         } else if path.extension().is_some_and(|end| end == "rs") {

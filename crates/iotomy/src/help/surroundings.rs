@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use super::{Fact, below};
+use crate::manual::{Fact, below};
 
 /// A variable or a file.
 pub(super) struct Surrounding {

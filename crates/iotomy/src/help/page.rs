@@ -3,8 +3,9 @@
 use clap::{Arg, Command};
 use roff::{Inline, Roff, bold, italic, roman};
 
+use super::manual;
 use super::surroundings::{ENVIRONMENT, FILES, facts};
-use super::{Fact, Manual, manual};
+use crate::manual::{Fact, Manual};
 
 /// The page of a command that was built, and of the name that its manual is declared by, with the names of
 /// the pages above it.

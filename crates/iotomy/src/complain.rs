@@ -1,0 +1,41 @@
+//! Errors, as the user is told of them.
+
+use std::io::{self, Write};
+
+use crate::screen::shown;
+
+/// The exit status when something could not be run.
+pub(crate) const COULD_NOT_RUN: u8 = 2;
+
+/// An error as the user sees it: one line, whatever names are in it. With standard error gone there
+/// is nobody left to tell.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "iotomy: {}", shown(&in_a_line(error)));
+}
+
+/// What was attempted, then each cause that has not been said yet: errors of libraries tell their
+/// source, and have it as a source.
+pub(crate) fn in_a_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = line + ": " + &cause;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("No such file").context("cannot read x: No such file; look");
+        assert_eq!(in_a_line(&error), "cannot read x: No such file; look");
+        let error = anyhow::anyhow!("No such file").context("cannot read x");
+        assert_eq!(in_a_line(&error), "cannot read x: No such file");
+    }
+}

@@ -1,0 +1,111 @@
+//! What help and man pages say beside the options: exit status, environment, files, examples.
+//!
+//! Each verb declares its own part ([`Manual`]) beside its options; environment and files follow from the
+//! options that a verb has ([`surroundings`]). Help takes them only when it is asked for, so that no other
+//! start pays for the text.
+
+mod page;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use std::io::stdout;
+
+use clap::{Command, CommandFactory};
+
+pub(crate) use self::page::page;
+use self::surroundings::{ENVIRONMENT, FILES, facts};
+use crate::cli::{self, Cli};
+use crate::manual::{Manual, below};
+use crate::screen::Looks;
+use crate::verbs;
+
+/// What is declared for a verb, or a verb below one, as in `history list`; for iotomy itself where the name
+/// is empty.
+fn manual(name: &str) -> Option<&'static Manual> {
+    let own: [(&str, &Manual); 12] = [
+        ("", &cli::MANUAL),
+        ("trace", &verbs::trace::MANUAL),
+        ("anatomy", &verbs::anatomy::MANUAL),
+        ("race", &verbs::race::MANUAL),
+        ("copy", &verbs::copy::MANUAL),
+        ("show", &verbs::show::MANUAL),
+        ("report", &verbs::report::MANUAL),
+        ("limits", &verbs::limits::MANUAL),
+        ("lab", &verbs::lab::MANUAL),
+        ("history", &verbs::history::MANUAL),
+        ("doctor", &verbs::doctor::MANUAL),
+        ("generate", &verbs::generate::MANUAL),
+    ];
+    let below = verbs::history::MANUALS.iter().chain(verbs::lab::MANUALS).copied();
+    own.into_iter().chain(below).find(|(of, _)| *of == name).map(|(_, manual)| manual)
+}
+
+/// What was asked for by `-h` or `--help`: the parser's answer, with what is declared here.
+pub(crate) fn help(words: impl Iterator<Item = std::ffi::OsString>) -> Option<clap::Error> {
+    let width = Looks::default().on(&stdout()).width - 2;
+    with_manual(Cli::command(), "", width).try_get_matches_from(words).err()
+}
+
+fn with_manual(command: Command, name: &str, width: usize) -> Command {
+    let Some(manual) = manual(name) else { return command };
+    let long = long_help(manual, name, &command, width);
+    let command = command.mut_subcommands(|one| {
+        let name = below(name, &one);
+        with_manual(one, &name, width)
+    });
+    command.after_help(short_help(manual)).after_long_help(long)
+}
+
+/// The examples alone.
+fn short_help(manual: &Manual) -> String {
+    let mut text = String::from("Examples:");
+    for line in manual.examples.iter().flat_map(|(lines, _)| lines.lines()) {
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    text
+}
+
+fn long_help(manual: &Manual, name: &str, command: &Command, width: usize) -> String {
+    let mut text = String::new();
+    let sections = [
+        ("Exit status", manual.status.to_vec()),
+        ("Environment", facts(ENVIRONMENT, name, command)),
+        ("Files", facts(FILES, name, command)),
+    ];
+    for (heading, facts) in sections.into_iter().filter(|(_, facts)| !facts.is_empty()) {
+        text.push_str(&format!("{heading}:\n"));
+        for (name, says) in facts {
+            text.push_str(&format!("  {name}\n{}", wrapped(says, 10, width)));
+        }
+        text.push('\n');
+    }
+    text.push_str("Examples:");
+    for (lines, says) in manual.examples {
+        text.push_str(&format!("\n{}", wrapped(says, 2, width)));
+        let lines: Vec<String> = lines.lines().map(|line| format!("      {line}")).collect();
+        text.push_str(&lines.join("\n"));
+    }
+    text
+}
+
+/// A text in lines of at most `width` columns, each with its end.
+fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let (mut lines, mut column) = (String::new(), usize::MAX);
+    for word in text.split(' ') {
+        let wide = word.chars().count();
+        if column.saturating_add(1 + wide) > width {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            lines.push_str(&" ".repeat(indent));
+            column = indent + wide;
+        } else {
+            lines.push(' ');
+            column += 1 + wide;
+        }
+        lines.push_str(word);
+    }
+    lines + "\n"
+}
