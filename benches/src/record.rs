@@ -131,7 +131,7 @@ impl Case {
         unit: &'static str,
         samples: &[f64],
     ) -> Self {
-        let all = iotomy_stats::Summary::of(samples);
+        let all = iotomy_stats::Summary::from_samples(samples);
         let found = estimate(samples);
         Self {
             params: params.iter().map(|(axis, value)| (*axis, (*value).into())).collect(),

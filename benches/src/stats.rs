@@ -30,7 +30,7 @@ pub fn median_or_nan(samples: &[f64]) -> f64 {
 /// The median of `samples` and its interval; with fewer than [`FEWEST`] the interval is their
 /// range. `None` without samples.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {
-    let all = Summary::of(samples)?;
+    let all = Summary::from_samples(samples)?;
     let [low, high] = median_interval(samples).unwrap_or([all.min, all.max]);
     Some(Estimate { median: all.median, low, high })
 }

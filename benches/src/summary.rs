@@ -62,13 +62,13 @@ impl Row {
     }
 
     /// What is said of its target.
-    pub fn said(&self) -> String {
-        said(self.verdict, self.is_aim)
+    pub fn verdict_text(&self) -> String {
+        text_of_verdict(self.verdict, self.is_aim)
     }
 }
 
 /// What is said of a target, or of an aim; nothing where none was wanted.
-pub(crate) fn said(verdict: Option<ClaimVerdict>, is_aim: bool) -> String {
+pub(crate) fn text_of_verdict(verdict: Option<ClaimVerdict>, is_aim: bool) -> String {
     let aim = if is_aim { " (an aim)" } else { "" };
     verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
 }

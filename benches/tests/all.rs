@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 /// A folder with a script that stands for every bench: it notes what it was called with and leaves with
 /// the status that is kept for the bench, or 0.
-struct Stage(TempDir);
+struct FakeBenches(TempDir);
 
 const SCRIPT: &str =
     "#!/bin/sh\necho \"$*\" >> ran\nif [ -e \"$1\" ]; then exit \"$(cat \"$1\")\"; fi\n";
 
-impl Stage {
+impl FakeBenches {
     fn new() -> Self {
         let stage = Self(tempfile::tempdir().unwrap());
         // Not executed while another test forks with it open for writing: a shell writes it.
@@ -47,14 +47,14 @@ impl Stage {
     }
 }
 
-fn said(bytes: &[u8]) -> String {
+fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
 fn how_long_all_takes_is_said_before_any_of_it() {
-    let ended = Stage::new().run(&[]);
-    let text = said(&ended.stdout);
+    let ended = FakeBenches::new().run(&[]);
+    let text = text(&ended.stdout);
     let minutes: u32 = BENCHES.iter().map(|bench| bench.minutes).sum();
     let first = text.lines().next().unwrap();
     assert!(first.contains(&format!("some {minutes} minutes in all (trace ")), "{text}");
@@ -62,7 +62,7 @@ fn how_long_all_takes_is_said_before_any_of_it() {
 
 #[test]
 fn every_bench_runs_once_as_part_of_one_run() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     stage.run(&["--quick", "--seed", "7", "--results", "there"]);
     let ran = stage.ran();
     assert_eq!(ran.len(), BENCHES.len(), "{ran:?}");
@@ -77,38 +77,38 @@ fn every_bench_runs_once_as_part_of_one_run() {
 
 #[test]
 fn those_that_fail_are_named_and_the_others_run() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     stage.ends("copy", 2);
     stage.ends("wait", 3);
     let ended = stage.run(&["--quick"]);
     assert_eq!(ended.status.code(), Some(2));
     assert_eq!(stage.ran().len(), BENCHES.len());
-    let errors = said(&ended.stderr);
+    let errors = text(&ended.stderr);
     assert!(errors.contains("failed: copy (exit status: 2), wait (exit status: 3)"), "{errors}");
 }
 
 #[test]
 fn one_that_cannot_be_started_is_told() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     fs::remove_file(stage.path("script")).unwrap();
     let ended = stage.run(&["--quick", "--only", "wait"]);
     assert_eq!(ended.status.code(), Some(2));
-    assert!(said(&ended.stderr).contains("failed: wait (cannot start: "), "{ended:?}");
+    assert!(text(&ended.stderr).contains("failed: wait (cannot start: "), "{ended:?}");
 }
 
 #[test]
 fn a_missed_target_is_told_from_a_failure() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     stage.ends("files", 1);
     let ended = stage.run(&["--quick", "--check"]);
     assert_eq!(ended.status.code(), Some(1));
-    assert!(said(&ended.stderr).contains("a target was missed in files"), "{ended:?}");
+    assert!(text(&ended.stderr).contains("a target was missed in files"), "{ended:?}");
     assert_eq!(stage.run(&["--quick"]).status.code(), Some(2), "unasked, no bench leaves with 1");
 }
 
 #[test]
 fn a_signal_ends_all_of_it() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     stage.ends("race", 130);
     let ended = stage.run(&["--quick"]);
     assert_eq!(ended.status.code(), Some(130));
@@ -117,7 +117,7 @@ fn a_signal_ends_all_of_it() {
 
 #[test]
 fn only_those_that_are_named_run() {
-    let stage = Stage::new();
+    let stage = FakeBenches::new();
     stage.run(&["--quick", "--only", "wait", "--only", "trace"]);
     let ran = stage.ran();
     assert_eq!(ran.len(), 2);

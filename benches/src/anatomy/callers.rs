@@ -79,11 +79,11 @@ pub(crate) fn measure(
     }
     let [without, with] = watches;
     without.end()?;
-    Ok(Measured { ns, stacks: Stacks::of(&with.end()?, rate) })
+    Ok(Measured { ns, stacks: Stacks::from_anatomy(&with.end()?, rate) })
 }
 
 impl Stacks {
-    fn of(record: &Anatomy, rate: u32) -> Self {
+    fn from_anatomy(record: &Anatomy, rate: u32) -> Self {
         let user = record.sampling.user_stacks.unwrap_or_default();
         let sampled = record.stacks.iter().filter(|stack| stack.kind == StackKind::OnCpu);
         let functions = sampled.map(|stack| stack.samples * stack.user.len() as u64);

@@ -90,7 +90,7 @@ enum Job {
 
 /// A way to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum WatchMode {
     Trace,
     /// Anatomy with hardly a sample.
     Unsampled,
@@ -99,7 +99,7 @@ enum Way {
     Stories,
 }
 
-impl Way {
+impl WatchMode {
     fn words(self, rate: u32) -> Vec<String> {
         let rate = rate.to_string();
         let words: &[&str] = match self {
@@ -113,7 +113,7 @@ impl Way {
 }
 
 /// Something that is added to something, on some work.
-struct Part {
+struct AddedCost {
     name: &'static str,
     work: Work,
     pair: Pair,
@@ -123,34 +123,38 @@ struct Part {
 #[derive(Debug, Clone, Copy)]
 enum Pair {
     /// By watches, one after the other.
-    Watches([Way; 2]),
+    Watches([WatchMode; 2]),
     /// By turns of two watches that are there together, see [`callers`], at that rate or a high one.
     UserStacks { is_dense: bool },
 }
 
-static PARTS: [Part; 5] = [
-    Part { name: "user stacks", work: Work::Zero, pair: Pair::UserStacks { is_dense: false } },
-    Part {
+static PARTS: [AddedCost; 5] = [
+    AddedCost { name: "user stacks", work: Work::Zero, pair: Pair::UserStacks { is_dense: false } },
+    AddedCost {
         name: "user stacks, at a high rate",
         work: Work::Zero,
         pair: Pair::UserStacks { is_dense: true },
     },
-    Part {
+    AddedCost {
         name: "all of anatomy",
         work: Work::Zero,
-        pair: Pair::Watches([Way::Trace, Way::Sampled]),
+        pair: Pair::Watches([WatchMode::Trace, WatchMode::Sampled]),
     },
-    Part {
+    AddedCost {
         name: "block I/O and read-ahead",
         work: Work::File,
-        pair: Pair::Watches([Way::Trace, Way::Unsampled]),
+        pair: Pair::Watches([WatchMode::Trace, WatchMode::Unsampled]),
     },
-    Part { name: "stories", work: Work::File, pair: Pair::Watches([Way::Unsampled, Way::Stories]) },
+    AddedCost {
+        name: "stories",
+        work: Work::File,
+        pair: Pair::Watches([WatchMode::Unsampled, WatchMode::Stories]),
+    },
 ];
 
 /// What was measured of a part.
 struct Measured {
-    part: &'static Part,
+    part: &'static AddedCost,
     /// ns on a CPU a call, by way, pair by pair.
     ns: [Vec<f64>; 2],
     /// Where these were what is added.
@@ -233,7 +237,7 @@ fn measure(
     args: &Args,
     signals: &Signals,
     folder: &Path,
-    part: &'static Part,
+    part: &'static AddedCost,
     order: &mut Order,
 ) -> Result<Measured> {
     let (pairs, rounds) = pairs(args);
@@ -264,7 +268,7 @@ fn measure(
 }
 
 /// Watches the process for a moment.
-fn watched(args: &Args, folder: &Path, way: Way, pid: u32) -> Result<Trace> {
+fn watched(args: &Args, folder: &Path, way: WatchMode, pid: u32) -> Result<Trace> {
     let path = folder.join("record.json");
     let mut watch = Command::new(&args.options.iotomy);
     watch.args(way.words(args.rate)).args(["-q", "-d", WINDOW, "--json"]).arg(&path);
@@ -274,7 +278,7 @@ fn watched(args: &Args, folder: &Path, way: Way, pid: u32) -> Result<Trace> {
     if !status.success() {
         bail!("{watch:?} ended with {status}; `iotomy doctor` says what is missing");
     }
-    if way == Way::Trace {
+    if way == WatchMode::Trace {
         return Ok(store::load_trace(&path)?);
     }
     Ok(store::load_anatomy(&path)?.trace)

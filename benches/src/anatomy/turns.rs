@@ -120,13 +120,13 @@ pub(crate) fn each_us(percent: f64, rate: u32) -> f64 {
 }
 
 impl Measured {
-    fn of(&self, state: State) -> &[f64] {
+    fn samples(&self, state: State) -> &[f64] {
         &self.ns[STATES.iter().position(|other| *other == state).unwrap_or(0)]
     }
 
     /// By how many percent what is done takes longer than at rest, round by round.
     fn added_percent(&self, state: State) -> Vec<f64> {
-        let pairs = self.of(State::Rest).iter().zip(self.of(state));
+        let pairs = self.samples(State::Rest).iter().zip(self.samples(state));
         pairs.map(|(without, with)| (with / without - 1.0) * 100.0).collect()
     }
 
@@ -138,12 +138,12 @@ impl Measured {
 
     /// The figures, for the record.
     pub(crate) fn cases(&self) -> Vec<Case> {
-        let rest = self.of(State::Rest);
+        let rest = self.samples(State::Rest);
         let on = self.work.name();
         let mut cases = Vec::new();
         for state in &STATES[1..] {
             let part = format!("{}, {on}", state.part());
-            for (side, samples) in [("without", rest), ("with", self.of(*state))] {
+            for (side, samples) in [("without", rest), ("with", self.samples(*state))] {
                 let params = [("part", part.as_str()), ("side", side), ("on", on)];
                 cases.push(Case::new(&params, "on-cpu", "ns each", samples));
             }
@@ -221,8 +221,8 @@ pub(crate) fn text(all: &[Measured]) -> String {
         };
         rows.push(vec![
             one.work.name().to_owned(),
-            one.of(State::Rest).len().to_string(),
-            digits(median(one.of(State::Rest)).unwrap_or(0.0), 0),
+            one.samples(State::Rest).len().to_string(),
+            digits(median(one.samples(State::Rest)).unwrap_or(0.0), 0),
             percent(&one.added_percent(State::Samples)),
             percent(&one.added_percent(State::Timer)),
             percent(&one.added_percent(State::Empty)),

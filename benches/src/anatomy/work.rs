@@ -110,14 +110,14 @@ impl Drop for Worker {
 }
 
 /// The work at hand.
-struct Doing {
+struct CurrentWork {
     work: Work,
     file: File,
     block: Vec<u8>,
     at: usize,
 }
 
-impl Doing {
+impl CurrentWork {
     fn begin(work: Work, path: &Path) -> Result<Self> {
         die_with_parent()?;
         cpus::stay_on(cpus::last()?)?;
@@ -155,7 +155,7 @@ impl Doing {
 
 /// What the process at work does; `file` is read.
 pub(crate) fn run(work: Work, file: &Path) -> Result<()> {
-    let mut doing = Doing::begin(work, file)?;
+    let mut doing = CurrentWork::begin(work, file)?;
     loop {
         doing.once()?;
     }
@@ -163,7 +163,7 @@ pub(crate) fn run(work: Work, file: &Path) -> Result<()> {
 
 /// The same in turns: a line in says how often, a line out how many ns that took.
 pub(crate) fn run_in_turns(work: Work, file: &Path) -> Result<()> {
-    let mut doing = Doing::begin(work, file)?;
+    let mut doing = CurrentWork::begin(work, file)?;
     let waits = File::open("/proc/self/schedstat").ok();
     for line in stdin().lines() {
         let line = line.context("cannot read what to do")?;

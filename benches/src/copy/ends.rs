@@ -32,7 +32,7 @@ pub(crate) enum Content {
 }
 
 /// What a reader has to tell.
-pub(crate) struct Seen {
+pub(crate) struct ReaderReport {
     pub(crate) bytes: u64,
     pub(crate) at: Instant,
 }
@@ -107,7 +107,7 @@ pub(crate) fn feed(
 }
 
 /// Reads until the end, in a thread of its own; compares every byte when it is told with what.
-pub(crate) fn read_all(out: OwnedFd, with: Option<Content>) -> JoinHandle<Result<Seen>> {
+pub(crate) fn read_all(out: OwnedFd, with: Option<Content>) -> JoinHandle<Result<ReaderReport>> {
     let mut out = File::from(out);
     let mut buffer = vec![1; BUFFER];
     std::thread::spawn(move || {
@@ -125,7 +125,7 @@ pub(crate) fn read_all(out: OwnedFd, with: Option<Content>) -> JoinHandle<Result
                 }
             }
         };
-        Ok(Seen { bytes, at: Instant::now() })
+        Ok(ReaderReport { bytes, at: Instant::now() })
     })
 }
 

@@ -26,8 +26,8 @@ use crate::bench::{Bench, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::copy::contender::{Tool, Tools};
-use crate::copy::races::{Plan, Raced};
-use crate::copy::results::Found;
+use crate::copy::races::{CopyRaces, Plan};
+use crate::copy::results::CopyResults;
 use crate::copy::volumes::Workshop;
 use crate::options::Options;
 use crate::order::Order;
@@ -101,10 +101,10 @@ fn run(args: &Args) -> Result<ExitCode> {
         only: args.only.clone(),
         sweep: args.sweep,
     };
-    let Raced { races, mut skipped } = plan.run(&mut Order::new(conditions.seed))?;
+    let CopyRaces { races, mut skipped } = plan.run(&mut Order::new(conditions.seed))?;
     skipped.splice(0..0, missing);
     conditions.end();
-    let found = Found {
+    let found = CopyResults {
         blocks,
         bytes,
         versions: versions(&tools),

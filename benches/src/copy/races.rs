@@ -70,17 +70,17 @@ pub(crate) struct Plan<'a> {
 
 /// Everything raced, and what was not, with the reason.
 #[derive(Default)]
-pub(crate) struct Raced {
+pub(crate) struct CopyRaces {
     pub(crate) races: Vec<Race>,
     pub(crate) skipped: Vec<(String, String)>,
 }
 
 impl Plan<'_> {
     /// Races everything, one file system after the other.
-    pub(crate) fn run(&self, order: &mut Order) -> Result<Raced> {
+    pub(crate) fn run(&self, order: &mut Order) -> Result<CopyRaces> {
         let feed = self.workshop.path().join("feed");
         fill(&feed, self.bytes)?;
-        let mut raced = Raced::default();
+        let mut raced = CopyRaces::default();
         for kind in FileSystem::ALL {
             self.on(kind, &feed, order, &mut raced)?;
         }
@@ -97,7 +97,7 @@ impl Plan<'_> {
         kind: FileSystem,
         feed: &Path,
         order: &mut Order,
-        raced: &mut Raced,
+        raced: &mut CopyRaces,
     ) -> Result<()> {
         let routes: Vec<Route> = Route::ALL
             .into_iter()

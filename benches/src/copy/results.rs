@@ -12,7 +12,7 @@ use crate::tables::{digits, interval, table};
 use crate::targets::{Target, target_table};
 
 /// Everything a bench found out.
-pub(crate) struct Found {
+pub(crate) struct CopyResults {
     pub(crate) blocks: u32,
     pub(crate) bytes: u64,
     pub(crate) versions: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Found {
     pub(crate) sweep: bool,
 }
 
-impl Found {
+impl CopyResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         let (folder, title) = match self.sweep {

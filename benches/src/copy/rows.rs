@@ -87,7 +87,7 @@ pub(crate) fn block(rows: &[Row], link: &str) -> String {
         vec![["route", "best peer", "÷ its time [95 %]", "at most 1"].map(str::to_owned).to_vec()];
     for row in rows.iter().filter(|row| row.verdict.is_some() && !row.record.is_empty()) {
         let found = row.figure.map_or_else(|| row.found.clone(), |found| shown(found, 2));
-        lines.push(vec![in_words(route(row)), row.peer.clone(), found, row.said()]);
+        lines.push(vec![in_words(route(row)), row.peer.clone(), found, row.verdict_text()]);
     }
     format!(
         "What `iotomy copy` takes beside the best of GNU cat, cp, dd, pv and uutils on each route, 1 GiB, \

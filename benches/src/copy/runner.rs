@@ -31,7 +31,7 @@ use crate::run::load_program;
 const WIDE: usize = 1 << 20;
 
 /// Where a contender's standard output goes.
-enum Out<'a> {
+enum OutputTarget<'a> {
     /// To a file that is made when the time begins.
     Made(&'a Path),
     There(OwnedFd),
@@ -73,9 +73,9 @@ impl Runner<'_> {
         let (stdin, feeding) = from.map_or((None, None), |end| (Some(end.out), Some(end.into)));
         let (reading, stdout) = to.map_or((None, None), |end| (Some(end.out), Some(end.into)));
         let stdout = match (route.target, line.writes_stdout) {
-            (Target::File, true) => Out::Made(&target),
-            (Target::Null, true) => Out::Null,
-            _ => stdout.map_or(Out::Null, Out::There),
+            (Target::File, true) => OutputTarget::Made(&target),
+            (Target::Null, true) => OutputTarget::Null,
+            _ => stdout.map_or(OutputTarget::Null, OutputTarget::There),
         };
         let run = self.timed(&line, route, (stdin, stdout), (feeding, reading), bytes, checked);
         let run = run.and_then(|run| {
@@ -102,7 +102,7 @@ impl Runner<'_> {
             let _ = fcntl_setpipe_size(&channel.into, WIDE);
         }
         let ends = channel.map_or((None, None), |end| (Some(end.into), Some(end.out)));
-        self.timed(&line, route, (None, Out::Null), ends, bytes, false)
+        self.timed(&line, route, (None, OutputTarget::Null), ends, bytes, false)
     }
 
     /// A run that copies many small files, `names` of the folder `from`, by one command.
@@ -114,7 +114,7 @@ impl Runner<'_> {
         let mut line = Contender::plain(tool).line_of_many(self.tools, names, &target);
         line.folder = Some(from.to_owned());
         let route = Route::ALL[0];
-        let run = self.timed(&line, route, (None, Out::Null), (None, None), 0, false)?;
+        let run = self.timed(&line, route, (None, OutputTarget::Null), (None, None), 0, false)?;
         let copies = fs::read_dir(&target).context("cannot list the target folder")?.count();
         ensure!(copies == names.len(), "{copies} of {} files arrived", names.len());
         for name in [names.first(), names.last()].into_iter().flatten() {
@@ -129,7 +129,7 @@ impl Runner<'_> {
         &self,
         line: &Line,
         route: Route,
-        (stdin, stdout): (Option<OwnedFd>, Out),
+        (stdin, stdout): (Option<OwnedFd>, OutputTarget),
         (feeding, reading): (Option<OwnedFd>, Option<OwnedFd>),
         bytes: u64,
         checked: bool,
@@ -152,9 +152,11 @@ impl Runner<'_> {
         let cpu_before = cpu_ns()?;
         let start = Instant::now();
         command.stdout(match stdout {
-            Out::Made(path) => File::create_new(path).context("cannot create the target")?.into(),
-            Out::There(end) => Stdio::from(end),
-            Out::Null => Stdio::null(),
+            OutputTarget::Made(path) => {
+                File::create_new(path).context("cannot create the target")?.into()
+            }
+            OutputTarget::There(end) => Stdio::from(end),
+            OutputTarget::Null => Stdio::null(),
         });
         let child = command.spawn();
         // Its ends are the contender's alone now: when it has ended, so have they.
@@ -222,7 +224,7 @@ impl Runner<'_> {
         let reflink = if route.sharing == Sharing::Never { Reflink::Never } else { Reflink::Auto };
         let count = (route.source == Source::Zero).then_some(1 << 30);
         let job = Job { reflink, count, ..Job::new(&progress) };
-        let (from, to) = (End::of(&from)?, End::of(&to)?);
+        let (from, to) = (End::new(&from)?, End::new(&to)?);
         let plan = chooser::choose(&from, &to, &job);
         let _ = fs::remove_file(&target);
         Ok(plan.steps.first().map_or_else(|| "nothing".to_owned(), |step| format!("{step:?}")))

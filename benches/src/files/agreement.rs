@@ -123,7 +123,7 @@ pub(crate) fn agreement(
         let asked = (question.name, turns);
         found.push(in_turns(asked, order, signals, |who, turn| match who {
             None => by_iotomy(folder, question, turn),
-            Some(peer) => (peer.told)(&said(&mut (peer.command)(folder, question))?, question),
+            Some(peer) => (peer.told)(&stdout_of(&mut (peer.command)(folder, question))?, question),
         })?);
     }
     for question in &QUESTIONS {
@@ -286,7 +286,7 @@ fn time_in_call(
     trace.args(["trace", "--json"]).arg(&record).arg("--");
     trace.arg(command.get_program()).args(command.get_args());
     trace.current_dir(command.get_current_dir().unwrap_or(folder));
-    said(&mut trace)?;
+    stdout_of(&mut trace)?;
     let trace = store::load_trace(&record).context("cannot load the trace")?;
     // `device` ends with its time, which on a busy machine is before the last read.
     let is_asked = |row: &&Call| row.syscall == "pread64" && row.calls > question.reads as u64 / 2;
@@ -298,7 +298,7 @@ fn time_in_call(
 }
 
 /// What a program said, which must have gone well.
-fn said(command: &mut Command) -> Result<String> {
+fn stdout_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = guard_of(command)?
         .stdin(Stdio::null())

@@ -24,7 +24,7 @@ use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::files::agreement::agreement;
 use crate::files::contender::{Running, contenders};
-use crate::files::results::Found;
+use crate::files::results::FilesResults;
 use crate::lanes::lanes;
 use crate::options::Options;
 use crate::order::Order;
@@ -88,7 +88,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     });
     progress("");
     conditions.end();
-    let results = Found { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
+    let results = FilesResults { blocks, skipped, pairs, lanes, agreement }.results(&conditions);
     results.publish(&args.options, &conditions, true)?;
     Ok(results.status(&args.options))
 }

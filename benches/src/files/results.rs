@@ -17,7 +17,7 @@ const OF_RAW: f64 = 1.0;
 const OF_PEER: f64 = 0.10;
 
 /// Everything a bench found out.
-pub(crate) struct Found {
+pub(crate) struct FilesResults {
     pub(crate) blocks: u32,
     pub(crate) skipped: Vec<(String, String)>,
     /// Raw's CPU time beside the bare loop's, a ratio a life.
@@ -26,7 +26,7 @@ pub(crate) struct Found {
     pub(crate) agreement: Vec<Agreement>,
 }
 
-impl Found {
+impl FilesResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {

@@ -21,9 +21,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::bench::{Bench, nothing, told};
 use crate::child::Signals;
 use crate::conditions::Conditions;
-use crate::live::results::Found;
+use crate::live::results::LiveResults;
 use crate::live::subject::SubjectArgs;
-use crate::live::watch::{Samples, Watcher, Way};
+use crate::live::watch::{Samples, WatchMode, Watcher};
 use crate::options::Options;
 use crate::order::Order;
 use crate::run::{built, progress, version};
@@ -60,12 +60,12 @@ struct Args {
     options: Options,
 
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Helper>,
 }
 
 /// What this program does as a part of its own measurements.
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Helper {
     #[command(hide = true)]
     Subject(SubjectArgs),
     /// Becomes a command in a session of its own on a terminal.
@@ -79,8 +79,8 @@ enum Part {
 
 fn run(args: &Args) -> Result<ExitCode> {
     match &args.part {
-        Some(Part::Subject(args)) => subject::run(args).map(|()| ExitCode::SUCCESS),
-        Some(Part::Terminal { terminal, argv }) => {
+        Some(Helper::Subject(args)) => subject::run(args).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Terminal { terminal, argv }) => {
             terminal::become_on(terminal, argv).map(|()| ExitCode::SUCCESS)
         }
         None => bench(args),
@@ -106,7 +106,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let mut samples = Samples::default();
     for block in 1..=blocks {
         progress(&format!("block {block} of {blocks}"));
-        let mut ways = Way::ALL;
+        let mut ways = WatchMode::ALL;
         order.shuffle(&mut ways);
         for way in ways {
             signals.check()?;
@@ -115,7 +115,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     }
     progress("");
     conditions.end();
-    let found = Found { blocks, seconds, version: version(&iotomy), samples };
+    let found = LiveResults { blocks, seconds, version: version(&iotomy), samples };
     let results = found.results(&conditions);
     // Of a view that hardly looked nothing is kept.
     results.publish(&args.options, &conditions, seconds >= 3)?;

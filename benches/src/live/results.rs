@@ -3,7 +3,7 @@
 use crate::conditions::Conditions;
 use crate::live::subject::CALL;
 use crate::live::terminal::SIZE;
-use crate::live::watch::{Lane, Samples, Way};
+use crate::live::watch::{Lane, Samples, WatchMode};
 use crate::record::{Case, Sweep};
 use crate::results::Results;
 use crate::stats::{Estimate, estimate, ratio};
@@ -17,14 +17,14 @@ const SHARE: f64 = 5.0;
 const SLOWER: f64 = 1.05;
 
 /// Everything found out.
-pub(crate) struct Found {
+pub(crate) struct LiveResults {
     pub(crate) blocks: u32,
     pub(crate) seconds: u32,
     pub(crate) version: Option<String>,
     pub(crate) samples: Samples,
 }
 
-impl Found {
+impl LiveResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         let targets = self.targets();
@@ -39,17 +39,18 @@ impl Found {
     }
 
     /// The view's figure ÷ another way's, block by block.
-    fn over(&self, way: Way, of: fn(&Lane) -> &Vec<f64>) -> Result<Estimate, String> {
-        let found = ratio(of(self.samples.of(Way::Live)), of(self.samples.of(way)));
+    fn over(&self, way: WatchMode, of: fn(&Lane) -> &Vec<f64>) -> Result<Estimate, String> {
+        let found = ratio(of(self.samples.lane(WatchMode::Live)), of(self.samples.lane(way)));
         found.ok_or_else(|| "not in pairs".to_owned())
     }
 
     fn targets(&self) -> [Target; 3] {
         let slower = |id: &str, how: &str, of: fn(&Lane) -> &Vec<f64>| {
             let text = format!("{CALL}: time {how} under iotomy trace --live ÷ iotomy trace");
-            Target::new(id, text, Bound::at_most(SLOWER, "×"), self.over(Way::Trace, of))
+            Target::new(id, text, Bound::at_most(SLOWER, "×"), self.over(WatchMode::Trace, of))
         };
-        let own = estimate(&self.samples.of(Way::Live).own).ok_or_else(|| "no run".to_owned());
+        let own =
+            estimate(&self.samples.lane(WatchMode::Live).own).ok_or_else(|| "no run".to_owned());
         [
             slower("cpu", "on a CPU", |lane| &lane.cpu),
             slower("wall", "by the clock", |lane| &lane.wall),
@@ -80,11 +81,11 @@ impl Found {
         let shown = |samples: &[f64], decimals| {
             estimate(samples).map_or_else(String::new, |found| interval(found, decimals))
         };
-        let bare = self.samples.of(Way::Bare);
-        for way in Way::ALL {
-            let lane = self.samples.of(way);
+        let bare = self.samples.lane(WatchMode::Bare);
+        for way in WatchMode::ALL {
+            let lane = self.samples.lane(way);
             let over = |one: &[f64], other: &[f64]| match ratio(one, other) {
-                Some(found) if way != Way::Bare => interval(found, 3),
+                Some(found) if way != WatchMode::Bare => interval(found, 3),
                 _ => String::new(),
             };
             rows.push(vec![
@@ -102,10 +103,10 @@ impl Found {
     }
 
     fn sweep(&self, conditions: &Conditions, targets: &[Target]) -> Sweep {
-        let names = Way::ALL.map(|way| way.name().to_owned()).to_vec();
+        let names = WatchMode::ALL.map(|way| way.name().to_owned()).to_vec();
         let mut sweep = Sweep::new("live-cost", conditions, &[("watched by", names)]);
-        for way in Way::ALL {
-            let lane = self.samples.of(way);
+        for way in WatchMode::ALL {
+            let lane = self.samples.lane(way);
             let params = [("watched by", way.name())];
             let all = [
                 ("wall", "ns a call", &lane.wall),

@@ -10,7 +10,7 @@ const LIVE: &str = "iotomy trace --live";
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 3, raw)).collect();
     for (metric, how) in [("cpu", "on a CPU"), ("wall", "by the clock")] {
-        let found = of(raw, LIVE, metric).zip(of(raw, "bare", metric));
+        let found = samples_of(raw, LIVE, metric).zip(samples_of(raw, "bare", metric));
         let found = found.and_then(|(live, bare)| ratio(live, bare));
         let what = format!("pread64: time {how} under {LIVE}");
         rows.push(Row::beside(what, "bare", found, 3, raw));
@@ -18,16 +18,16 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     rows
 }
 
-fn of<'a>(raw: &'a Raw, way: &str, metric: &str) -> Option<&'a [f64]> {
+fn samples_of<'a>(raw: &'a Raw, way: &str, metric: &str) -> Option<&'a [f64]> {
     samples(&raw.sweep, &[("watched by", way)], metric)
 }
 
 /// All of it in a sentence.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
-    let over = of(raw, LIVE, "cpu").zip(of(raw, "iotomy trace", "cpu"));
+    let over = samples_of(raw, LIVE, "cpu").zip(samples_of(raw, "iotomy trace", "cpu"));
     let over = over.and_then(|(live, trace)| ratio(live, trace));
-    let own = of(raw, LIVE, "own").and_then(estimate);
+    let own = samples_of(raw, LIVE, "own").and_then(estimate);
     let text = |found: Option<_>, decimals| {
         found.map_or_else(|| "an unknown number of".to_owned(), |found| shown(found, decimals))
     };

@@ -37,7 +37,7 @@ pub(crate) struct SubjectArgs {
 
 /// What it said of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct SubjectReport {
     pub(crate) calls: u64,
     pub(crate) wall_ns: u64,
     pub(crate) cpu_ns: u64,
@@ -95,14 +95,14 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
 }
 
 /// What it wrote.
-pub(crate) fn read_result(path: &Path) -> Result<Said> {
+pub(crate) fn read_result(path: &Path) -> Result<SubjectReport> {
     let text = fs::read_to_string(path).context("cannot read the subject's result")?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [calls, wall_ns, cpu_ns, parent_ns] = numbers[..] else {
         bail!("the subject said {text:?}");
     };
     ensure!(calls > 0, "the subject made no call");
-    Ok(Said { calls, wall_ns, cpu_ns, parent_ns })
+    Ok(SubjectReport { calls, wall_ns, cpu_ns, parent_ns })
 }
 
 /// What all threads of a process took of a CPU so far.
@@ -127,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result");
         fs::write(&path, "1000 2000 1500 7\n").unwrap();
-        let said = Said { calls: 1000, wall_ns: 2000, cpu_ns: 1500, parent_ns: 7 };
+        let said = SubjectReport { calls: 1000, wall_ns: 2000, cpu_ns: 1500, parent_ns: 7 };
         assert_eq!(read_result(&path).unwrap(), said);
         for wrong in ["", "1 2 3", "0 1 2 3"] {
             fs::write(&path, wrong).unwrap();

@@ -29,12 +29,12 @@ pub(crate) struct Terminal {
     pub(crate) path: PathBuf,
     /// Without one that is open the far end would end at once.
     near: File,
-    reader: JoinHandle<Drawn>,
+    reader: JoinHandle<TerminalOutput>,
 }
 
 /// What came out of a terminal.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Drawn {
+pub(crate) struct TerminalOutput {
     pub(crate) bytes: u64,
     /// Whether it was a view that wrote it.
     pub(crate) is_view: bool,
@@ -61,15 +61,15 @@ impl Terminal {
     }
 
     /// What came out of it, once nobody is there any more.
-    pub(crate) fn close(self) -> Result<Drawn> {
+    pub(crate) fn close(self) -> Result<TerminalOutput> {
         drop(self.near);
         self.reader.join().ok().context("the thread that reads the terminal has failed")
     }
 }
 
 /// Reads to the end, which of a terminal is an error.
-fn drawn(from: &mut impl Read) -> Drawn {
-    let mut drawn = Drawn::default();
+fn drawn(from: &mut impl Read) -> TerminalOutput {
+    let mut drawn = TerminalOutput::default();
     let mut bytes = [0; 64 << 10];
     // Ends of reads may part what a view begins with.
     let mut head: Vec<u8> = Vec::new();
@@ -105,7 +105,7 @@ mod tests {
         let mut terminal = Terminal::open().unwrap();
         terminal.near.write_all(b"\x1b[?1049hseen").unwrap();
         let drawn = terminal.close().unwrap();
-        assert_eq!(drawn, Drawn { bytes: 12, is_view: true });
+        assert_eq!(drawn, TerminalOutput { bytes: 12, is_view: true });
         assert!(!Terminal::open().unwrap().close().unwrap().is_view);
     }
 

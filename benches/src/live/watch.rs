@@ -11,18 +11,18 @@ use iotomy_record::store;
 
 use crate::child::{Signals, own_path};
 use crate::cpus;
-use crate::live::subject::{self, CALL, Said};
-use crate::live::terminal::{Drawn, Terminal};
+use crate::live::subject::{self, CALL, SubjectReport};
+use crate::live::terminal::{Terminal, TerminalOutput};
 
 /// How the subject is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum WatchMode {
     Bare,
     Trace,
     Live,
 }
 
-impl Way {
+impl WatchMode {
     pub(crate) const ALL: [Self; 3] = [Self::Bare, Self::Trace, Self::Live];
 
     pub(crate) fn name(self) -> &'static str {
@@ -37,8 +37,8 @@ impl Way {
 /// What a run comes to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
-    said: Said,
-    drawn: Drawn,
+    said: SubjectReport,
+    drawn: TerminalOutput,
 }
 
 /// The figures of a way, a sample a block.
@@ -54,25 +54,25 @@ pub(crate) struct Lane {
     pub(crate) drawn: Vec<f64>,
 }
 
-/// Of all ways, in the order of [`Way::ALL`].
+/// Of all modes, in the order of [`WatchMode::ALL`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples([Lane; 3]);
 
 impl Samples {
-    pub(crate) fn add(&mut self, way: Way, Run { said, drawn }: Run) {
+    pub(crate) fn add(&mut self, way: WatchMode, Run { said, drawn }: Run) {
         let lane = &mut self.0[way as usize];
         let (calls, wall) = (said.calls as f64, said.wall_ns as f64);
         lane.wall.push(wall / calls);
         lane.cpu.push(said.cpu_ns as f64 / calls);
-        if way != Way::Bare {
+        if way != WatchMode::Bare {
             lane.own.push(said.parent_ns as f64 / wall * 100.0);
         }
-        if way == Way::Live {
+        if way == WatchMode::Live {
             lane.drawn.push(drawn.bytes as f64 / (wall / 1e9));
         }
     }
 
-    pub(crate) fn of(&self, way: Way) -> &Lane {
+    pub(crate) fn lane(&self, way: WatchMode) -> &Lane {
         &self.0[way as usize]
     }
 }
@@ -101,7 +101,7 @@ impl<'a> Watcher<'a> {
     }
 
     /// Makes a run.
-    pub(crate) fn run(&self, way: Way) -> Result<Run> {
+    pub(crate) fn run(&self, way: WatchMode) -> Result<Run> {
         let [result, seen, errors] =
             ["result", "seen.json", "errors"].map(|name| self.folder.join(name));
         for file in [&result, &seen] {
@@ -110,12 +110,12 @@ impl<'a> Watcher<'a> {
         let terminal = Terminal::open()?;
         let mut argv = vec![own_path()?.into_os_string(), "live".into(), "terminal".into()];
         argv.extend([terminal.path.clone().into_os_string(), "--".into()]);
-        if way != Way::Bare {
+        if way != WatchMode::Bare {
             argv.push(self.iotomy.into());
             let words = ["trace", "--quiet", "--observer=bpf", "--json"];
             argv.extend(words.map(Into::into));
             argv.push(seen.clone().into());
-            argv.extend((way == Way::Live).then(|| "--live".into()));
+            argv.extend((way == WatchMode::Live).then(|| "--live".into()));
             argv.push("--".into());
         }
         let subject = subject::argv(self.seconds, self.cpu, &self.file, &result)?;
@@ -147,9 +147,9 @@ impl<'a> Watcher<'a> {
 }
 
 /// Whether those that watched saw all calls, and who was to draw did.
-fn check(way: Way, said: &Said, drawn: Drawn, seen: &Path) -> Result<()> {
-    ensure!(drawn.is_view == (way == Way::Live), "{} drew {} bytes", way.name(), drawn.bytes);
-    if way == Way::Bare {
+fn check(way: WatchMode, said: &SubjectReport, drawn: TerminalOutput, seen: &Path) -> Result<()> {
+    ensure!(drawn.is_view == (way == WatchMode::Live), "{} drew {} bytes", way.name(), drawn.bytes);
+    if way == WatchMode::Bare {
         return Ok(());
     }
     let trace = store::load_trace(seen).context("cannot read the record of a run")?;
@@ -157,7 +157,7 @@ fn check(way: Way, said: &Said, drawn: Drawn, seen: &Path) -> Result<()> {
     let calls: u64 = rows.map(|row| row.calls).sum();
     ensure!(calls >= said.calls, "{} saw {calls} of {} calls", way.name(), said.calls);
     // Without a view iotomy sleeps until the command has ended.
-    let is_known = way != Way::Live || said.parent_ns > 0;
+    let is_known = way != WatchMode::Live || said.parent_ns > 0;
     ensure!(is_known, "nothing is known of the CPU time of {}", way.name());
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! The order of the work: [`rounds`] lets the racers of [`tool`] race the load (`load.rs`, a program
 //! of its own), [`neighbour`] disturbs some races, [`results`] judges, prints and keeps.
 
+mod expected;
 mod neighbour;
 mod results;
 mod rounds;
 mod rows;
 mod tool;
-mod wanted;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
 use crate::order::Order;
-use crate::race::results::Found;
+use crate::race::expected::RACES;
+use crate::race::results::RaceResults;
 use crate::race::rounds::Rounds;
-use crate::race::wanted::RACES;
 use crate::run::{built, load_program, progress, version};
 use crate::scratch::Scratch;
 use crate::session::own_session;
@@ -60,12 +60,12 @@ struct Args {
     options: Options,
 
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Helper>,
 }
 
 /// What this program does as a part of its own measurements.
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Helper {
     /// The neighbour: takes a CPU until it is killed.
     #[command(hide = true)]
     Burn,
@@ -73,7 +73,7 @@ enum Part {
 
 fn run(args: &Args) -> Result<ExitCode> {
     match args.part {
-        Some(Part::Burn) => neighbour::burn().map(|()| ExitCode::SUCCESS),
+        Some(Helper::Burn) => neighbour::burn().map(|()| ExitCode::SUCCESS),
         None => bench(args),
     }
 }
@@ -102,7 +102,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     let lanes = rounds.run(&mut Order::new(conditions.seed))?;
     progress("");
     conditions.end();
-    let results = Found { units: args.units, versions, lanes }.results(&conditions);
+    let results = RaceResults { units: args.units, versions, lanes }.results(&conditions);
     results.publish(&args.options, &conditions, true)?;
     Ok(results.status(&args.options))
 }

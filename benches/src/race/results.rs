@@ -6,9 +6,9 @@ use iotomy_record::ClaimVerdict;
 use serde_json::json;
 
 use crate::conditions::Conditions;
+use crate::race::expected::ExpectedResult;
 use crate::race::rounds::{Field, Lane};
-use crate::race::tool::{Raced, Tool, Verdict, median_pairs};
-use crate::race::wanted::Wanted;
+use crate::race::tool::{Tool, ToolRace, Verdict, median_pairs};
 use crate::record::{Case, Claim, Sweep};
 use crate::results::Results;
 use crate::stats::{median, wilson};
@@ -16,7 +16,7 @@ use crate::summary::word;
 use crate::tables::{digits, table};
 
 /// Everything a bench found out.
-pub(crate) struct Found {
+pub(crate) struct RaceResults {
     pub(crate) units: u64,
     pub(crate) versions: Vec<String>,
     pub(crate) lanes: Vec<Lane>,
@@ -36,7 +36,7 @@ struct Target {
 const SOON: usize = 30;
 const NOISE: f64 = 0.012;
 
-impl Found {
+impl RaceResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
@@ -93,10 +93,11 @@ impl Found {
         let mut rows = vec![titles.map(str::to_owned).to_vec()];
         let lanes = || self.lanes.iter().filter(|lane| lane.field == field);
         for lane in lanes() {
-            let is = |wanted: fn(&Raced) -> bool| lane.races.iter().filter(|r| wanted(r)).count();
+            let is =
+                |wanted: fn(&ToolRace) -> bool| lane.races.iter().filter(|r| wanted(r)).count();
             let differ = is(|race| race.verdict.is_difference());
-            let pairs = || lane.races.iter().map(Raced::pairs);
-            let of = |value: fn(&Raced) -> f64| {
+            let pairs = || lane.races.iter().map(ToolRace::pairs);
+            let of = |value: fn(&ToolRace) -> f64| {
                 median(&lane.races.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
             };
             let half = of(|race| (race.interval[1] - race.interval[0]) / 2.0);
@@ -113,7 +114,7 @@ impl Found {
                 digits(of(|race| race.seconds), 2),
                 digits(of(|race| race.ratio), 4),
                 format!("± {} %", digits(half * 100.0, 2)),
-                format!("{} %", digits(of(Raced::noise) * 100.0, 1)),
+                format!("{} %", digits(of(ToolRace::noise) * 100.0, 1)),
             ]);
         }
         let mut text = table(&rows, 1);
@@ -134,15 +135,15 @@ impl Found {
         let false_alarms = |id, text, field| {
             let races = self.races(field);
             let hits = races.iter().filter(|race| race.verdict.is_difference()).count();
-            let verdict = Wanted::FalseAlarms.judge(hits, races.len());
+            let verdict = ExpectedResult::FalseAlarms.judge(hits, races.len());
             Target { id, text, hits, races: races.len(), verdict }
         };
         let races = self.races(Field::MoreQuiet);
-        let found = |race: &&&Raced| race.verdict == Verdict::Slower && race.pairs() <= SOON;
+        let found = |race: &&&ToolRace| race.verdict == Verdict::Slower && race.pairs() <= SOON;
         let hits = races.iter().filter(found).count();
         let noise: Vec<f64> = races.iter().map(|race| race.noise()).collect();
         let is_noisy = median(&noise).is_some_and(|noise| noise > NOISE);
-        let verdict = match Wanted::Power.judge(hits, races.len()) {
+        let verdict = match ExpectedResult::Power.judge(hits, races.len()) {
             ClaimVerdict::Fails if is_noisy => ClaimVerdict::Inconclusive,
             verdict => verdict,
         };
@@ -151,7 +152,7 @@ impl Found {
                 "false-alarms-quiet",
                 format!(
                     "a command against itself: a difference in {} of races",
-                    Wanted::FalseAlarms.bound()
+                    ExpectedResult::FalseAlarms.bound()
                 ),
                 Field::SameQuiet,
             ),
@@ -161,10 +162,10 @@ impl Found {
                 Field::SameNeighbour,
             ),
             Target {
-                id: Wanted::POWER,
+                id: ExpectedResult::POWER,
                 text: format!(
                     "3 % more work: said to be slower within {SOON} pairs in {} of races, at 1 % of noise",
-                    Wanted::Power.percent()
+                    ExpectedResult::Power.percent()
                 ),
                 hits,
                 races: races.len(),
@@ -174,7 +175,7 @@ impl Found {
     }
 
     /// iotomy's, as it races by itself.
-    fn races(&self, field: Field) -> Vec<&Raced> {
+    fn races(&self, field: Field) -> Vec<&ToolRace> {
         let lane = self.lanes.iter().find(|lane| lane.field == field && lane.tool == Tool::Iotomy);
         lane.map_or_else(Vec::new, |lane| lane.races.iter().collect())
     }
@@ -213,7 +214,7 @@ impl Found {
 }
 
 /// One command of one race.
-fn case(lane: &Lane, number: usize, race: &Raced, command: &str, times: &[f64]) -> Case {
+fn case(lane: &Lane, number: usize, race: &ToolRace, command: &str, times: &[f64]) -> Case {
     let params = [("field", lane.field.name()), ("racer", lane.tool.name()), ("command", command)];
     // Tenths of µs are below every noise, and half as long to write.
     let times: Vec<f64> = times.iter().map(|ns| (ns / 100.0).round() / 10.0).collect();

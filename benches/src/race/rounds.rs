@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::child::Signals;
 use crate::order::Order;
 use crate::race::neighbour::Watch;
-use crate::race::tool::{Raced, Tool, race};
+use crate::race::tool::{Tool, ToolRace, race};
 use crate::run::progress;
 use crate::stats::median;
 
@@ -47,7 +47,7 @@ impl Field {
 pub(crate) struct Lane {
     pub(crate) field: Field,
     pub(crate) tool: Tool,
-    pub(crate) races: Vec<Raced>,
+    pub(crate) races: Vec<ToolRace>,
     /// Runs of the load each race made, untimed ones included.
     runs: Vec<f64>,
 }

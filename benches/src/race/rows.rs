@@ -2,7 +2,7 @@
 
 use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
-use crate::race::wanted::Wanted;
+use crate::race::expected::ExpectedResult;
 use crate::stats::wilson;
 use crate::summary::raw::Raw;
 use crate::summary::{Row, names, on, targets};
@@ -44,7 +44,7 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
     let number =
         |name: &str| claim.evidence.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let hits = [number("found"), number("races")].map(|count| count as usize);
-    let wanted = Wanted::of_claim(&claim.id);
+    let wanted = ExpectedResult::of_claim(&claim.id);
     // By the whole interval, also where a record of an earlier bench has it by the share alone.
     let verdict = match claim.verdict {
         ClaimVerdict::Holds => wanted.judge(hits[0], hits[1]),

@@ -85,7 +85,7 @@ impl Verdict {
 
 /// A race that was run.
 #[derive(Debug)]
-pub(crate) struct Raced {
+pub(crate) struct ToolRace {
     pub(crate) verdict: Verdict,
     /// Whether 1 is outside of what hyperfine prints, ratio ± deviation.
     pub(crate) outside_printed: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Raced {
     pub(crate) seconds: f64,
 }
 
-impl Raced {
+impl ToolRace {
     pub(crate) fn pairs(&self) -> usize {
         self.times[0].len().min(self.times[1].len())
     }
@@ -120,7 +120,7 @@ pub(crate) fn race(
     commands: &[String; 2],
     folder: &Path,
     signals: &Signals,
-) -> Result<Raced> {
+) -> Result<ToolRace> {
     let json = folder.join("race.json");
     let program = if tool.is_iotomy() { iotomy } else { "hyperfine" };
     let errors = folder.join("errors");
@@ -138,15 +138,15 @@ pub(crate) fn race(
         bail!("{} ended with {status}: {}", tool.name(), said.trim());
     }
     let raced = if tool.is_iotomy() { of_iotomy(&json)? } else { of_hyperfine(&json)? };
-    Ok(Raced { seconds, ..raced })
+    Ok(ToolRace { seconds, ..raced })
 }
 
-fn of_iotomy(json: &Path) -> Result<Raced> {
+fn of_iotomy(json: &Path) -> Result<ToolRace> {
     let race = store::load_race(json)?;
     let found = race.comparisons.iter().find(|found| found.metric == Metric::Wall);
     let found = found.context("iotomy compared nothing")?;
     let times = [0, 1].map(|at| race.contenders[at].runs.iter().map(|run| run.wall_ns as f64));
-    Ok(Raced {
+    Ok(ToolRace {
         verdict: match found.verdict {
             RaceVerdict::Faster => Verdict::Faster,
             RaceVerdict::Slower => Verdict::Slower,
@@ -161,7 +161,7 @@ fn of_iotomy(json: &Path) -> Result<Raced> {
     })
 }
 
-fn of_hyperfine(json: &Path) -> Result<Raced> {
+fn of_hyperfine(json: &Path) -> Result<ToolRace> {
     let text = std::fs::read(json).context("cannot read what hyperfine exported")?;
     let value: serde_json::Value =
         serde_json::from_slice(&text).context("cannot read what hyperfine exported")?;
@@ -177,8 +177,10 @@ fn of_hyperfine(json: &Path) -> Result<Raced> {
 
 /// hyperfine states mean and standard deviation, and no verdict. The rule it is held to is the usual
 /// reading of those: the interval of 95 % of the ratio of two means, each known to σ ÷ √n.
-fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> Raced {
-    let of = |times: &[f64]| Summary::of(times).map_or((0.0, 0.0), |all| (all.mean, all.stddev));
+fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> ToolRace {
+    let of = |times: &[f64]| {
+        Summary::from_samples(times).map_or((0.0, 0.0), |all| (all.mean, all.stddev))
+    };
     let [(a, sa), (b, sb)] = [of(&times[0]), of(&times[1])];
     let runs = times[0].len() + times[1].len();
     let [n, m] = [times[0].len() as f64, times[1].len() as f64];
@@ -193,11 +195,11 @@ fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> Raced {
         _ => Verdict::Undecided,
     };
     let outside_printed = (ratio - 1.0).abs() > printed;
-    Raced { verdict, outside_printed, ratio, interval, times, seconds: 0.0 }
+    ToolRace { verdict, outside_printed, ratio, interval, times, seconds: 0.0 }
 }
 
 /// The median of the pairs races took.
-pub(crate) fn median_pairs(races: &[Raced]) -> f64 {
+pub(crate) fn median_pairs(races: &[ToolRace]) -> f64 {
     let pairs: Vec<f64> = races.iter().map(|race| race.pairs() as f64).collect();
     median(&pairs).unwrap_or(0.0)
 }

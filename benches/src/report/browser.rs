@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::child::{Signals, guarded};
 use crate::report::chromium::{ALONE, OPTIONS, missing};
-use crate::report::command::said;
+use crate::report::command::contents;
 
 /// What the page writes onto its root when its script has run to the end, in ms.
 const READY: &str = " data-ready=\"";
@@ -36,7 +36,7 @@ pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Res
     let text = fs::read(&dump).context("cannot read what the browser wrote")?;
     let text = String::from_utf8_lossy(&text);
     Ok(milliseconds(&text).map(|ms| ms / 1e3).ok_or_else(|| {
-        let said = said(&mut errors);
+        let said = contents(&mut errors);
         let last = said.lines().last().unwrap_or("and said nothing").to_owned();
         format!("the page was not ready; chromium ended with {status}: {last}")
     }))

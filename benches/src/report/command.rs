@@ -18,13 +18,13 @@ pub(crate) fn run_to_end(signals: &Signals, words: &[&str]) -> Result<()> {
     let mut child = command.spawn().with_context(|| format!("cannot start {}", words[0]))?;
     let status = signals.wait(&mut child)?;
     if !status.success() {
-        bail!("{} ended with {status}: {}", words.join(" "), said(&mut errors));
+        bail!("{} ended with {status}: {}", words.join(" "), contents(&mut errors));
     }
     Ok(())
 }
 
 /// What was written into a file that a child shared.
-pub(crate) fn said(file: &mut File) -> String {
+pub(crate) fn contents(file: &mut File) -> String {
     let mut text = Vec::new();
     let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
     read.map_or_else(

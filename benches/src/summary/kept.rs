@@ -17,7 +17,7 @@ use crate::summary::raw::Raw;
 use crate::summary::{Row, judged_anew};
 
 /// What is kept of a bench.
-pub struct Kept {
+pub struct KeptBench {
     /// The bench.
     pub bench: &'static Bench,
     /// Its records that count, the earliest first; at least one.
@@ -31,10 +31,10 @@ pub struct Run {
     /// The folder's name.
     pub name: String,
     /// The benches it has records of.
-    pub benches: Vec<Kept>,
+    pub benches: Vec<KeptBench>,
 }
 
-impl Kept {
+impl KeptBench {
     /// Every row, those of the whole at the end.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
@@ -76,7 +76,7 @@ pub fn runs(results: &Path) -> Result<Vec<Run>> {
         for bench in BENCHES {
             let raws = raws(&path, bench.name)?;
             if !raws.is_empty() {
-                benches.push(Kept { bench, raws });
+                benches.push(KeptBench { bench, raws });
             }
         }
         if !benches.is_empty() {

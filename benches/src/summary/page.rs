@@ -6,7 +6,7 @@ use iotomy_record::{ClaimVerdict, Machine};
 
 use crate::registry::durations;
 use crate::summary::Row;
-use crate::summary::kept::{Kept, Run};
+use crate::summary::kept::{KeptBench, Run};
 use crate::tables::table;
 
 /// All of it.
@@ -77,7 +77,7 @@ fn minute(started: &str) -> String {
     started.get(..16).map_or_else(|| started.to_owned(), |text| text.replace('T', " "))
 }
 
-fn section(kept: &Kept) -> String {
+fn section(kept: &KeptBench) -> String {
     let titles = ["what", "beside", "found [95 %]", "target", "verdict", "record"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     for row in kept.rows() {
@@ -87,7 +87,7 @@ fn section(kept: &Kept) -> String {
             row.peer.clone(),
             row.found.clone(),
             row.bound.clone(),
-            row.said(),
+            row.verdict_text(),
             if name.is_empty() { String::new() } else { format!("[{name}]({})", row.record) },
         ]);
     }

@@ -5,7 +5,7 @@
 
 use iotomy_record::Claim;
 
-use crate::summary::{Row, said};
+use crate::summary::{Row, text_of_verdict};
 use crate::tables::table;
 
 /// A page with the verdicts of its tables of targets as `rows` and `claims` have them; all else stays as it is.
@@ -43,16 +43,16 @@ fn with_verdict(mut cells: Vec<String>, rows: &[Row], claims: &[&Claim]) -> Vec<
         cells[0] = format!("{wanted}; they are: {names}");
         let at = cells.len() - 2;
         cells[at].clone_from(&row.found);
-        row.said()
+        row.verdict_text()
     } else if let Some(row) = rows.iter().find(|row| row.verdict.is_some() && row.what == cells[0])
     {
-        row.said()
+        row.verdict_text()
     } else {
         let subject =
             |claim: &Claim| claim.text.rsplit_once(": ").map(|(subject, _)| subject.to_owned());
         let is_it = |claim: &&&Claim| subject(claim).as_deref() == Some(&cells[0]);
         let Some(claim) = claims.iter().rfind(is_it) else { return cells };
-        said(Some(claim.verdict), claim.id.ends_with("-aim"))
+        text_of_verdict(Some(claim.verdict), claim.id.ends_with("-aim"))
     };
     if let Some(last) = cells.last_mut() {
         *last = verdict;

@@ -3,17 +3,17 @@
 use crate::targets::Target;
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
-use crate::trace::paid::Paid;
+use crate::trace::paid::PaidOverhead;
 use crate::trace::rounds::Measured;
 use crate::trace::startup::Startup;
 
 /// Everything a bench found out.
-pub(crate) struct Found {
+pub(crate) struct TraceResults {
     pub(crate) blocks: u32,
     pub(crate) versions: Vec<String>,
     pub(crate) measured: Measured,
     pub(crate) costs: Vec<Cost>,
-    pub(crate) paid: Vec<Paid>,
+    pub(crate) paid: Vec<PaidOverhead>,
     pub(crate) startup: Startup,
     pub(crate) memory: Memory,
     pub(crate) targets: Vec<Target>,

@@ -132,7 +132,7 @@ fn of_descriptors(folder: &str) -> Result<Memory> {
     let entries = fs::read_dir(format!("{folder}/fdinfo"));
     for entry in entries.context("cannot read the descriptors of iotomy")? {
         let text = fs::read_to_string(entry?.path()).unwrap_or_default();
-        let Some(held) = Held::read(&text) else { continue };
+        let Some(held) = BpfObject::read(&text) else { continue };
         if known.contains(&held.identity) {
             continue;
         }
@@ -151,7 +151,7 @@ fn of_descriptors(folder: &str) -> Result<Memory> {
 
 /// A map or a program behind a descriptor.
 #[derive(Debug, PartialEq)]
-struct Held {
+struct BpfObject {
     /// Whether it is a map, and its id.
     identity: (bool, u64),
     bytes: u64,
@@ -159,7 +159,7 @@ struct Held {
     element_bytes: u64,
 }
 
-impl Held {
+impl BpfObject {
     fn read(fdinfo: &str) -> Option<Self> {
         let field = |name: &str| {
             let line =
@@ -186,11 +186,11 @@ mod tests {
     fn maps_and_programs_are_read_from_fdinfo() {
         let map =
             "pos:\t0\nmap_type:\t29\nkey_size:\t4\nvalue_size:\t300\nmemlock:\t4096\nmap_id:\t7\n";
-        let held = Held { identity: (true, 7), bytes: 4096, element_bytes: 812 };
-        assert_eq!(Held::read(map), Some(held));
+        let held = BpfObject { identity: (true, 7), bytes: 4096, element_bytes: 812 };
+        assert_eq!(BpfObject::read(map), Some(held));
         let program = "pos:\t0\nprog_type:\t26\nprog_jited:\t1\nmemlock:\t8192\nprog_id:\t9\n";
-        let held = Held { identity: (false, 9), bytes: 8192, element_bytes: 0 };
-        assert_eq!(Held::read(program), Some(held));
-        assert_eq!(Held::read("pos:\t0\nflags:\t02\n"), None);
+        let held = BpfObject { identity: (false, 9), bytes: 8192, element_bytes: 0 };
+        assert_eq!(BpfObject::read(program), Some(held));
+        assert_eq!(BpfObject::read("pos:\t0\nflags:\t02\n"), None);
     }
 }

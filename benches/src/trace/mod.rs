@@ -33,7 +33,7 @@ use crate::order::Order;
 use crate::run::{built, progress, version};
 use crate::scratch::Scratch;
 use crate::stats;
-use crate::trace::found::Found;
+use crate::trace::found::TraceResults;
 use crate::trace::observer::Observer;
 use crate::trace::rounds::Rounds;
 use crate::trace::subject::Subject;
@@ -65,12 +65,12 @@ struct Args {
     options: Options,
 
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Helper>,
 }
 
 /// What this program does as a part of its own measurements.
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Helper {
     #[command(hide = true)]
     SubjectGetppid(subject::SubjectArgs),
     #[command(hide = true)]
@@ -90,13 +90,13 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-fn run_part(part: &Part) -> Result<()> {
+fn run_part(part: &Helper) -> Result<()> {
     match part {
-        Part::SubjectGetppid(args) => subject::run(Subject::Getppid, args),
-        Part::SubjectDd(args) => subject::run(Subject::Dd, args),
-        Part::Crowd(args) => subject::crowd(args),
-        Part::Member => subject::member(),
-        Part::Workload(args) => workload::run(args),
+        Helper::SubjectGetppid(args) => subject::run(Subject::Getppid, args),
+        Helper::SubjectDd(args) => subject::run(Subject::Dd, args),
+        Helper::Crowd(args) => subject::crowd(args),
+        Helper::Member => subject::member(),
+        Helper::Workload(args) => workload::run(args),
     }
 }
 
@@ -127,7 +127,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     conditions.end();
 
     let costs = costs::costs(&rounds.measured);
-    let found = Found {
+    let found = TraceResults {
         blocks,
         versions: versions(&iotomy),
         measured: std::mem::take(&mut rounds.measured),

@@ -132,7 +132,11 @@ impl Observer {
     ///
     /// # Errors
     /// That what it left cannot be read.
-    pub(crate) fn seen(self, subject: Subject, folder: &Path) -> Result<Option<Seen>, String> {
+    pub(crate) fn seen(
+        self,
+        subject: Subject,
+        folder: &Path,
+    ) -> Result<Option<CountedCall>, String> {
         let path = folder.join("seen");
         let (name, number, _) = subject.counted(0);
         match self {
@@ -147,13 +151,13 @@ impl Observer {
             _ => strace_count(line, name),
         });
         // Programs that precede the subject in its process have a row of their own.
-        Ok(Some(Seen { calls: counts.max().unwrap_or(0), by_iotomy: None }))
+        Ok(Some(CountedCall { calls: counts.max().unwrap_or(0), by_iotomy: None }))
     }
 }
 
 /// What an observer says of the call counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct CountedCall {
     pub(crate) calls: u64,
     pub(crate) by_iotomy: Option<SeenByIotomy>,
 }
@@ -167,7 +171,7 @@ pub(crate) struct SeenByIotomy {
     pub(crate) price_ns: f64,
 }
 
-fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<Seen, String> {
+fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<CountedCall, String> {
     let trace = store::load_trace(path).map_err(|error| error.to_string())?;
     let (name, _, _) = subject.counted(0);
     let rows = || {
@@ -186,7 +190,7 @@ fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<Seen, String> {
         ns_per_call: wall as f64 / all.max(1) as f64,
         price_ns: trace.observer.cost_ns_per_call,
     };
-    Ok(Seen { calls, by_iotomy: Some(by_iotomy) })
+    Ok(CountedCall { calls, by_iotomy: Some(by_iotomy) })
 }
 
 /// `@calls[dd, 1112, 0]: 65538`

@@ -15,7 +15,7 @@ use crate::trace::workload::{Workload, cpu_ns};
 
 /// What a workload paid, pair by pair: a watched run less a bare one.
 #[derive(Debug)]
-pub(crate) struct Paid {
+pub(crate) struct PaidOverhead {
     pub(crate) workload: Workload,
     /// Why it was not, or no longer, measured.
     pub(crate) skipped: Option<String>,
@@ -37,8 +37,9 @@ pub(crate) fn measure(
     folder: &Scratch,
     order: &mut Order,
     pairs: u32,
-) -> Result<Vec<Paid>> {
-    let mut all: Vec<Paid> = Workload::ALL.into_iter().map(|one| Paid::new(one, folder)).collect();
+) -> Result<Vec<PaidOverhead>> {
+    let mut all: Vec<PaidOverhead> =
+        Workload::ALL.into_iter().map(|one| PaidOverhead::new(one, folder)).collect();
     for _ in 0..pairs {
         for paid in &mut all {
             if paid.skipped.is_none()
@@ -54,7 +55,7 @@ pub(crate) fn measure(
     Ok(all)
 }
 
-impl Paid {
+impl PaidOverhead {
     fn new(workload: Workload, folder: &Scratch) -> Self {
         Self {
             workload,
@@ -129,7 +130,7 @@ fn run(signals: &Signals, argv: &[String]) -> Result<()> {
 }
 
 /// All of them, in a table, and below it what was not measured.
-pub(crate) fn text(all: &[Paid]) -> String {
+pub(crate) fn text(all: &[PaidOverhead]) -> String {
     let titles = [
         "program",
         "bare ms",
@@ -164,8 +165,8 @@ mod tests {
 
     use super::*;
 
-    fn paid(paid: &[f64]) -> Paid {
-        Paid {
+    fn paid(paid: &[f64]) -> PaidOverhead {
+        PaidOverhead {
             workload: Workload::Dd,
             skipped: None,
             bare: vec![1e8; paid.len()],

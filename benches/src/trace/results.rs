@@ -12,7 +12,7 @@ use crate::results::Results;
 use crate::stats::{estimate, median};
 use crate::tables::{digits, interval, table};
 use crate::targets::target_table;
-use crate::trace::found::Found;
+use crate::trace::found::TraceResults;
 use crate::trace::observer::{BPFTRACE_SCRIPT, Observer};
 use crate::trace::paid;
 use crate::trace::rounds::{Measured, Rounds};
@@ -20,7 +20,7 @@ use crate::trace::sweep::sweep;
 
 const MIB: f64 = (1 << 20) as f64;
 
-impl Found {
+impl TraceResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {

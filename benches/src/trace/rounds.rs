@@ -25,7 +25,7 @@ use crate::child::{Signals, guarded};
 use crate::order::Order;
 use crate::scratch::Scratch;
 use crate::trace::floor::Floor;
-use crate::trace::observer::{Length, Observer, Seen};
+use crate::trace::observer::{CountedCall, Length, Observer};
 use crate::trace::subject::{DD_BLOCK, Subject};
 
 /// Reads and writes of the whole memory file.
@@ -57,7 +57,7 @@ pub(crate) struct Item {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) ns_per_call: f64,
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<CountedCall>,
 }
 
 /// Everything measured, by item and block.

@@ -5,15 +5,15 @@ use crate::record::{Case, Sweep};
 use crate::stats::estimate;
 use crate::targets::Target;
 use crate::trace::costs::Cost;
-use crate::trace::found::Found;
+use crate::trace::found::TraceResults;
 use crate::trace::memory::Memory;
 use crate::trace::observer::Observer;
-use crate::trace::paid::Paid;
+use crate::trace::paid::PaidOverhead;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 
 /// The record of a bench.
-pub(crate) fn sweep(results: &Found, conditions: &Conditions) -> Sweep {
+pub(crate) fn sweep(results: &TraceResults, conditions: &Conditions) -> Sweep {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let axes = [
         ("subject", names(&Subject::ALL.map(Subject::name))),
@@ -74,7 +74,7 @@ fn of_cost(cost: &Cost) -> Vec<Case> {
 }
 
 /// The pairs of a workload: the bare CPU time, what being watched added to it a call, and the range printed.
-fn of_paid(paid: &Paid) -> Vec<Case> {
+fn of_paid(paid: &PaidOverhead) -> Vec<Case> {
     let name = paid.workload.name();
     if let Some(reason) = &paid.skipped {
         return vec![case(name, "iotomy trace", "paid_per_call", "ns", &[]).skipped_for(reason)];

@@ -5,20 +5,20 @@ use crate::targets::{Bound, Target};
 use crate::trace::costs::Cost;
 use crate::trace::memory::Memory;
 use crate::trace::observer::Observer;
-use crate::trace::paid::Paid;
+use crate::trace::paid::PaidOverhead;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 
 /// Judges everything measured.
 pub(crate) fn judge(
     costs: &[Cost],
-    paid: &[Paid],
+    paid: &[PaidOverhead],
     startup: &Startup,
     memory: &Memory,
 ) -> Vec<Target> {
     let mut targets: Vec<Target> =
         Subject::ALL.iter().flat_map(|s| of_subject(costs, *s)).collect();
-    targets.extend(paid.iter().map(Paid::target));
+    targets.extend(paid.iter().map(PaidOverhead::target));
     let ms = |samples: &[f64]| {
         let samples: Vec<f64> = samples.iter().map(|ns| ns / 1e6).collect();
         estimate(&samples).ok_or_else(|| "no run".to_owned())

@@ -28,7 +28,7 @@ use crate::run::{progress, thread_ns};
 use crate::session::own_session;
 use crate::stats::FEWEST;
 use crate::wait::contender::contenders;
-use crate::wait::results::{Found, Point};
+use crate::wait::results::{Point, WaitResults};
 use crate::wait::serve::{BATCH, serve};
 
 pub use crate::wait::serve::wait_peers_mio;
@@ -61,12 +61,12 @@ struct Args {
     options: Options,
 
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Helper>,
 }
 
 /// What this program does as a part of its own measurements.
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Helper {
     /// Makes rounds through a waiter or mio, one for each line of standard input.
     #[command(hide = true)]
     Serve {
@@ -79,7 +79,7 @@ enum Part {
 
 fn run(args: &Args) -> Result<ExitCode> {
     match &args.part {
-        Some(Part::Serve { waiter, pairs }) => serve(waiter, *pairs).map(|()| ExitCode::SUCCESS),
+        Some(Helper::Serve { waiter, pairs }) => serve(waiter, *pairs).map(|()| ExitCode::SUCCESS),
         None => bench(args),
     }
 }
@@ -108,7 +108,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     progress("");
     let trait_ns = by_nothing()?;
     conditions.end();
-    let found = Found { blocks, versions, skipped, points, trait_ns };
+    let found = WaitResults { blocks, versions, skipped, points, trait_ns };
     let results = found.results(&conditions);
     results.publish(&args.options, &conditions, true)?;
     Ok(results.status(&args.options))

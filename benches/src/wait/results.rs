@@ -27,7 +27,7 @@ pub(crate) struct Point {
 }
 
 /// Everything a bench found out.
-pub(crate) struct Found {
+pub(crate) struct WaitResults {
     pub(crate) blocks: u32,
     pub(crate) versions: Vec<String>,
     pub(crate) skipped: Vec<(String, String)>,
@@ -77,7 +77,7 @@ impl Point {
     }
 }
 
-impl Found {
+impl WaitResults {
     /// As text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {

@@ -67,7 +67,7 @@ impl Outcome {
     }
 
     pub(crate) fn refused(refusal: &Refusal, remedy: impl Into<String>) -> Self {
-        Self::missing(said(refusal), remedy)
+        Self::missing(refusal_text(refusal), remedy)
     }
 
     /// Whether it works.
@@ -86,8 +86,8 @@ impl From<Probe> for Outcome {
 }
 
 /// `io_uring_setup: EPERM, operation not permitted`.
-pub(crate) fn said(refusal: &Refusal) -> String {
-    format!("{}: {}", refusal.call, errno::said(&refusal.source))
+pub(crate) fn refusal_text(refusal: &Refusal) -> String {
+    format!("{}: {}", refusal.call, errno::message(&refusal.source))
 }
 
 /// The number a file of `/proc` or `/sys` holds.

@@ -12,7 +12,7 @@ use iotomy_sys::probe::{Refusal, memory};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 
-use crate::ability::{Ability, Context, Outcome, said};
+use crate::ability::{Ability, Context, Outcome, refusal_text};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -140,7 +140,7 @@ fn alignment(context: &Context) -> Outcome {
 
 /// A failed trial: when no file could be made, that is what to help with.
 fn failed(context: &Context, refusal: &Refusal, remedy: &str) -> Outcome {
-    let reason = format!("{} on {}", said(refusal), file_system(&context.folder));
+    let reason = format!("{} on {}", refusal_text(refusal), file_system(&context.folder));
     let folder = context.folder.display();
     match refusal.source.kind() {
         std::io::ErrorKind::PermissionDenied

@@ -5,7 +5,7 @@ use std::fs;
 use iotomy_sys::probe::limits;
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Grouped, Outcome, number_in, said};
+use crate::ability::{Ability, Context, Grouped, Outcome, number_in, refusal_text};
 
 #[rustfmt::skip]
 pub(crate) static ABILITIES: &[Ability] = &[
@@ -28,7 +28,7 @@ fn descriptors(_: &Context) -> Outcome {
         Ok(()) => hard,
         Err(refusal) => {
             return Outcome::missing(
-                format!("{} for {} descriptors", said(&refusal), Grouped(hard)),
+                format!("{} for {} descriptors", refusal_text(&refusal), Grouped(hard)),
                 format!("ulimit -n {soft}; see fs.nr_open and fs.file-max"),
             );
         }

@@ -6,7 +6,7 @@ use iotomy_sys::probe::memory::Mapping;
 use iotomy_sys::probe::{Refusal, limits};
 use rustix::process::{Resource, getrlimit};
 
-use crate::ability::{Ability, Context, Outcome, Size, said};
+use crate::ability::{Ability, Context, Outcome, Size, refusal_text};
 use crate::privilege::{not_allowed, privilege};
 
 #[rustfmt::skip]
@@ -33,7 +33,7 @@ fn huge_pages(_: &Context) -> Outcome {
     match Mapping::huge(bytes) {
         Ok(_) => Outcome::ready(format!("a page of {}", Size(bytes as u64))),
         Err(refusal) => Outcome::missing(
-            format!("{}; no huge page is free", said(&refusal)),
+            format!("{}; no huge page is free", refusal_text(&refusal)),
             "sysctl vm.nr_hugepages=64",
         ),
     }
@@ -102,7 +102,7 @@ fn locked(_: &Context) -> Outcome {
     match limits::lock_memory(WANTED) {
         Ok(()) => Outcome::ready(format!("{} locked (limits: {limits})", Size(WANTED as u64))),
         Err(refusal) => Outcome::missing(
-            format!("{} for {} (limits: {limits})", said(&refusal), Size(WANTED as u64)),
+            format!("{} for {} (limits: {limits})", refusal_text(&refusal), Size(WANTED as u64)),
             format!("ulimit -l 65536 (or LimitMEMLOCK=64M), or {}", privilege(&["CAP_IPC_LOCK"])),
         ),
     }

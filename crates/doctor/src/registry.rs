@@ -21,7 +21,7 @@ pub const OBSERVER_GROUP: &str = "observers";
 
 /// An ability that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedAbility {
     /// Its name.
     pub name: &'static str,
     /// Its group's.
@@ -33,15 +33,15 @@ pub struct Tried {
 }
 
 /// Tries everything: the observers first, then the groups in their order.
-pub fn try_all(context: &Context) -> Vec<Tried> {
-    let observers = OBSERVERS.iter().map(|observer| Tried {
+pub fn try_all(context: &Context) -> Vec<TriedAbility> {
+    let observers = OBSERVERS.iter().map(|observer| TriedAbility {
         name: observer.declaration().name,
         group: OBSERVER_GROUP,
         purpose: "trace",
         outcome: with_detail(observer.probe().into(), observer.declaration().summary),
     });
     let others = GROUPS.iter().flat_map(|group| {
-        group.abilities.iter().map(|ability| Tried {
+        group.abilities.iter().map(|ability| TriedAbility {
             name: ability.name,
             group: group.name,
             purpose: ability.purpose,

@@ -8,7 +8,7 @@ use std::process::Command;
 use iotomy_observe::OBSERVERS;
 use iotomy_sys::probe::Refusal;
 
-use crate::ability::{Context, Grouped, Outcome, Size, said};
+use crate::ability::{Context, Grouped, Outcome, Size, refusal_text};
 use crate::registry::{GROUPS, try_all};
 
 /// What a trial could leave behind, in words.
@@ -132,9 +132,9 @@ fn names_are_unique_and_every_ability_says_what_needs_it() {
 #[test]
 fn a_refusal_names_the_call_and_the_error() {
     let refusal = Refusal::new("mmap", rustix::io::Errno::NOMEM);
-    assert_eq!(said(&refusal), "mmap: ENOMEM, cannot allocate memory");
+    assert_eq!(refusal_text(&refusal), "mmap: ENOMEM, cannot allocate memory");
     let other = Refusal::new("mmap", std::io::Error::other("Something odd"));
-    assert_eq!(said(&other), "mmap: something odd");
+    assert_eq!(refusal_text(&other), "mmap: something odd");
 }
 
 #[test]

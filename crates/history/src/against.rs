@@ -10,7 +10,7 @@ mod earlier;
 
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Against, Change, Difference, Measure, Race, RaceVerdict, Verdict};
-use iotomy_stats::sessions::{Session, Standing, apart};
+use iotomy_stats::sessions::{Session, SessionVerdict, apart};
 
 pub use self::earlier::{Candidate, Earlier};
 use crate::HistoryError;
@@ -222,16 +222,16 @@ fn session(measure: &Measure) -> Option<Session> {
 }
 
 /// Of a rate, more is faster; of a time, slower.
-fn verdict(standing: Standing, unit: &str) -> RaceVerdict {
+fn verdict(standing: SessionVerdict, unit: &str) -> RaceVerdict {
     let (more, less) = match unit.ends_with("/s") {
         true => (RaceVerdict::Faster, RaceVerdict::Slower),
         false => (RaceVerdict::Slower, RaceVerdict::Faster),
     };
     match standing {
-        Standing::Above => more,
-        Standing::Below => less,
-        Standing::Level => RaceVerdict::NoDifference,
-        Standing::Unknown => RaceVerdict::Undecided,
+        SessionVerdict::Above => more,
+        SessionVerdict::Below => less,
+        SessionVerdict::Level => RaceVerdict::NoDifference,
+        SessionVerdict::Unknown => RaceVerdict::Undecided,
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Identity {
 
 impl Identity {
     /// That of `path`, if there is one.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn read(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self { device: found.dev(), inode: found.ino() })
     }
@@ -46,7 +46,7 @@ pub fn set_aside(path: &Path, damaged: Option<Identity>) -> Result<Option<PathBu
     };
     let folder = File::open(real.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
     flock(&folder, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
-    if damaged.is_none() || Identity::of(&real) != damaged {
+    if damaged.is_none() || Identity::read(&real) != damaged {
         return Ok(None);
     }
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();

@@ -157,8 +157,8 @@ pub enum HistoryError {
 
 impl HistoryError {
     /// What SQLite said while `attempt` was made.
-    pub(crate) fn of(attempt: &'static str, path: &Path, error: &rusqlite::Error) -> Self {
-        let said = said(error);
+    pub(crate) fn from_sqlite(attempt: &'static str, path: &Path, error: &rusqlite::Error) -> Self {
+        let said = message(error);
         let path = path.to_owned();
         let code = error.sqlite_error_code();
         if matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {
@@ -189,7 +189,7 @@ impl HistoryError {
 }
 
 /// In a line.
-fn said(error: &rusqlite::Error) -> String {
+fn message(error: &rusqlite::Error) -> String {
     let text = match error {
         rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
         other => other.to_string(),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use iotomy_record::store::{MAX_RECORD_BYTES, Record, parse_record};
-use iotomy_record::{Kept, Measure};
+use iotomy_record::{KeptRun, Measure};
 use rusqlite::{OptionalExtension, params};
 
 use crate::{HistoryError, Store};
@@ -27,7 +27,7 @@ pub enum Pick {
 
 impl Pick {
     /// A number, `last`, or a name.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         match text.parse() {
             Ok(number) => Self::Number(number),
             Err(_) if text == LAST => Self::Last,
@@ -62,7 +62,7 @@ pub struct Filter {
 /// A run of a name.
 #[derive(Debug)]
 pub(crate) struct Named {
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptRun,
     /// What it was measured on.
     pub(crate) hardware: String,
     /// What it measured.
@@ -74,7 +74,7 @@ const COLUMNS: &str = "runs.id, runs.name, runs.kind, runs.started, runs.subject
                        measures.value, measures.runs";
 const FROM: &str = "FROM runs LEFT JOIN measures ON measures.run = runs.id AND measures.place = 0";
 
-fn kept(row: &rusqlite::Row<'_>) -> Result<Kept, rusqlite::Error> {
+fn kept(row: &rusqlite::Row<'_>) -> Result<KeptRun, rusqlite::Error> {
     let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let subject: Option<String> = row.get(8)?;
     let measure = match subject {
@@ -88,7 +88,7 @@ fn kept(row: &rusqlite::Row<'_>) -> Result<Kept, rusqlite::Error> {
         }),
         None => None,
     };
-    Ok(Kept {
+    Ok(KeptRun {
         id: number(0)?,
         name: row.get(1)?,
         kind: row.get(2)?,
@@ -125,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// When the history cannot be read.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Kept>, HistoryError> {
+    pub fn list(&self, filter: &Filter) -> Result<Vec<KeptRun>, HistoryError> {
         let failed = |error: rusqlite::Error| self.failed("read", &error);
         let text = format!(
             "SELECT {COLUMNS} {FROM} WHERE (?1 IS NULL OR runs.kind = ?1) \
@@ -137,7 +137,7 @@ impl Store {
         let rows = query
             .query_map(params![filter.kind, filter.name, filter.subject, last], kept)
             .map_err(failed)?;
-        let mut found = rows.collect::<Result<Vec<Kept>, _>>().map_err(failed)?;
+        let mut found = rows.collect::<Result<Vec<KeptRun>, _>>().map_err(failed)?;
         found.reverse();
         Ok(found)
     }
@@ -146,7 +146,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is none, or the history cannot be read.
-    pub fn find(&self, pick: &Pick) -> Result<Kept, HistoryError> {
+    pub fn find(&self, pick: &Pick) -> Result<KeptRun, HistoryError> {
         let (number, name) = match pick {
             Pick::Number(number) => (Some(i64::try_from(*number).unwrap_or(i64::MAX)), None),
             Pick::Name(name) => (None, Some(name)),
@@ -200,7 +200,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such run or no baseline, or the history cannot be read.
-    pub fn newest_after(&self, baseline: &Pick) -> Result<Kept, HistoryError> {
+    pub fn newest_after(&self, baseline: &Pick) -> Result<KeptRun, HistoryError> {
         let like = self.find(baseline).map_err(|error| match (baseline, error) {
             (Pick::Name(name), HistoryError::NoRun { path, .. }) => {
                 HistoryError::NoBaseline { asked: name.clone(), path }

@@ -81,7 +81,7 @@ impl Store {
             Err(error) if is_in_the_way(&error) => Self::connect_unchanging(path),
             opened => opened,
         };
-        let store = store.map_err(|error| HistoryError::of("open", path, &error))?;
+        let store = store.map_err(|error| HistoryError::from_sqlite("open", path, &error))?;
         Ok(store.version()?.is_some().then_some(store))
     }
 
@@ -92,7 +92,7 @@ impl Store {
     /// When it can be neither opened nor made, is damaged, or is of a later version.
     pub fn make(path: &Path) -> Result<Self, HistoryError> {
         // No link of another user leads it elsewhere.
-        if let Err(error) = Place::of(path)
+        if let Err(error) = Place::resolve(path)
             && error.kind() == std::io::ErrorKind::PermissionDenied
         {
             return Err(HistoryError::io("make", path, &error));
@@ -107,7 +107,7 @@ impl Store {
             }
             _ => {}
         }
-        let failed = |error: rusqlite::Error| HistoryError::of("open", path, &error);
+        let failed = |error: rusqlite::Error| HistoryError::from_sqlite("open", path, &error);
         let mut store = Self::connect(path).map_err(failed)?;
         // A database of others is left as it is.
         store.version()?;
@@ -243,7 +243,7 @@ impl Store {
 
     fn make_tables(&mut self) -> Result<(), HistoryError> {
         let path = self.path.clone();
-        let failed = |error: rusqlite::Error| HistoryError::of("make", &path, &error);
+        let failed = |error: rusqlite::Error| HistoryError::from_sqlite("make", &path, &error);
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -262,7 +262,7 @@ impl Store {
 
     /// The version of the tables; `None` where there are none yet.
     fn version(&self) -> Result<Option<i64>, HistoryError> {
-        let failed = |error: rusqlite::Error| HistoryError::of("read", &self.path, &error);
+        let failed = |error: rusqlite::Error| HistoryError::from_sqlite("read", &self.path, &error);
         let (application, found, tables) = self.marks().map_err(failed)?;
         if (application, found, tables) == (0, 0, 0) {
             return Ok(None);
@@ -293,7 +293,7 @@ impl Store {
     }
 
     pub(crate) fn failed(&self, attempt: &'static str, error: &rusqlite::Error) -> HistoryError {
-        HistoryError::of(attempt, &self.path, error)
+        HistoryError::from_sqlite(attempt, &self.path, error)
     }
 
     /// Closes it. SQLite looks at no error of close(2), which some file systems have for what was written:
@@ -303,7 +303,9 @@ impl Store {
     /// When what was kept may not be there.
     pub fn close(self) -> Result<(), HistoryError> {
         let Self { connection, path } = self;
-        connection.close().map_err(|(_, error)| HistoryError::of("close", &path, &error))?;
+        connection
+            .close()
+            .map_err(|(_, error)| HistoryError::from_sqlite("close", &path, &error))?;
         let file = OpenOptions::new().write(true).open(&path);
         file.and_then(|file| close_duplicate(file.as_fd()))
             .map_err(|error| HistoryError::io("close", &path, &error))

@@ -57,7 +57,7 @@ fn a_run_is_found_by_number_by_name_and_as_the_last() {
     assert!(Store::open(&path).unwrap().is_none());
     let mut store = filled(&path, 4);
     assert_eq!(all(&store), [1, 2, 3, 4]);
-    let found = |text: &str| store.find(&Pick::of(text)).map(|run| run.id);
+    let found = |text: &str| store.find(&Pick::from_text(text)).map(|run| run.id);
     assert_eq!((found("2").unwrap(), found("even").unwrap(), found("last").unwrap()), (2, 3, 4));
     assert!(found("odd").unwrap_err().to_string().contains("no run \"odd\" in the history /"));
     assert!(found("9").unwrap_err().to_string().contains("no run 9"));
@@ -69,7 +69,7 @@ fn a_run_is_found_by_number_by_name_and_as_the_last() {
     store.rename(2, Some("two")).unwrap();
     store.shrink().unwrap();
     assert_eq!(all(&store), [1, 2, 3]);
-    assert_eq!(store.find(&Pick::of("two")).unwrap().id, 2);
+    assert_eq!(store.find(&Pick::from_text("two")).unwrap().id, 2);
     // A number is never given again.
     let next = store.keep(RecordRef::Limits(&limits(1, 1.0)), None, "0.1").unwrap();
     assert_eq!(next, 5);
@@ -143,7 +143,7 @@ fn what_is_no_database_is_damaged_and_set_aside() {
         fs::write(&path, vec![b'x'; 5_000]).unwrap();
         let refused = Store::open(&path).map(drop).unwrap_err().to_string();
         assert!(refused.contains("damaged: file is not a database; `sqlite3 /"), "{refused}");
-        let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
+        let aside = set_aside(&path, Identity::read(&path)).unwrap().unwrap();
         assert_eq!(aside, path.with_file_name(format!("history.db.damaged-{number}")));
         assert_eq!(fs::read(&aside).unwrap(), vec![b'x'; 5_000]);
         assert!(Store::open(&path).unwrap().is_none());
@@ -182,7 +182,7 @@ fn has_as_they_were(aside: &Path, files: &[(PathBuf, Vec<u8>)]) {
 fn what_is_set_aside_is_not_changed_nor_what_was_written_ahead() {
     let (_folder, path) = place();
     let files = written_ahead(&path);
-    let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
+    let aside = set_aside(&path, Identity::read(&path)).unwrap().unwrap();
     has_as_they_were(&aside, &files);
 }
 
@@ -191,7 +191,7 @@ fn a_history_goes_with_what_another_that_was_killed_set_aside_of_it() {
     let (_folder, path) = place();
     let files = written_ahead(&path);
     fs::rename(&files[1].0, path.with_file_name("history.db.damaged-1-wal")).unwrap();
-    let aside = set_aside(&path, Identity::of(&path)).unwrap().unwrap();
+    let aside = set_aside(&path, Identity::read(&path)).unwrap().unwrap();
     has_as_they_were(&aside, &files);
 }
 
@@ -199,7 +199,7 @@ fn a_history_goes_with_what_another_that_was_killed_set_aside_of_it() {
 fn a_history_that_another_has_begun_meanwhile_is_not_set_aside() {
     let (_folder, path) = place();
     drop(filled(&path, 1));
-    let damaged = Identity::of(&path);
+    let damaged = Identity::read(&path);
     fs::rename(&path, path.with_file_name("history.db.damaged-1")).unwrap();
     assert_eq!(set_aside(&path, damaged).unwrap(), None);
     drop(filled(&path, 2));

@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
 }
 
-/// The names along a path, as in `crate::screen::Looks`.
+/// The names along a path, as in `crate::screen::OutputStyle`.
 pub(crate) type Names = Vec<String>;
 
 /// A module, in a file of its own or in that of another.

@@ -17,7 +17,7 @@ pub(crate) use self::page::page;
 use self::surroundings::{ENVIRONMENT, FILES, facts};
 use crate::cli::{self, Cli};
 use crate::manual::{Manual, below};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 use crate::verbs;
 
 /// What is declared for a verb, or a verb below one, as in `history list`; for iotomy itself where the name
@@ -43,7 +43,7 @@ fn manual(name: &str) -> Option<&'static Manual> {
 
 /// What was asked for by `-h` or `--help`: the parser's answer, with what is declared here.
 pub(crate) fn help(words: impl Iterator<Item = std::ffi::OsString>) -> Option<clap::Error> {
-    let width = Looks::default().on(&stdout()).width - 2;
+    let width = OutputStyle::default().on(&stdout()).width - 2;
     with_manual(Cli::command(), "", width).try_get_matches_from(words).err()
 }
 

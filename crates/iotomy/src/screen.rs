@@ -22,7 +22,7 @@ pub(crate) enum Color {
 
 /// How reports look; every verb that prints one has these.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct Looks {
+pub(crate) struct OutputStyle {
     /// When to colour the report
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
@@ -38,7 +38,7 @@ const WIDEST: usize = 100;
 /// The narrowest, below which a table is no table.
 const NARROWEST: usize = 60;
 
-impl Looks {
+impl OutputStyle {
     /// How a report on `stream` is to look.
     pub(crate) fn on(self, stream: &(impl AsFd + IsTerminal)) -> Style {
         let terminal = stream.is_terminal();

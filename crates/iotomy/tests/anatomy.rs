@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Output;
 
-use iotomy_record::{Anatomy, Dissected, StackKind, store};
+use iotomy_record::{Anatomy, DissectedCall, StackKind, store};
 use support::volume::Volume;
 use support::{Need, doubled_until, has, iotomy, root, skip};
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ fn adds_up(record: &Anatomy) {
 }
 
 /// Time by layer of the calls of this name; on a CPU, asleep.
-fn layers(record: &Anatomy, call: impl Fn(&Dissected) -> bool) -> BTreeMap<String, [u64; 2]> {
+fn layers(record: &Anatomy, call: impl Fn(&DissectedCall) -> bool) -> BTreeMap<String, [u64; 2]> {
     let mut layers: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for layer in record.calls.iter().filter(|row| call(row)).flat_map(|row| &row.layers) {
         let times = layers.entry(layer.layer.clone()).or_default();
@@ -88,7 +88,7 @@ fn hottest(layers: &BTreeMap<String, [u64; 2]>) -> &str {
     others.max_by_key(|(_, times)| times[0]).map(|(name, _)| name.as_str()).unwrap()
 }
 
-fn is(name: &'static str) -> impl Fn(&Dissected) -> bool {
+fn is(name: &'static str) -> impl Fn(&DissectedCall) -> bool {
     move |row| row.syscall.as_deref() == Some(name)
 }
 
@@ -110,7 +110,7 @@ fn dd_from_memory_to_a_disk_copies_most_of_its_time() {
         dissected(&folder, &["--rate", "5000"], &["sh", "-c", &copies])
     });
     assert!(output.status.success(), "{output:?}");
-    let both = |row: &Dissected| matches!(row.syscall.as_deref(), Some("read" | "write"));
+    let both = |row: &DissectedCall| matches!(row.syscall.as_deref(), Some("read" | "write"));
     let moving = layers(&record, both);
     assert_eq!(hottest(&moving), "page cache and copying", "{moving:?}");
     let unknown = layers(&record, |_| true).get("unknown").map_or(0, |times| times[0]);

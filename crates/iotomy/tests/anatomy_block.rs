@@ -8,7 +8,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use iotomy_record::{Anatomy, BlockIo, Requests, Stories, Story, Via, store};
+use iotomy_record::{Anatomy, BlockIo, BlockPath, Requests, SlowCall, SlowestCalls, store};
 use support::volume::{Volume, run};
 use tempfile::TempDir;
 
@@ -62,7 +62,7 @@ fn direct_writes_are_as_many_requests_of_the_call() {
     });
     let row = rows.next().expect("the writes are there");
     assert!(rows.next().is_none());
-    assert_eq!((row.via, row.exec.as_str()), (Via::Call, "dd"));
+    assert_eq!((row.via, row.exec.as_str()), (BlockPath::Call, "dd"));
     assert_eq!((row.bios, row.requests, row.finished), (23, 23, 23));
     assert_eq!((row.bytes, row.bio_bytes), (23 << 16, 23 << 16));
     assert_eq!((row.size_log2.buckets[16], row.size_log2.total()), (23, 23));
@@ -79,12 +79,12 @@ fn what_fsync_writes_is_the_calls_and_its_journals() {
     let dd = ["dd", "status=none", "if=/dev/zero", &of, "bs=64k", "count=16", "conv=fsync"];
     let record = seen(&["--story=16"], &dd);
     let device = volume.device();
-    let of_fsync = |via: Via| {
+    let of_fsync = |via: BlockPath| {
         let by = move |row: &Requests| row.via == via && row.syscall.as_deref() == Some("fsync");
         bytes(block(&record), &device, by)
     };
-    assert!(of_fsync(Via::Call) >= MIB, "{:#?}", block(&record).requests);
-    assert!(of_fsync(Via::Journal) > 0, "{:#?}", block(&record).requests);
+    assert!(of_fsync(BlockPath::Call) >= MIB, "{:#?}", block(&record).requests);
+    assert!(of_fsync(BlockPath::Journal) > 0, "{:#?}", block(&record).requests);
     let by_write = |row: &Requests| row.syscall.as_deref() == Some("write");
     assert_eq!(bytes(block(&record), &device, by_write), 0);
 
@@ -116,7 +116,7 @@ fn what_two_images_of_one_name_ask_of_a_device_is_told_apart() {
     let record = seen(&["--story=16"], &["perl", "-e", &line]);
     let written = |image: u32| {
         let device = volume.device();
-        bytes(block(&record), &device, |row| row.via == Via::Call && row.image == image)
+        bytes(block(&record), &device, |row| row.via == BlockPath::Call && row.image == image)
     };
     assert_eq!([0, 1, 2].map(written), [0, 65_536, 262_144]);
     let stories = stories(&record).calls.iter().filter(|story| story.syscall == "fsync");
@@ -147,10 +147,11 @@ fn what_somebody_else_syncs_is_told_apart() {
 
     let record = record(&folder);
     let device = volume.device();
-    let by = |via: Via| bytes(block(&record), &device, |row| row.via == via && row.exec == "dd");
-    assert!(by(Via::OtherProcess) >= MIB, "{:#?}", block(&record).requests);
-    assert!(by(Via::WriteBack) >= MIB, "{:#?}", block(&record).requests);
-    assert_eq!(by(Via::Call), 0);
+    let by =
+        |via: BlockPath| bytes(block(&record), &device, |row| row.via == via && row.exec == "dd");
+    assert!(by(BlockPath::OtherProcess) >= MIB, "{:#?}", block(&record).requests);
+    assert!(by(BlockPath::WriteBack) >= MIB, "{:#?}", block(&record).requests);
+    assert_eq!(by(BlockPath::Call), 0);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn a_cold_read_tells_of_pages_and_requests() {
     let dd = ["dd", "status=none", &format!("if={file}"), "of=/dev/null", "bs=4M"];
     let record = seen(&["--story=16"], &dd);
     let stories = stories(&record);
-    let ours = |story: &&Story| story.path.as_deref() == Some(&file) && story.returned > 0;
+    let ours = |story: &&SlowCall| story.path.as_deref() == Some(&file) && story.returned > 0;
     let read = stories.calls.iter().find(ours).expect("the read of the file");
     assert_eq!((read.syscall.as_str(), read.offset), ("read", Some(0)));
     assert_eq!((read.asked_bytes, read.returned), (Some(4 * MIB), 4 << 20));
@@ -215,7 +216,7 @@ fn a_cold_read_tells_of_pages_and_requests() {
 }
 
 /// The stories, checked against what holds for any.
-fn stories(record: &Anatomy) -> &Stories {
+fn stories(record: &Anatomy) -> &SlowestCalls {
     let stories = record.stories.as_ref().expect("they were asked for");
     assert_eq!(stories.lost, 0);
     assert!(stories.followed >= stories.calls.len() as u64);
@@ -229,13 +230,13 @@ fn stories(record: &Anatomy) -> &Stories {
 }
 
 /// Where in a story the first event of a name is.
-fn first(story: &Story, name: &str) -> usize {
+fn first(story: &SlowCall, name: &str) -> usize {
     let at = story.events.iter().position(|event| event.event == name);
     at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
 }
 
 /// Where the last is.
-fn last(story: &Story, name: &str) -> usize {
+fn last(story: &SlowCall, name: &str) -> usize {
     let at = story.events.iter().rposition(|event| event.event == name);
     at.unwrap_or_else(|| panic!("no {name} in {story:#?}"))
 }

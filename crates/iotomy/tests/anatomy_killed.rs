@@ -25,7 +25,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn of(options: &[&str], words: &[&str]) -> Self {
+    fn start(options: &[&str], words: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = iotomy(&["anatomy", "-q", "--json", "record.json"]);
         command.args(options).args(words).current_dir(folder.path());
@@ -64,7 +64,7 @@ fn a_command_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
         return;
     }
     for options in [&[][..], &["--story=2"], &["--user-stacks"]] {
-        let mut watch = Watch::of(options, &["--", "perl", "-e", WORKS]);
+        let mut watch = Watch::start(options, &["--", "perl", "-e", WORKS]);
         let pid: u32 = watch.line().parse().unwrap();
         // What iotomy holds is its own: the command was given none of it.
         assert_eq!(Attached::to(pid), Attached::default());
@@ -83,8 +83,8 @@ fn a_process_goes_on_and_nothing_stays_attached_when_iotomy_is_killed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let script = format!("chdir '{}';{WORKS}", folder.path().display());
-    let (mut subject, pid) = support::Bystander::ready(&["perl", "-e", &script]);
-    let mut watch = Watch::of(&["--story"], &["-p", &pid]);
+    let (mut subject, pid) = support::BackgroundProcess::ready(&["perl", "-e", &script]);
+    let mut watch = Watch::start(&["--story"], &["-p", &pid]);
     until("it is sampled", || {
         let held = Attached::to(watch.child.id());
         (held.perf_events > 0 && is_waiting(watch.child.id())).then_some(())
@@ -108,10 +108,10 @@ fn an_anatomy_killed_at_any_moment_leaves_no_process_and_nothing_attached() {
         return;
     }
     let began = std::time::Instant::now();
-    drop(Watch::of(&[], &["--", "true"]).child.wait());
+    drop(Watch::start(&[], &["--", "true"]).child.wait());
     let whole = began.elapsed();
     for moment in 0..8u32 {
-        let mut watch = Watch::of(&["--story=1"], &["--", "sh", "-c", "echo r; echo an"]);
+        let mut watch = Watch::start(&["--story=1"], &["--", "sh", "-c", "echo r; echo an"]);
         // No wait for anything: the moment to strike.
         std::thread::sleep(whole * moment / 6);
         let held = Attached::to(watch.child.id());

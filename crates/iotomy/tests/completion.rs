@@ -58,7 +58,7 @@ impl Place {
         command
     }
 
-    fn said(&self, shell: &str, words: &[&str]) -> String {
+    fn completions(&self, shell: &str, words: &[&str]) -> String {
         let output = self.shell(shell, words).output().unwrap();
         assert!(output.status.success(), "{shell} {words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -66,10 +66,10 @@ impl Place {
 }
 
 /// A line that is typed, what must be among the completions of its last word, and what must not.
-type Asked<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
+type CompletionCase<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
 
 /// What every shell completes, each word whole.
-const ASKED: &[Asked<'_>] = &[
+const ASKED: &[CompletionCase<'_>] = &[
     ("iotomy ", &["trace", "lab", "history"], &["complete", "first.json"]),
     ("iotomy trace --q", &["--quiet", "--quantize"], &["--json"]),
     ("iotomy lab run ", &["copy", "null-sink"], &["first.json"]),
@@ -94,7 +94,7 @@ const ASKED: &[Asked<'_>] = &[
     ("iotomy trace -- iotomy limits --only sysc", &["syscall"], &[]),
 ];
 
-fn check(shell: &str, asked: &Asked<'_>, found: &[String]) {
+fn check(shell: &str, asked: &CompletionCase<'_>, found: &[String]) {
     let (line, expected, absent) = asked;
     let has = |word: &&&str| found.iter().any(|one| one == *word);
     assert!(expected.iter().all(|word| has(&word)), "{shell}: {line:?}: {found:?}");
@@ -145,14 +145,14 @@ impl Place {
     fn bash(&self, package: &str, lines: &[&str]) -> Vec<Vec<String>> {
         let file = self.lines(lines.iter().map(|line| String::from(*line)));
         let script = self.script("iotomy.bash");
-        answers(&self.said("bash", &["--norc", "-c", BASH, "bash", &script, package, &file]))
+        answers(&self.completions("bash", &["--norc", "-c", BASH, "bash", &script, package, &file]))
     }
 
     fn fish(&self, lines: &[&str]) -> Vec<Vec<String>> {
         let file = self.lines(lines.iter().map(|line| String::from(*line)));
         let ask = "source $argv[1]; while read -l line; echo \"? $line\"; complete -C $line; end <$argv[2]";
         let words = ["--no-config", "-c", ask, &self.script("iotomy.fish"), &file];
-        answers(&self.said("fish", &words))
+        answers(&self.completions("fish", &words))
     }
 }
 
@@ -321,7 +321,7 @@ fn zsh_completes() {
         unique.iter().map(|(typed, _)| *typed).chain(listed.iter().map(|(typed, _)| *typed));
     let file = place.lines(lines.map(str::to_owned));
     let script = place.script("_iotomy");
-    let text = place.said("zsh", &["-f", "-c", ZSH, "zsh", &script, &file]);
+    let text = place.completions("zsh", &["-f", "-c", ZSH, "zsh", &script, &file]);
     let answers: Vec<&str> = text.split("? iotomy\n").skip(1).collect();
     assert_eq!(answers.len(), unique.len() + listed.len(), "{text}");
     for ((typed, expected), answer) in unique.iter().zip(&answers) {

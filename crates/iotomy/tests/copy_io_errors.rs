@@ -69,9 +69,9 @@ fn stated(said: &str) -> usize {
 
 /// How often each mover met the fault that a test is about.
 #[derive(Default)]
-struct Met(BTreeMap<Option<&'static str>, usize>);
+struct FaultCounts(BTreeMap<Option<&'static str>, usize>);
 
-impl Met {
+impl FaultCounts {
     fn add(&mut self, mover: Option<&'static str>) {
         *self.0.entry(mover).or_default() += 1;
     }
@@ -94,7 +94,7 @@ impl Met {
 #[test]
 fn a_read_error_is_not_the_end_by_any_mover() {
     let all = content(SIZE);
-    let mut met = Met::default();
+    let mut met = FaultCounts::default();
     for errno in [Errno::IO, Errno::STALE, Errno::NOMEM] {
         let faults = [Fault::on("a", Operation::Read(AT), errno)];
         let Some(mounted) = mount(&[("a", &all)], &faults) else { return };
@@ -163,11 +163,11 @@ fn over_old_files(
     options: &[&str],
     fault: &Fault,
     mut check: impl FnMut(&str, &FaultFs, &str),
-) -> Option<Met> {
+) -> Option<FaultCounts> {
     let folder = Folder::new();
     let all = content(SIZE);
     folder.write("a", &all);
-    let mut met = Met::default();
+    let mut met = FaultCounts::default();
     for mover in movers() {
         // A file, one of the same file system, and where a mover takes no file, zeros.
         for source in ["a", "beside", "/dev/zero"] {
@@ -324,7 +324,7 @@ fn an_error_of_closing_the_source_is_told_and_keeps_the_old_file() {
     let (folder, a, beside) = (Folder::new(), mounted.path("a"), mounted.path("b"));
     let (a, beside) = (a.to_str().unwrap(), beside.to_str().unwrap());
     folder.write("small", "small");
-    let mut met = Met::default();
+    let mut met = FaultCounts::default();
     for mover in movers() {
         for (words, b) in [
             (&[a, "b"][..], "b"),
@@ -436,7 +436,7 @@ fn an_error_of_looking_for_holes_is_told_and_a_file_system_that_cannot_look_is_n
         let Some(mounted) = mount(&[("a", &all)], &faults) else { return };
         let (a, beside) = (mounted.path("a"), mounted.path("b"));
         let (a, beside) = (a.to_str().unwrap(), beside.to_str().unwrap());
-        let mut met = Met::default();
+        let mut met = FaultCounts::default();
         for mover in movers() {
             for b in ["b", beside] {
                 fs::write(folder.path(b), OLD).unwrap();
@@ -473,7 +473,7 @@ fn a_file_that_would_block_for_ever_is_an_error() {
         Fault::on("b", Operation::Write(AT), Errno::AGAIN),
     ];
     let Some(mounted) = mount(&[("a", &all), ("good", &all), ("b", OLD)], &faults) else { return };
-    let mut met = Met::default();
+    let mut met = FaultCounts::default();
     for mover in movers() {
         for words in [["a", "new"], ["good", "b"], ["a", "-"], ["-", "b"]] {
             let script = "cat good | timeout 300 \"$@\"";

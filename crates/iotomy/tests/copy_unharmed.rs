@@ -32,7 +32,7 @@ fn nothing_is_appended_to_a_block_device_whose_start_it_would_overwrite() {
     let folder = Folder::new();
     folder.write("a", content(100_000));
     let image = folder.write("image", vec![7; 1 << 20]);
-    let Some(device) = Device::of(&image) else { return };
+    let Some(device) = Device::attach(&image) else { return };
     let path = device.path();
     let refusals =
         [&["--append", "a", path][..], &["--append", "--verify", "a", path], &["a", "-"]];

@@ -8,7 +8,7 @@ use std::fs;
 
 use support::{bare, has, iotomy};
 
-fn said(arguments: &[&str]) -> String {
+fn stdout_of(arguments: &[&str]) -> String {
     let output = iotomy(arguments).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -16,18 +16,18 @@ fn said(arguments: &[&str]) -> String {
 
 #[test]
 fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
-    let help = said(&["--help"]);
+    let help = stdout_of(&["--help"]);
     let verbs = [
         "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "report", "doctor",
         "generate",
     ];
     for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
-        let of_verb = said(&[verb, "--help"]);
+        let of_verb = stdout_of(&[verb, "--help"]);
         assert!(of_verb.lines().all(|line| line.chars().count() <= 100), "{of_verb}");
-        assert!(said(&[verb, "-h"]).len() <= of_verb.len());
+        assert!(stdout_of(&[verb, "-h"]).len() <= of_verb.len());
     }
-    let trace = said(&["trace", "--help"]);
+    let trace = stdout_of(&["trace", "--help"]);
     for option in [
         "-p, --pid",
         "-a, --all",
@@ -54,7 +54,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     for name in ["auto", "bpf", "ptrace", "return", "on-cpu", "blocked"] {
         assert!(trace.contains(name), "{name}: {trace}");
     }
-    let race = said(&["race", "--help"]);
+    let race = stdout_of(&["race", "--help"]);
     for option in [
         "-w, --warmup",
         "-r, --runs",
@@ -84,7 +84,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     ] {
         assert!(race.contains(option), "{option}: {race}");
     }
-    let lab = said(&["lab", "run", "--help"]);
+    let lab = stdout_of(&["lab", "run", "--help"]);
     for option in [
         "--all",
         "-L, --axis",
@@ -102,26 +102,26 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     ] {
         assert!(lab.contains(option), "{option}: {lab}");
     }
-    let report = said(&["report", "--help"]);
+    let report = stdout_of(&["report", "--help"]);
     for option in
         ["-o, --output", "--open", "--svg", "--csv", "--markdown", "--list", "--part", "RECORD"]
     {
         assert!(report.contains(option), "{option}: {report}");
     }
-    let show = said(&["show", "--help"]);
+    let show = stdout_of(&["show", "--help"]);
     assert!(["--sort", "--top", "--quantize", "--color"].iter().all(|o| show.contains(o)));
 }
 
 #[test]
 fn the_version_is_the_packages() {
-    assert_eq!(said(&["--version"]), format!("iotomy {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(stdout_of(&["--version"]), format!("iotomy {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn man_pages_and_completions_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let man = folder.path().join("a/man");
-    said(&["generate", "man", man.to_str().unwrap()]);
+    stdout_of(&["generate", "man", man.to_str().unwrap()]);
     for name in [
         "",
         "-trace",
@@ -141,7 +141,7 @@ fn man_pages_and_completions_are_written() {
     let page = fs::read_to_string(man.join("iotomy-trace.1")).unwrap();
     assert!(page.contains("quantize") && page.contains("duration"));
     let completions = folder.path().join("completions");
-    said(&["generate", "completions", completions.to_str().unwrap()]);
+    stdout_of(&["generate", "completions", completions.to_str().unwrap()]);
     // These ask `iotomy complete`; tests/completion.rs runs them.
     for name in ["iotomy.bash", "_iotomy", "iotomy.fish"] {
         let script = fs::read_to_string(completions.join(name)).unwrap();
@@ -160,7 +160,7 @@ fn man_pages_and_completions_are_written() {
 /// The pages by name, each with its sections.
 fn pages() -> Vec<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
-    said(&["generate", "man", folder.path().to_str().unwrap()]);
+    stdout_of(&["generate", "man", folder.path().to_str().unwrap()]);
     let read = |entry: std::io::Result<fs::DirEntry>| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -216,7 +216,7 @@ fn man_pages_are_formatted_without_a_warning() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    said(&["generate", "man", folder.path().to_str().unwrap()]);
+    stdout_of(&["generate", "man", folder.path().to_str().unwrap()]);
     for entry in fs::read_dir(folder.path()).unwrap() {
         let page = entry.unwrap().path();
         let words = ["-man", "-ww", "-b", "-z", "-Tutf8", page.to_str().unwrap()];
@@ -232,15 +232,15 @@ fn man_pages_are_formatted_without_a_warning() {
 
 #[test]
 fn help_has_the_status_and_the_surroundings_and_the_short_one_only_examples() {
-    let long = said(&["trace", "--help"]);
+    let long = stdout_of(&["trace", "--help"]);
     for part in ["Exit status:", "Environment:", "Files:", "Examples:", "NO_COLOR", "history.db"] {
         assert!(long.contains(part), "{part}: {long}");
     }
-    let short = said(&["trace", "-h"]);
+    let short = stdout_of(&["trace", "-h"]);
     assert!(short.contains("Examples:\n  iotomy trace -- ") && !short.contains("Exit status"));
     // One that is read by a parser of its own, and one below another.
-    assert!(said(&["copy", "--help"]).contains("\n  1\n          --verify found"));
-    assert!(said(&["history", "rm", "-h"]).contains("iotomy history rm 3 4"));
+    assert!(stdout_of(&["copy", "--help"]).contains("\n  1\n          --verify found"));
+    assert!(stdout_of(&["history", "rm", "-h"]).contains("iotomy history rm 3 4"));
 }
 
 /// The file that a page names below the folder of this variable.

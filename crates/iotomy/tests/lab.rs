@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_owned()).unwrap()
 }
 
-fn said(arguments: &[&str]) -> String {
+fn stdout_of(arguments: &[&str]) -> String {
     let output = iotomy(arguments).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     text(&output.stdout)
@@ -25,10 +25,10 @@ fn said(arguments: &[&str]) -> String {
 
 #[test]
 fn the_list_has_every_experiment_and_tells_all_about_each() {
-    let short = said(&["lab", "list"]);
+    let short = stdout_of(&["lab", "list"]);
     for one in EXPERIMENTS {
         let declared = one.declaration();
-        let long = said(&["lab", "list", declared.name]);
+        let long = stdout_of(&["lab", "list", declared.name]);
         assert!(short.contains(declared.name) && long.starts_with(declared.name), "{long}");
         for claim in declared.claims {
             assert!(short.contains(claim.id) && long.contains(claim.id), "{}", claim.id);
@@ -87,7 +87,7 @@ fn a_run_shows_its_claims_and_is_shown_again_from_its_record() {
     let small = ["read-write", "io-uring", "pipelined"].len();
     assert!(of_block(8 << 20) > small, "{:?}", sweep.cases);
     assert_eq!(of_block(8 << 10), small, "{:?}", sweep.cases);
-    let shown = said(&["show", file.to_str().unwrap()]);
+    let shown = stdout_of(&["show", file.to_str().unwrap()]);
     assert_eq!(shown.trim_end(), report.trim_end());
     assert!(!user.kept("copy").exists(), "what came to its end is not kept");
 }

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use iotomy_lab::{Needs, Room};
+use iotomy_lab::{FreeRoom, Needs};
 use iotomy_record::{AxisValue, Case, Sweep, store};
 use nix::sys::signal::Signal;
 use support::labs::ENOUGH;
@@ -109,7 +109,7 @@ fn workers_accept_every_connection_whatever_the_strategy() {
 
 #[test]
 fn more_processes_than_there_can_be_are_skipped_and_the_rest_is_run() {
-    let most = Room::now().processes.map_or(u64::MAX, |bound| bound.free);
+    let most = FreeRoom::now().processes.map_or(u64::MAX, |bound| bound.free);
     if most >= 65_536 {
         return skip(Need::Machine, "there can be more processes here than an experiment takes");
     }
@@ -138,7 +138,7 @@ fn herd(state: &tempfile::TempDir, processes: u64, count: usize) -> (Child, Vec<
 #[test]
 fn a_kill_in_the_middle_of_a_herd_of_4096_leaves_no_process() {
     let needs = Needs { processes: 4_096, memory_bytes: 1 << 30, ..Needs::default() };
-    if let Err(reason) = Room::now().check(needs) {
+    if let Err(reason) = FreeRoom::now().check(needs) {
         return skip(Need::Machine, &format!("{reason:?}"));
     }
     // While it is being made, and when it is whole.

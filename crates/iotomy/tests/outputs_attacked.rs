@@ -11,22 +11,22 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use scene::{SWAPS, Scene};
+use scene::{AttackScene, SWAPS};
 use support::{has, iotomy, program, root};
 
 /// Runs of iotomy meanwhile at least.
 const RUNS: u64 = 60;
 
 /// A link `theirs/l` of the other user leads from the folder of that user to root's.
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> AttackScene {
+    let scene = AttackScene::new();
     fs::write(scene.path("source"), "new").unwrap();
     scene.link("../ours", "theirs/l");
     scene
 }
 
 /// Swaps the folder for the link and back while iotomy runs again and again.
-fn attack(scene: &Scene, words: &[&str]) {
+fn attack(scene: &AttackScene, words: &[&str]) {
     scene.attack("theirs/d", "theirs/l", RUNS, || {
         // It is written where it was meant to be, or refused.
         let output = iotomy(words).current_dir(scene.path("")).output().unwrap();

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use iotomy_record::{Metric, TermKind};
-use support::races::{Raced, raced, racing, sleeper, term};
+use support::races::{FinishedRace, raced, racing, sleeper, term};
 use support::{Need, bare, bpf, has, skip};
 
 /// dd that reads `count` blocks of 1 MiB of the zero device, which takes tens of µs each, and writes
@@ -34,7 +34,7 @@ fn a_thousand_more_calls_have_nine_tenths_of_the_untraced_wall_time() {
     }
     let options = ["-w", "0", "-r", "3", "chrt -f 1 ./few", "chrt -f 1 ./many"];
     let output = racing(&folder, &options).output().unwrap();
-    let race = Raced::of(output, folder).record();
+    let race = FinishedRace::from_output(output, folder).record();
     let wall = race.attributions.iter().find(|found| found.metric == Metric::Wall).unwrap();
     let [a, b] = [0, 1].map(|at| race.contenders[at].wall.median_ns.round() as i64);
     assert_eq!(wall.delta_ns, b - a);
@@ -99,12 +99,12 @@ fn without_bpf_calls_are_counted_and_the_times_left_alone() {
     assert!(raced.stdout().contains("inflates the times of calls"), "{}", raced.stdout());
 }
 
-fn cp(options: &[&str]) -> Raced {
+fn cp(options: &[&str]) -> FinishedRace {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("f"), vec![7; 1 << 20]).unwrap();
     let commands = ["-r", "2", "cp --reflink=never f g", "cp --reflink=never f g"];
     let output = racing(&folder, &[options, &commands].concat()).output().unwrap();
-    Raced::of(output, folder)
+    FinishedRace::from_output(output, folder)
 }
 
 #[test]

@@ -7,13 +7,13 @@ mod support;
 use std::fs;
 
 use iotomy_record::{Exit, Metric};
-use support::races::{Raced, raced, racing};
+use support::races::{FinishedRace, raced, racing};
 
-fn quick(options: &[&str]) -> Raced {
+fn quick(options: &[&str]) -> FinishedRace {
     raced(&[&["--no-trace"], options].concat())
 }
 
-fn lines(raced: &Raced, name: &str) -> usize {
+fn lines(raced: &FinishedRace, name: &str) -> usize {
     fs::read_to_string(raced.folder.path().join(name)).unwrap_or_default().lines().count()
 }
 

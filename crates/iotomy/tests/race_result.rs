@@ -12,7 +12,7 @@ use support::races::raced;
 
 const QUICK: [&str; 3] = ["--no-trace", "-w", "0"];
 
-fn quick(options: &[&str]) -> support::races::Raced {
+fn quick(options: &[&str]) -> support::races::FinishedRace {
     raced(&[&QUICK[..], options].concat())
 }
 

@@ -23,7 +23,7 @@ fn report(folder: &Path, words: &[&str]) -> Output {
     iotomy(&[&["report"], words].concat()).current_dir(folder).output().unwrap()
 }
 
-fn said(folder: &Path, words: &[&str]) -> String {
+fn stdout_of(folder: &Path, words: &[&str]) -> String {
     let output = report(folder, words);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -72,9 +72,9 @@ fn a_page_has_the_name_of_its_record_and_is_small() {
     }
     let output = report(folder.path(), &["limits.json", "copy.json"]);
     assert_eq!(output.stderr, b"iotomy: wrote report.html\n");
-    assert_eq!(said(folder.path(), &["-o", "x.html", "limits.json"]), "");
+    assert_eq!(stdout_of(folder.path(), &["-o", "x.html", "limits.json"]), "");
     let page = fs::read_to_string(folder.path().join("x.html")).unwrap();
-    assert_eq!(said(folder.path(), &["-o", "-", "limits.json"]), page);
+    assert_eq!(stdout_of(folder.path(), &["-o", "-", "limits.json"]), page);
     assert_eq!(page, fs::read_to_string(folder.path().join("limits.html")).unwrap());
 }
 
@@ -82,20 +82,22 @@ fn a_page_has_the_name_of_its_record_and_is_small() {
 fn every_part_that_is_listed_can_be_had() {
     let folder = folder();
     for (record, _) in KINDS {
-        let list = said(folder.path(), &["--list", record]);
+        let list = stdout_of(folder.path(), &["--list", record]);
         assert!(list.contains("picture") && list.contains("table"), "{list}");
         for line in list.lines() {
             let mut words = line.split_whitespace();
             let (name, kind) = (words.next().unwrap(), words.next().unwrap());
             let form = if kind == "picture" { "--svg" } else { "--csv" };
-            let text = said(folder.path(), &[form, "--part", name, record]);
+            let text = stdout_of(folder.path(), &[form, "--part", name, record]);
             assert_eq!(text.starts_with("<svg "), kind == "picture", "{name}: {text}");
         }
-        assert!(said(folder.path(), &["--markdown", record]).starts_with("# "));
-        assert!(said(folder.path(), &["--svg", record]).starts_with("<svg "));
+        assert!(stdout_of(folder.path(), &["--markdown", record]).starts_with("# "));
+        assert!(stdout_of(folder.path(), &["--svg", record]).starts_with("<svg "));
     }
-    let both =
-        said(folder.path(), &["--csv", "--part", "2/machine-floors", "copy.json", "limits.json"]);
+    let both = stdout_of(
+        folder.path(),
+        &["--csv", "--part", "2/machine-floors", "copy.json", "limits.json"],
+    );
     assert_eq!(both.lines().nth(1), Some("syscall,81.25,4.0625,made for a test"));
 }
 
@@ -106,13 +108,13 @@ fn hostile_names_are_words_in_every_form() {
     for (form, record) in
         all.iter().flat_map(|form| [(*form, "hostile.json"), (*form, "hostile-anatomy.json")])
     {
-        let text = said(folder.path(), &[form, record]);
+        let text = stdout_of(folder.path(), &[form, record]);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
         assert!(form == "--csv" || form == "--list" || !text.contains("<img"), "{text}");
     }
-    let files = said(folder.path(), &["--csv", "--part", "files", "hostile.json"]);
+    let files = stdout_of(folder.path(), &["--csv", "--part", "files", "hostile.json"]);
     assert!(files.contains("\n\"'=1+1\",file,") && !files.contains("\n=1+1"), "{files}");
-    let page = said(folder.path(), &["-o", "-", "hostile.json"]);
+    let page = stdout_of(folder.path(), &["-o", "-", "hostile.json"]);
     assert!(
         !page.contains("<img") && !page.contains(HOSTILE) && page.matches("<script>").count() == 1
     );
@@ -132,11 +134,13 @@ fn hostile_names_are_words_in_every_form() {
 fn two_anatomies_have_a_picture_of_what_differs() {
     let folder = folder();
     let both = ["anatomy.json", "limits.json", "faster.json"];
-    let list = said(folder.path(), &[&["--list"], &both[..]].concat());
+    let list = stdout_of(folder.path(), &[&["--list"], &both[..]].concat());
     assert!(list.contains("3/difference  ") && !list.contains("1/difference"), "{list}");
-    let picture = said(folder.path(), &[&["--svg", "--part", "3/difference"], &both[..]].concat());
+    let picture =
+        stdout_of(folder.path(), &[&["--svg", "--part", "3/difference"], &both[..]].concat());
     assert!(picture.contains("<title>write −20 ms: 45 ms before, 25 ms now</title>"), "{picture}");
-    let table = said(folder.path(), &[&["--csv", "--part", "3/differences"], &both[..]].concat());
+    let table =
+        stdout_of(folder.path(), &[&["--csv", "--part", "3/differences"], &both[..]].concat());
     let first = "write,page cache and copying,on-CPU,45000000,25000000,-20000000";
     assert_eq!(table.lines().nth(1), Some(first));
 }
@@ -144,7 +148,7 @@ fn two_anatomies_have_a_picture_of_what_differs() {
 #[test]
 fn the_picture_of_the_readme_is_what_is_drawn_of_its_record() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let drawn = said(&docs, &["--svg", "--part", "waterfall-a-b", "examples/dd-and-cat.json"]);
+    let drawn = stdout_of(&docs, &["--svg", "--part", "waterfall-a-b", "examples/dd-and-cat.json"]);
     let kept = fs::read_to_string(docs.join("pictures/dd-and-cat.svg")).unwrap();
     assert!(drawn == kept, "draw it anew, by the command the README has");
 }

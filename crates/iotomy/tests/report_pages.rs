@@ -28,7 +28,7 @@ fn example() -> PathBuf {
 fn a_page_of_a_trace_sorts_filters_and_tells() {
     let script = "for n in 1 2 3 4 5 6; do head -c 100000 /dev/zero | cat > /dev/null; done; ls /nonexistent";
     let traced = traced("auto", &["-q", "--files"], &["sh", "-c", script]);
-    let Some(mut page) = Page::of(&[&traced.json()]) else { return };
+    let Some(mut page) = Page::from_records(&[&traced.json()]) else { return };
     let Record::Trace(record) = load(traced.json()).unwrap() else { panic!("a trace") };
     let mut names: Vec<&str> = record.calls.iter().map(|call| call.syscall.as_str()).collect();
     names.sort_unstable();
@@ -71,7 +71,7 @@ fn a_page_of_a_trace_sorts_filters_and_tells() {
 
 #[test]
 fn a_page_of_a_race_has_every_run_and_its_record() {
-    let Some(mut page) = Page::of(&[&example()]) else { return };
+    let Some(mut page) = Page::from_records(&[&example()]) else { return };
     let Record::Race(record) = load(example()).unwrap() else { panic!("a race") };
     assert_eq!(page.points("r1-runs-in-order"), record.order.len() as u64);
     let blocks = record.blocks.iter().filter(|block| !block.redone).count() as u64;
@@ -102,7 +102,7 @@ fn a_page_of_a_race_has_every_run_and_its_record() {
 fn a_page_of_a_sweep_has_a_point_a_case() {
     let folder = tempfile::tempdir().unwrap();
     let path = records::sweep(folder.path());
-    let Some(mut page) = Page::of(&[&path]) else { return };
+    let Some(mut page) = Page::from_records(&[&path]) else { return };
     let Record::Sweep(record) = load(&path).unwrap() else { panic!("a sweep") };
     let measured = record.cases.iter().filter(|case| case.median.is_some()).count() as u64;
     assert_eq!(page.points("r1-chart"), measured);
@@ -126,7 +126,7 @@ fn a_page_of_several_records_holds_results_against_the_ceiling() {
     let folder = tempfile::tempdir().unwrap();
     let (limits, impossible) = (records::limits(folder.path()), records::impossible(folder.path()));
     let copy = records::copy(folder.path());
-    let Some(mut page) = Page::of(&[&impossible, &limits, &copy]) else { return };
+    let Some(mut page) = Page::from_records(&[&impossible, &limits, &copy]) else { return };
     let kinds = page.browser.text(
         "return Array.from(document.querySelectorAll('.record'), s => s.dataset.kind).join(' ')",
     );
@@ -150,7 +150,7 @@ fn a_page_of_several_records_holds_results_against_the_ceiling() {
 fn hostile_names_are_words_in_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let path = records::hostile(folder.path());
-    let Some(mut page) = Page::of(&[&path]) else { return };
+    let Some(mut page) = Page::from_records(&[&path]) else { return };
     assert_eq!(page.browser.run("return window.hacked === undefined"), true);
     assert_eq!(
         page.browser.count("return document.querySelectorAll('img, iframe, object').length"),
@@ -171,7 +171,7 @@ fn hostile_names_are_words_in_a_page() {
 fn a_page_of_a_large_record_is_bounded_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = records::large(folder.path(), 4 << 20);
-    let Some(mut page) = Page::of(&[&path]) else { return };
+    let Some(mut page) = Page::from_records(&[&path]) else { return };
     let elements = page.browser.count("return document.querySelectorAll('*').length");
     assert!(elements < 30_000, "{elements} elements");
     let hidden = page.browser.text("return document.querySelector('.hidden-rows').textContent");

@@ -42,7 +42,7 @@ impl Page {
 #[test]
 fn a_page_of_an_anatomy_has_every_box_and_moment() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut page) = Page::of(&[&anatomies::anatomy(folder.path())]) else { return };
+    let Some(mut page) = Page::from_records(&[&anatomies::anatomy(folder.path())]) else { return };
     // dd, two calls, four functions in each, a sleep, and what no stack tells of.
     assert_eq!(page.points("r1-flame"), 13);
     // The threads, two calls with a layer each, a function, waiting for a CPU, and the residual.
@@ -68,7 +68,7 @@ fn a_page_of_an_anatomy_has_every_box_and_moment() {
 #[test]
 fn a_box_that_is_clicked_gets_all_of_the_width_and_escape_gives_it_back() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut page) = Page::of(&[&anatomies::anatomy(folder.path())]) else { return };
+    let Some(mut page) = Page::from_records(&[&anatomies::anatomy(folder.path())]) else { return };
     // 45 of 75 ms are those of write.
     assert_eq!(page.flames("[wide('dd'), wide('write'), wide('ksys_write')]"), "760,456,405");
     assert_eq!(page.flames("(click('ksys_write'), wide('ksys_write'))"), "760");
@@ -94,7 +94,7 @@ fn a_box_that_is_clicked_gets_all_of_the_width_and_escape_gives_it_back() {
 #[test]
 fn what_is_searched_is_marked_with_its_share() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut page) = Page::of(&[&anatomies::anatomy(folder.path())]) else { return };
+    let Some(mut page) = Page::from_records(&[&anatomies::anatomy(folder.path())]) else { return };
     let marked = "[figure.querySelectorAll('.found').length, tools.textContent.includes(WHAT)]";
     let marked = |what: &str| marked.replace("WHAT", &format!("'{what}'"));
     // In both stacks: 70 of 75 ms, whichever boxes stand on each other.
@@ -111,7 +111,7 @@ fn what_is_searched_is_marked_with_its_share() {
 #[test]
 fn the_keyboard_walks_from_box_to_box() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut page) = Page::of(&[&anatomies::anatomy(folder.path())]) else { return };
+    let Some(mut page) = Page::from_records(&[&anatomies::anatomy(folder.path())]) else { return };
     assert_eq!(page.flames("(place.focus(), document.activeElement === place)"), "true");
     for (key, name) in [
         ("ArrowUp", "write: 45 ms, 60.0 %"),
@@ -141,7 +141,7 @@ fn the_keyboard_walks_from_box_to_box() {
 fn two_anatomies_show_what_differs() {
     let folder = tempfile::tempdir().unwrap();
     let (before, now) = (anatomies::anatomy(folder.path()), anatomies::faster(folder.path()));
-    let Some(mut page) = Page::of(&[&before, &now]) else { return };
+    let Some(mut page) = Page::from_records(&[&before, &now]) else { return };
     assert_eq!(page.points("r1-difference"), 0);
     // Two calls, four functions in each, a sleep, what no stack tells of, and the whole.
     assert_eq!(page.points("r2-difference"), 13);
@@ -160,7 +160,9 @@ fn two_anatomies_show_what_differs() {
 #[test]
 fn hostile_names_are_words_in_boxes_and_moments() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut page) = Page::of(&[&anatomies::hostile_anatomy(folder.path())]) else { return };
+    let Some(mut page) = Page::from_records(&[&anatomies::hostile_anatomy(folder.path())]) else {
+        return;
+    };
     // Also when what was a title is written into a box anew.
     page.flames("(points.forEach(p => p.dispatchEvent(new MouseEvent('click', {bubbles: true}))), look('<img'))");
     assert_eq!(page.browser.run("return window.hacked === undefined"), true);

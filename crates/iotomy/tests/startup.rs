@@ -47,7 +47,7 @@ fn can_be_static() -> bool {
 }
 
 /// What a program of binutils prints.
-fn said(program: &str, words: &[&str], file: &Path) -> String {
+fn stdout_of(program: &str, words: &[&str], file: &Path) -> String {
     let output = Command::new(program).env("LC_ALL", "C").args(words).arg(file).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -59,7 +59,7 @@ fn make_build_makes_a_small_pie_with_full_relro_and_no_symbols() {
     let size = fs::metadata(&iotomy).unwrap().len();
     assert!(size < 16_000_000, "{size} bytes");
     let words = ["--wide", "--file-header", "--segments", "--dynamic", "--sections"];
-    let image = said("readelf", &words, &iotomy);
+    let image = stdout_of("readelf", &words, &iotomy);
     for fact in [" DYN (", "GNU_RELRO", "BIND_NOW", "NOW PIE"] {
         assert!(image.contains(fact), "no {fact}: {image}");
     }
@@ -76,11 +76,11 @@ fn make_build_makes_a_small_pie_with_full_relro_and_no_symbols() {
 #[test]
 fn the_line_tables_of_what_make_build_makes_are_found_beside_it() {
     let Some(iotomy) = built().filter(|_| has("nm") && has("addr2line")) else { return };
-    let symbols = said("nm", &["--demangle"], &iotomy.with_extension("debug"));
+    let symbols = stdout_of("nm", &["--demangle"], &iotomy.with_extension("debug"));
     let main = symbols.lines().find(|line| line.ends_with(" iotomy::main")).unwrap();
     let address = main.split(' ').next().unwrap();
     // The command itself is looked at: by its link to the debug symbols, and their check sum.
-    let place = said("addr2line", &[address, "--exe"], &iotomy);
+    let place = stdout_of("addr2line", &[address, "--exe"], &iotomy);
     assert!(place.contains("crates/iotomy/src/main.rs:"), "{place}");
 }
 

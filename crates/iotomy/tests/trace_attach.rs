@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use support::{
-    Bystander, Need, Traced, Tracing, Watching, bare, bpf, count, count_of, doubled_until,
+    BackgroundProcess, Need, Traced, Tracing, Watching, bare, bpf, count, count_of, doubled_until,
     each_observer, has, iotomy, program, root, skip, state, status, until, until_watching,
 };
 
@@ -52,7 +52,7 @@ fn attach(observer: &str, options: &[&str], pid: u32) -> Watching {
     watching
 }
 
-fn is_well(process: &Bystander) {
+fn is_well(process: &BackgroundProcess) {
     until("it is free and asleep", || {
         let free = status(process.pid(), "TracerPid")? == "0";
         (free && state(process.pid()) == Some('S')).then_some(())
@@ -65,7 +65,7 @@ fn a_running_process_is_watched_with_its_threads_and_children_to_its_end() {
         return;
     }
     each_observer(|observer| {
-        let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+        let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", THREADS]);
         let watching = attach(observer, &[], subject.pid());
         subject.say("\n");
         assert_eq!(subject.line(), "done");
@@ -94,7 +94,7 @@ fn an_interrupt_ends_the_watch_and_leaves_the_process_as_it_was() {
     }
     each_observer(|observer| {
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+            let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", THREADS]);
             let watching = attach(observer, &[], subject.pid());
             watching.signal(signal);
             let traced = watching.end();
@@ -118,7 +118,7 @@ fn a_duration_ends_the_watch_and_leaves_the_process_as_it_was() {
     }
     each_observer(|observer| {
         let busy = r#"$| = 1; print "$$\n"; getppid while 1"#;
-        let (subject, _) = Bystander::ready(&["perl", "-e", busy]);
+        let (subject, _) = BackgroundProcess::ready(&["perl", "-e", busy]);
         let pid = subject.pid().to_string();
         // How much it does meanwhile is a matter of the machine.
         let record = doubled_until(
@@ -150,7 +150,7 @@ fn a_watch_that_ignores_a_hang_up_is_not_ended_by_one() {
     }
     each_observer(|observer| {
         let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
-        let (mut subject, _) = Bystander::ready(&["perl", "-e", asks]);
+        let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
         let pid = subject.pid().to_string();
         let mut tracing = Tracing::new(observer, &["-p", &pid], &[]);
         let mut nohup = bare("perl", &["-e", "$SIG{HUP} = 'IGNORE'; exec @ARGV"]);
@@ -219,7 +219,7 @@ fn a_thread_that_is_not_the_first_stands_for_its_process_or_is_refused() {
         return;
     }
     each_observer(|observer| {
-        let (mut subject, _) = Bystander::ready(&["perl", "-e", THREADS]);
+        let (mut subject, _) = BackgroundProcess::ready(&["perl", "-e", THREADS]);
         let tasks = fs::read_dir(format!("/proc/{}/task", subject.pid())).unwrap();
         let tids = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
         let last = tids.max_by_key(|tid| tid.parse::<u32>().unwrap()).unwrap();
@@ -261,7 +261,7 @@ fn a_process_that_ends_meanwhile_is_an_end_or_an_error_and_never_a_hang() {
 fn an_exec_in_an_attached_process_begins_a_new_image() {
     each_observer(|observer| {
         let script = "echo ready; read line; exec sh -c 'exit 3'";
-        let (mut subject, _) = Bystander::ready(&["sh", "-c", script]);
+        let (mut subject, _) = BackgroundProcess::ready(&["sh", "-c", script]);
         let watching = attach(observer, &[], subject.pid());
         subject.say("go\n");
         assert_eq!(subject.end(), 3);
@@ -279,12 +279,12 @@ fn the_machine_is_watched_but_for_iotomy_itself() {
     }
     let _turn = turn();
     let asks = r#"$| = 1; print "$$\n"; <STDIN>; getppid for 1..23; print "done\n"; <STDIN>"#;
-    let (mut before, _) = Bystander::ready(&["perl", "-e", asks]);
+    let (mut before, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
     let watching = Tracing::new("bpf", &["-a"], &[]).start();
     until_watching(&watching, "bpf", 0);
     before.say("\n");
     assert_eq!(before.line(), "done");
-    let (mut after, _) = Bystander::ready(&["perl", "-e", asks]);
+    let (mut after, _) = BackgroundProcess::ready(&["perl", "-e", asks]);
     after.say("\n");
     assert_eq!(after.line(), "done");
     let (own, pids) = (watching.pid(), [before.pid(), after.pid()]);
@@ -309,7 +309,7 @@ fn a_watch_of_the_machine_ends_after_its_duration() {
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let path = program(folder.path(), "seen-by-all", b"#!/bin/sh\nread never\n");
-    let (_before, _) = Bystander::ready(&["sh", "-c", "echo ready; read never"]);
+    let (_before, _) = BackgroundProcess::ready(&["sh", "-c", "echo ready; read never"]);
     let watch = |halves: u32| {
         let (began, seconds) = (Instant::now(), f64::from(halves) / 2.0);
         let traced = Tracing::new("bpf", &["-a", "-d", &seconds.to_string()], &[]).start();
@@ -357,7 +357,8 @@ fn nothing_is_lost_of_a_machine_on_which_processes_end_as_its_watch_begins() {
     let _turn = turn();
     let endless = "echo ready; while :; do /bin/true; done";
     // By others' leave: on one CPU, three of them would keep the watch from its work for minutes.
-    let _busy = [(); 3].map(|()| Bystander::ready(&["nice", "-n", "19", "sh", "-c", endless]));
+    let _busy =
+        [(); 3].map(|()| BackgroundProcess::ready(&["nice", "-n", "19", "sh", "-c", endless]));
     // One in eight of such watches met a thread between its last moments, before that was mended.
     for _ in 0..20 {
         // Rows for all that may begin while this machine's CPUs are others'.
@@ -382,7 +383,7 @@ fn another_users_process_is_refused_without_privilege() {
         return;
     }
     let folder = support::for_everyone();
-    let (subject, _) = Bystander::ready(&["sh", "-c", "echo ready; read never"]);
+    let (subject, _) = BackgroundProcess::ready(&["sh", "-c", "echo ready; read never"]);
     let mut command = support::as_nobody(folder.path());
     let output = command.args(["trace", "-p", &subject.pid().to_string()]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

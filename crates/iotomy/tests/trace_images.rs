@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 
 use iotomy_record::{Process, Trace};
-use support::{Bystander, children, each_observer, has, iotomy, program, traced, until};
+use support::{BackgroundProcess, children, each_observer, has, iotomy, program, traced, until};
 
 const LOOP: &str = "i=0; while [ $i -lt 120 ]; do /bin/true; i=$((i+1)); done";
 
@@ -78,7 +78,7 @@ fn a_process_is_called_by_the_link_it_was_started_by() {
         );
         assert_eq!(run.processes[0].binary, binary, "{observer}");
 
-        let (mut process, _) = Bystander::ready(&words);
+        let (mut process, _) = BackgroundProcess::ready(&words);
         let pid = process.pid().to_string();
         let attached = traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
         let record = attached.record();
@@ -107,8 +107,11 @@ fn a_script_is_called_by_its_name_and_its_interpreter_stands_beside_it() {
 #[test]
 fn children_made_before_the_watch_are_said_not_to_be_watched() {
     each_observer(|observer| {
-        let (mut shell, _) =
-            Bystander::ready(&["sh", "-c", "sleep 1000 & echo ready; read line; kill $!; :"]);
+        let (mut shell, _) = BackgroundProcess::ready(&[
+            "sh",
+            "-c",
+            "sleep 1000 & echo ready; read line; kill $!; :",
+        ]);
         let child = until("it has its child", || children(shell.pid()).first().copied());
         until("the child has executed its program", || {
             let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;

@@ -346,7 +346,7 @@ fn a_watch_that_is_killed_leaves_the_process_as_it_was() {
         return;
     }
     each_observer(|observer| {
-        let (mut subject, _) = support::Bystander::ready(&["perl", "-e", LONG]);
+        let (mut subject, _) = support::BackgroundProcess::ready(&["perl", "-e", LONG]);
         assert_eq!(subject.line(), "through");
         let pid = subject.pid().to_string();
         let watching = Tracing::new(observer, &["-q", "-p", &pid], &[]).start();

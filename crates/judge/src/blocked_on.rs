@@ -10,7 +10,7 @@ use iotomy_record::numbers::{duration, share};
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "blocked-on",
@@ -30,7 +30,7 @@ const FOR_OWN: [&str; 3] = ["wait4", "waitid", "futex"];
 /// Of a shorter one, what it waits for is its own start.
 const SHORTEST_NS: u64 = 2_000_000;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let wall_ns = run.trace.wall_ns;
     // What was lost may have been work.
     if run.trace.ledger.is_empty() || run.trace.observer.lost_events > 0 || wall_ns < SHORTEST_NS {
@@ -58,7 +58,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     );
     let evidence =
         [("idle_ns", json!(idle_ns)), ("wall_ns", json!(wall_ns)), ("calls", json!(longest))];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }
 
 /// Up to three calls that slept longest, of those a twentieth of which is worth a word.

@@ -5,7 +5,7 @@ use iotomy_record::numbers::bytes;
 use serde_json::json;
 
 use crate::run::{MIB, Run};
-use crate::{Copied, Declaration, Found, Rule};
+use crate::{Copied, Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",
@@ -20,7 +20,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 const CALLS: [&str; 4] = ["splice", "tee", "vmsplice", "sendfile"];
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let passed = run.total(&CALLS).bytes;
     (passed >= MIB).then(|| {
         let text = format!(
@@ -29,18 +29,18 @@ fn judge(run: &Run<'_>) -> Option<Found> {
             bytes(passed.into()),
             names(run)
         );
-        Found::new(text, [("bytes", json!(passed))])
+        UnnamedFinding::new(text, [("bytes", json!(passed))])
     })
 }
 
-fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     let (passed, copies) = (copied.record.referenced_bytes, copied.record.copied_bytes);
     (passed >= MIB && copies == 0).then(|| {
         let text = format!(
             "nothing was copied: the target was given references to {} of the source",
             bytes(passed.into())
         );
-        Found::new(text, [("bytes", json!(passed))])
+        UnnamedFinding::new(text, [("bytes", json!(passed))])
     })
 }
 

@@ -5,7 +5,7 @@ use iotomy_record::numbers::{duration, share, three_digits};
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "cpu-saturation",
@@ -20,7 +20,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 const LEAST_NS: u64 = 10_000_000;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let (delayed_ns, on_cpu_ns) = (run.runnable_ns(), run.on_cpu_ns());
     let wanted_ns = delayed_ns.saturating_add(on_cpu_ns);
     if delayed_ns < LEAST_NS || delayed_ns < wanted_ns / 4 {
@@ -42,5 +42,5 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("cpus_used", json!(used)),
         ("cpus", json!(cpus)),
     ];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }

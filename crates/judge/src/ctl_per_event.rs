@@ -5,7 +5,7 @@ use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "ctl-per-event",
@@ -46,7 +46,7 @@ struct Registered<'r> {
     made: u64,
 }
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let images = run.trace.processes.iter().map(|image| of_image(run, image));
     // Each descriptor is added once, and removed once.
     let again = |one: &Registered<'_>| one.changes.saturating_sub(one.made.saturating_mul(2));
@@ -67,7 +67,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     ];
     let advice = "register each descriptor once: level-triggered, or edge-triggered (EPOLLET) and \
         read to EAGAIN";
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }
 
 fn of_image<'r>(run: &'r Run<'_>, image: &'r Process) -> Registered<'r> {

@@ -3,7 +3,7 @@
 use iotomy_record::{Contender, Metric, Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "different-output",
@@ -18,7 +18,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 /// What says how much there was may say it in other words.
 const SMALL: u64 = 4096;
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let pairs = race.comparisons.iter().filter(|pair| pair.metric == Metric::Wall);
     pairs
         .filter_map(|pair| {
@@ -29,7 +29,7 @@ fn judge(race: &Race) -> Vec<Found> {
                     "{} wrote {x} bytes to standard output and {} {y}: did they do the same work?",
                     a.label, b.label
                 );
-                Found::new(text, [("base_bytes", json!(x)), ("other_bytes", json!(y))])
+                UnnamedFinding::new(text, [("base_bytes", json!(x)), ("other_bytes", json!(y))])
             })
         })
         .collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "disturbed",
@@ -17,11 +17,11 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     disturbances(race).into_iter().collect()
 }
 
-fn disturbances(race: &Race) -> Option<Found> {
+fn disturbances(race: &Race) -> Option<UnnamedFinding> {
     let marked: Vec<_> = race.blocks.iter().filter(|block| !block.disturbed.is_empty()).collect();
     if marked.is_empty() {
         return None;
@@ -53,7 +53,7 @@ fn disturbances(race: &Race) -> Option<Found> {
         reasons.join("; ")
     );
     let evidence = [("disturbed", json!(marked.len())), ("redone", json!(redone))];
-    let found = Found::new(text, evidence);
+    let found = UnnamedFinding::new(text, evidence);
     Some(match marked.len() > redone {
         true => found.advise("use an idle machine, or --redo N"),
         false => found,

@@ -7,7 +7,7 @@ use iotomy_record::numbers::thousands;
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "errors-as-work",
@@ -47,7 +47,7 @@ const MANY: u64 = 1_000;
 /// They say to come again, and are no failure.
 const AGAIN: [&str; 2] = ["EAGAIN", "EINTR"];
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let worst = CALLS
         .iter()
         .map(|name| (*name, run.total(&[name]).calls, kinds(run, name)))
@@ -74,7 +74,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("calls", json!(calls)),
         ("error_kinds", json!(kinds)),
     ];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }
 
 /// The failures of a call, by name.

@@ -3,7 +3,7 @@
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "failures",
@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let failed = race.contenders.iter().filter(|one| one.failures > 0);
     failed
         .map(|one| {
@@ -22,7 +22,7 @@ fn judge(race: &Race) -> Vec<Found> {
             let text = format!("{failed} of {all} timed runs of {label} failed");
             let evidence =
                 [("contender", json!(label)), ("failed", json!(failed)), ("runs", json!(all))];
-            Found::new(text, evidence)
+            UnnamedFinding::new(text, evidence)
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use iotomy_record::numbers::{thousands, three_digits};
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "few-ready",
@@ -22,7 +22,7 @@ const CALLS: [&str; 2] = ["poll", "ppoll"];
 const MANY: u64 = 100;
 const LONG: u64 = 64;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let totals = CALLS.into_iter().map(|name| (name, run.total(&[name])));
     let (name, total) = totals
         .filter(|(_, total)| {
@@ -44,5 +44,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("asked", json!(total.asked)),
         ("ready", json!(total.ready)),
     ];
-    Some(Found::new(text, evidence).advise("use epoll, which keeps the list in the kernel"))
+    Some(
+        UnnamedFinding::new(text, evidence).advise("use epoll, which keeps the list in the kernel"),
+    )
 }

@@ -2,7 +2,7 @@
 
 use iotomy_record::{Race, Verdict};
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "filtered",
@@ -13,11 +13,11 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     if race.contenders.iter().all(|contender| contender.denied.is_empty()) {
         return Vec::new();
     }
     let text = "every contender ran with a seccomp filter, an empty one if no call was denied: \
         all have the overhead of a filter, and a longer filter has more";
-    vec![Found::new(text.to_owned(), [])]
+    vec![UnnamedFinding::new(text.to_owned(), [])]
 }

@@ -7,7 +7,7 @@ use iotomy_record::{Call, Verdict};
 use serde_json::json;
 
 use crate::run::{Run, total};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "herd",
@@ -23,7 +23,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 const CALLS: [&str; 2] = ["accept", "accept4"];
 const MANY: u64 = 100;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let accepts = run.trace.calls.iter().filter(|call| CALLS.contains(&call.syscall.as_str()));
     let (mut all, mut vain, mut processes) = (0, 0, BTreeSet::new());
     for call in accepts {
@@ -57,5 +57,5 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("ready", json!(woken)),
     ];
     let advice = "use EPOLLEXCLUSIVE, or one listener per thread with SO_REUSEPORT";
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }

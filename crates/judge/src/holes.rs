@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{Flow, MIB, Run, is_library};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "holes",
@@ -21,7 +21,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 /// Where what is not allocated is a hole. Others compress, or have no blocks to count.
 const COUNTED: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs"];
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let (flow, size, stored) = holey(run)?;
     let text = format!(
         "{} has holes: {} of its {} are allocated, and holes read as zeros without access to a \
@@ -35,7 +35,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("size_bytes", json!(size)),
         ("allocated_bytes", json!(stored)),
     ];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }
 
 /// The same as the cause of something.

@@ -9,7 +9,9 @@ use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
 use crate::run::{Flow, NULL, Run, ZERO, rate};
-use crate::{Copied, Declaration, Found, Rule, Yardstick, by_reference, holes, mapped_untouched};
+use crate::{
+    Copied, Declaration, KnownLimits, Rule, UnnamedFinding, by_reference, holes, mapped_untouched,
+};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "impossible-rate",
@@ -30,10 +32,10 @@ const TOLERANCE: f64 = 1.1;
 /// Caches of CPUs are smaller: what is larger comes from memory however often it is read.
 const BEYOND_CACHES: u64 = 1 << 30;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let moved = |flow: &Flow<'_>| flow.read_bytes.max(flow.write_bytes);
     let flow = run.flows.iter().filter(|flow| counts(flow)).max_by_key(|flow| moved(flow))?;
-    let moment = Moment { bytes: moved(flow), wall_ns: run.wall_ns, through: &flow.file.path };
+    let moment = TimedBytes { bytes: moved(flow), wall_ns: run.wall_ns, through: &flow.file.path };
     let beyond = moment.is_beyond(run.yardstick())?;
     let mut causes: Vec<String> = [
         mapped_untouched::cause(run),
@@ -57,10 +59,10 @@ fn judge(run: &Run<'_>) -> Option<Found> {
 }
 
 /// Of each source by itself: what is written behind it is counted by its own time.
-fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     copied.record.copies.iter().find_map(|part| {
         let moment =
-            Moment { bytes: part.bytes, wall_ns: part.wall_ns as f64, through: &part.source };
+            TimedBytes { bytes: part.bytes, wall_ns: part.wall_ns as f64, through: &part.source };
         let beyond = moment.is_beyond(copied.limits)?;
         let cause = if part.target == NULL {
             format!("{NULL} discards bytes without reading them")
@@ -79,21 +81,21 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
 }
 
 /// Bytes, and the time they took.
-struct Moment<'a> {
+struct TimedBytes<'a> {
     bytes: u64,
     wall_ns: f64,
     through: &'a str,
 }
 
 /// A rate above what memory does.
-struct Beyond {
+struct ExcessRate {
     seen: f64,
     read: f64,
     copied: f64,
 }
 
-impl Moment<'_> {
-    fn is_beyond(&self, limits: &Yardstick<'_>) -> Option<Beyond> {
+impl TimedBytes<'_> {
+    fn is_beyond(&self, limits: &KnownLimits<'_>) -> Option<ExcessRate> {
         let seen = self.bytes as f64 / self.wall_ns.max(1.0) * 1e9;
         if seen < ALWAYS_POSSIBLE {
             return None;
@@ -103,10 +105,10 @@ impl Moment<'_> {
         let ((copied, copied_spread), (read, read_spread)) = (copied?, read?);
         let above = |median: f64, spread: f64| (median * TOLERANCE).max(median + 3.0 * spread);
         let ceiling = above(read, read_spread).max(above(copied, copied_spread));
-        (seen > ceiling).then_some(Beyond { seen, read, copied })
+        (seen > ceiling).then_some(ExcessRate { seen, read, copied })
     }
 
-    fn found(&self, beyond: &Beyond, causes: &[String]) -> Found {
+    fn found(&self, beyond: &ExcessRate, causes: &[String]) -> UnnamedFinding {
         let text = format!(
             "{} went through {} in {} = {}; this machine's memory was measured to be read at {} and copied at {} \
              (medians). {}",
@@ -126,7 +128,7 @@ impl Moment<'_> {
             ("ceiling_bytes_per_second", json!(beyond.read.max(beyond.copied) as u64)),
             ("causes", json!(causes)),
         ];
-        Found::new(text, evidence)
+        UnnamedFinding::new(text, evidence)
     }
 }
 

@@ -3,7 +3,7 @@
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "left-behind",
@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let left = race.contenders.iter().filter(|one| one.left_behind > 0);
     left.map(|one| {
         let (label, strays) = (&one.label, one.left_behind);
@@ -22,7 +22,7 @@ fn judge(race: &Race) -> Vec<Found> {
             "{label} left processes running when it ended, {strays} in total; iotomy killed them \
              before the next run, and no figure includes their time"
         );
-        Found::new(text, [("contender", json!(label)), ("left", json!(strays))])
+        UnnamedFinding::new(text, [("contender", json!(label)), ("left", json!(strays))])
     })
     .collect()
 }

@@ -64,15 +64,15 @@ pub struct Declaration {
 #[derive(Debug)]
 enum Rule {
     /// One run: a trace, or a contender of a race with the time it takes untraced.
-    Run(fn(&Run<'_>) -> Option<Found>),
+    Run(fn(&Run<'_>) -> Option<UnnamedFinding>),
     /// A race as a whole.
-    Race(fn(&Race) -> Vec<Found>),
+    Race(fn(&Race) -> Vec<UnnamedFinding>),
     /// A race as a whole, and the machine's limits.
-    RaceByLimits(fn(&Race, &Yardstick<'_>) -> Vec<Found>),
+    RaceByLimits(fn(&Race, &KnownLimits<'_>) -> Vec<UnnamedFinding>),
     /// A run whose calls were dissected.
-    Anatomy(fn(&Anatomy) -> Option<Found>),
+    Anatomy(fn(&Anatomy) -> Option<UnnamedFinding>),
     /// A copy.
-    Copy(fn(&Copied<'_>) -> Option<Found>),
+    Copy(fn(&Copied<'_>) -> Option<UnnamedFinding>),
 }
 
 /// Every finding, the gravest first.
@@ -109,13 +109,13 @@ pub static FINDINGS: &[&Declaration] = &[
 
 /// What was found, before it has a name.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct UnnamedFinding {
     text: String,
     evidence: BTreeMap<String, Value>,
     advice: Option<String>,
 }
 
-impl Found {
+impl UnnamedFinding {
     fn new<const N: usize>(text: String, evidence: [(&str, Value); N]) -> Self {
         let evidence = evidence.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Self { text, evidence, advice: None }
@@ -127,7 +127,7 @@ impl Found {
 }
 
 impl Declaration {
-    fn finding(&self, found: Found) -> Finding {
+    fn finding(&self, found: UnnamedFinding) -> Finding {
         Finding {
             id: self.id.to_owned(),
             verdict: self.verdict,
@@ -162,12 +162,12 @@ pub struct Judgement {
 
 /// Limits, and which of them were missed.
 #[derive(Debug)]
-struct Yardstick<'a> {
+struct KnownLimits<'a> {
     limits: Option<&'a Limits>,
     missing: RefCell<BTreeSet<&'static str>>,
 }
 
-impl Yardstick<'_> {
+impl KnownLimits<'_> {
     /// The value of a limit of the machine, in its unit.
     fn limit(&self, name: &'static str) -> Option<f64> {
         let value = self.limits.and_then(|limits| limits.of_machine(name)).and_then(|l| l.value);
@@ -189,12 +189,12 @@ impl Yardstick<'_> {
 #[derive(Debug)]
 struct Copied<'a> {
     record: &'a CopyRun,
-    limits: &'a Yardstick<'a>,
+    limits: &'a KnownLimits<'a>,
 }
 
 /// Judges one watched run.
 pub fn trace(record: &Trace, limits: Option<&Limits>) -> Judgement {
-    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let yardstick = KnownLimits { limits, missing: RefCell::default() };
     let run = Run::new(None, record, record.wall_ns as f64, &yardstick);
     let findings = FINDINGS.iter().filter_map(|declared| declared.of_run(&run)).collect();
     Judgement { findings, missing: yardstick.missing.into_inner() }
@@ -215,7 +215,7 @@ pub fn anatomy(record: &Anatomy, limits: Option<&Limits>) -> Judgement {
 
 /// Judges a race: each contender by its traced run and its untraced time, then the whole.
 pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
-    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let yardstick = KnownLimits { limits, missing: RefCell::default() };
     let mut findings = Vec::new();
     for contender in &record.contenders {
         let Some(trace) = &contender.trace else { continue };
@@ -237,7 +237,7 @@ pub fn race(record: &Race, limits: Option<&Limits>) -> Judgement {
 
 /// Judges a copy.
 pub fn copy(record: &CopyRun, limits: Option<&Limits>) -> Judgement {
-    let yardstick = Yardstick { limits, missing: RefCell::default() };
+    let yardstick = KnownLimits { limits, missing: RefCell::default() };
     let copied = Copied { record, limits: &yardstick };
     let mut findings = Vec::new();
     for declared in FINDINGS {

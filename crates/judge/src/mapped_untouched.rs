@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{MIB, Run, is_library};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "mapped-untouched",
@@ -23,7 +23,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 const A_FAULT: u64 = 2 * MIB;
 
 /// A mapping that was not looked at.
-struct Untouched<'a> {
+struct UntouchedMapping<'a> {
     path: &'a str,
     exec: &'a str,
     mapped: u64,
@@ -31,8 +31,8 @@ struct Untouched<'a> {
     touched: u64,
 }
 
-fn judge(run: &Run<'_>) -> Option<Found> {
-    let Untouched { path, exec, mapped, faults, touched } = untouched(run)?;
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
+    let UntouchedMapping { path, exec, mapped, faults, touched } = untouched(run)?;
     let text = format!(
         "{exec} mapped {} of {path} and wrote as much, but its {} page faults can have touched {} of it, at 2 MiB each: \
          most of the file was not read",
@@ -46,12 +46,12 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("page_faults", json!(faults)),
         ("touched_bytes_at_most", json!(touched)),
     ];
-    Some(Found::new(text, evidence).advise("make the bytes be read: pipe them to `wc -c`"))
+    Some(UnnamedFinding::new(text, evidence).advise("make the bytes be read: pipe them to `wc -c`"))
 }
 
 /// The same as the cause of something.
 pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
-    let Untouched { path, mapped, touched, .. } = untouched(run)?;
+    let UntouchedMapping { path, mapped, touched, .. } = untouched(run)?;
     Some(format!(
         "the bytes of {path} were mapped and passed on unread: page faults can have touched {} of \
          {}",
@@ -60,7 +60,7 @@ pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     ))
 }
 
-fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
+fn untouched<'a>(run: &Run<'a>) -> Option<UntouchedMapping<'a>> {
     let mapped = run.trace.files.iter().filter(|file| {
         file.kind == FileKind::File
             && file.mapped_bytes >= MIB
@@ -77,7 +77,7 @@ fn untouched<'a>(run: &Run<'a>) -> Option<Untouched<'a>> {
         let is_untouched = of_image.write_bytes.abs_diff(file.mapped_bytes)
             <= file.mapped_bytes / 8
             && touched < file.mapped_bytes / 2;
-        is_untouched.then_some(Untouched {
+        is_untouched.then_some(UntouchedMapping {
             path: &file.path,
             exec: &file.exec,
             mapped: file.mapped_bytes,

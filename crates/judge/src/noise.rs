@@ -4,7 +4,7 @@ use iotomy_record::numbers::fixed;
 use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "noise",
@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let undecided = race.comparisons.iter().filter(|pair| {
         let width = pair.ci95[1] - pair.ci95[0];
         pair.metric == Metric::Wall
@@ -43,7 +43,7 @@ fn judge(race: &Race) -> Vec<Found> {
             ];
             let more = pair.more_runs.map(|n| format!(", or about {n} more pairs (--runs)"));
             let advice = format!("use an idle machine{}", more.unwrap_or_default());
-            Found::new(text, evidence).advise(advice)
+            UnnamedFinding::new(text, evidence).advise(advice)
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use iotomy_record::numbers::bytes;
 use serde_json::json;
 
 use crate::run::{MIB, NULL, Run};
-use crate::{Copied, Declaration, Found, Rule};
+use crate::{Copied, Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "null-sink",
@@ -16,21 +16,21 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     found(run.discarded_bytes())
 }
 
-fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     let to_null = copied.record.copies.iter().filter(|part| part.target == NULL);
     found(to_null.map(|part| part.bytes).fold(0, u64::saturating_add))
 }
 
-fn found(discarded: u64) -> Option<Found> {
+fn found(discarded: u64) -> Option<UnnamedFinding> {
     (discarded >= MIB).then(|| {
         let text = format!(
             "{} were written to {NULL}, which discards them unread: the time is not that of a copy",
             bytes(discarded.into())
         );
-        Found::new(text, [("bytes", json!(discarded))])
+        UnnamedFinding::new(text, [("bytes", json!(discarded))])
     })
 }

@@ -1,9 +1,9 @@
 //! Whether open, create and close stayed in the file system, or went on to the driver.
 
-use iotomy_record::{Anatomy, Dissected, Verdict};
+use iotomy_record::{Anatomy, DissectedCall, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "open-not-read",
@@ -22,7 +22,7 @@ const MANY: u64 = 100;
 /// So many samples miss what takes a tenth of the time once in 24 times.
 const ENOUGH: u64 = 30;
 
-fn judge(record: &Anatomy) -> Option<Found> {
+fn judge(record: &Anatomy) -> Option<UnnamedFinding> {
     let is_one = |name: &str| CALLS.contains(&name);
     let calls = record.trace.calls.iter().filter(|call| is_one(&call.syscall));
     let calls: u64 = calls.map(|call| call.calls).fold(0, u64::saturating_add);
@@ -58,11 +58,11 @@ fn judge(record: &Anatomy) -> Option<Found> {
         ("below_ns", json!(below_ns)),
         ("whole_ns", json!(whole_ns)),
     ];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }
 
 /// The time below the file system.
-fn below(row: &Dissected) -> u64 {
+fn below(row: &DissectedCall) -> u64 {
     let layers = row.layers.iter().map(|layer| {
         let is_below = matches!(layer.layer.as_str(), "block layer" | "driver");
         let waits = ["device", "journal"].iter().filter_map(|what| layer.waits.get(*what));

@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{Flow, MIB, Run};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "page-cache",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let sources: Vec<&Flow<'_>> = run.flows.iter().filter(|flow| is_source(flow)).collect();
     let sum = |of: fn(&Flow<'_>) -> u64| sources.iter().map(|flow| of(flow)).sum::<u64>();
     let read = sum(|flow| flow.read_bytes);
@@ -59,7 +59,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("read_bytes", json!(read)),
         ("storage_read_bytes", json!(fetched)),
     ];
-    Some(Found::new(text, evidence))
+    Some(UnnamedFinding::new(text, evidence))
 }
 
 /// Of a file, what a device has.

@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
 use crate::run::{MIB, NULL, Rows, Run, ZERO};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "relay",
@@ -21,7 +21,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 const WORTH: u64 = 8 * MIB;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let images = run.trace.processes.iter().filter(|image| image.exec != "iotomy");
     let relays = images.filter_map(|image| {
         let rows = run.of_image(image.pid, &image.exec, image.image);
@@ -61,7 +61,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("to", json!(to.path)),
         ("bytes", json!(from.read_bytes)),
     ];
-    let found = Found::new(text, evidence);
+    let found = UnnamedFinding::new(text, evidence);
     Some(match line(from, to) {
         Some(line) => found.advise(line),
         None => found,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
 
-use crate::Yardstick;
+use crate::KnownLimits;
 
 /// One run and the time it took.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Run<'a> {
     pub(crate) flows: Vec<Flow<'a>>,
     /// The rows of each program image, so that rules over all images look at each row once.
     rows: HashMap<Image<'a>, Rows<'a>>,
-    limits: &'a Yardstick<'a>,
+    limits: &'a KnownLimits<'a>,
 }
 
 /// A program image as every table names it.
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
         label: Option<&'a str>,
         trace: &'a Trace,
         wall_ns: f64,
-        limits: &'a Yardstick<'a>,
+        limits: &'a KnownLimits<'a>,
     ) -> Self {
         Self { label, trace, wall_ns, flows: flows(&trace.files), rows: rows(trace), limits }
     }
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
     }
 
     /// What has the limits.
-    pub(crate) fn yardstick(&self) -> &Yardstick<'a> {
+    pub(crate) fn yardstick(&self) -> &KnownLimits<'a> {
         self.limits
     }
 

@@ -4,7 +4,7 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Contender, Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "shell",
@@ -15,12 +15,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     shells(race).into_iter().collect()
 }
 
 /// A shell on one side only is part of that side's time.
-fn shells(race: &Race) -> Option<Found> {
+fn shells(race: &Race) -> Option<UnnamedFinding> {
     let startup = race.harness.shell_startup_ns?;
     let under: Vec<&Contender> = race.contenders.iter().filter(|one| one.shell).collect();
     let largest = under.iter().map(|one| startup as f64 / one.wall.median_ns.max(1.0));
@@ -42,5 +42,5 @@ fn shells(race: &Race) -> Option<Found> {
     let evidence = [("startup_ns", json!(startup)), ("share", json!(share))];
     let advice = "write the command without redirections, pipes and variables: it then runs \
         without a shell";
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }

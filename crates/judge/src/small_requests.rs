@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
 use crate::run::{MIB, NULL, Rows, Run, ZERO, is_made_up};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "small-requests",
@@ -29,17 +29,19 @@ const WORTH_NS: f64 = 1e6;
 const WORTH_OF_INFLATED_NS: f64 = 5e6;
 
 /// One way through one file.
-struct Way<'a> {
+struct FileTraffic<'a> {
     file: &'a FileUse,
     verb: &'static str,
     calls: u64,
     bytes: u64,
 }
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let ways = run.trace.files.iter().flat_map(|file| {
-        let reads = Way { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes };
-        let writes = Way { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes };
+        let reads =
+            FileTraffic { file, verb: "reads", calls: file.read_calls, bytes: file.read_bytes };
+        let writes =
+            FileTraffic { file, verb: "writes", calls: file.write_calls, bytes: file.write_bytes };
         let reads = tells_reads(file).then_some(reads);
         reads.into_iter().chain(takes_writes(file).then_some(writes))
     });
@@ -93,7 +95,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         "dd" => "dd bs=1M, or iotomy copy".to_owned(),
         other => format!("use a larger buffer or block size, if {other} has such an option"),
     };
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }
 
 /// The rows of the image that used a file.
@@ -102,7 +104,7 @@ fn rows_of<'r, 'a>(run: &'r Run<'a>, file: &'a FileUse) -> &'r Rows<'a> {
 }
 
 /// What an image's calls of these kinds took on a CPU on average; `None` where that is not known.
-fn on_cpu_each_ns(run: &Run<'_>, way: &Way<'_>) -> Option<f64> {
+fn on_cpu_each_ns(run: &Run<'_>, way: &FileTraffic<'_>) -> Option<f64> {
     let names = match way.verb {
         "reads" => ["read", "readv"],
         _ => ["write", "writev"],
@@ -148,7 +150,7 @@ fn takes_writes(file: &FileUse) -> bool {
 
 /// Whether writes are as small as what was read to be written (about as many reads of what does not tell what
 /// was asked for), or go into a pipe of the program's own, as signals do.
-fn is_passed_on(run: &Run<'_>, way: &Way<'_>) -> bool {
+fn is_passed_on(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
     let mut sources = rows_of(run, way.file).files.iter().filter(|file| !tells_reads(file));
     way.verb == "writes"
         && (way.file.kind == FileKind::Pipe && way.file.read_calls > 0
@@ -156,7 +158,7 @@ fn is_passed_on(run: &Run<'_>, way: &Way<'_>) -> bool {
 }
 
 /// Seeks, and calls that say where they read or write, may jump about.
-fn is_in_sequence(run: &Run<'_>, way: &Way<'_>) -> bool {
+fn is_in_sequence(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
     let jumps = ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
     rows_of(run, way.file).total(&jumps).calls <= way.calls / 10
 }

@@ -7,7 +7,7 @@ use iotomy_record::numbers::{share, thousands};
 use serde_json::json;
 
 use crate::run::Run;
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "stat-storm",
@@ -39,7 +39,7 @@ const A_SHORT_ENTRY: u64 = 24;
 /// How often a walk asks for an entry: tar, twice; others, once.
 const PER_ENTRY: u64 = 4;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let (asked, vain) = storms(run);
     let all: u64 = run.trace.calls.iter().map(|call| call.calls).fold(0, u64::saturating_add);
     if asked < MANY || asked < all / 2 {
@@ -57,7 +57,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
     );
     let evidence = [("asked", json!(asked)), ("not_there", json!(vain)), ("calls", json!(all))];
     let advice = "list the paths: strace -f -e trace=%file";
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }
 
 /// How often the images ask that walk over no directories, and how many of these calls were told that there is no such

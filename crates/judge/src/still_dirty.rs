@@ -7,7 +7,7 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{Flow, MIB, Run};
-use crate::{Copied, Declaration, Found, Rule};
+use crate::{Copied, Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "still-dirty",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let written: Vec<_> = run.flows.iter().filter(|flow| is_target(flow)).collect();
     let all: u64 = written.iter().map(|flow| flow.write_bytes).sum();
     // Of what is dirty, the run may have written a part only.
@@ -50,14 +50,14 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         "include it in the time: run `sync FILE` after the \
             command"
     };
-    Some(Found::new(text, evidence).advise(advice))
+    Some(UnnamedFinding::new(text, evidence).advise(advice))
 }
 
 fn is_target(flow: &Flow<'_>) -> bool {
     flow.is(FileKind::File) && flow.write_bytes > 0 && !flow.is_without_device()
 }
 
-fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
+fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     let record = copied.record;
     // Several sources may have gone into one target.
     let dirty: BTreeMap<&str, u64> = record
@@ -79,5 +79,5 @@ fn judge_copy(copied: &Copied<'_>) -> Option<Found> {
         bytes(still.into())
     );
     let evidence = [("dirty_bytes", json!(still)), ("written_bytes", json!(record.bytes))];
-    Some(Found::new(text, evidence).advise("--fsync"))
+    Some(UnnamedFinding::new(text, evidence).advise("--fsync"))
 }

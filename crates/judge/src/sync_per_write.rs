@@ -5,7 +5,7 @@ use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
 use crate::run::{Run, is_made_up};
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "sync-per-write",
@@ -23,7 +23,7 @@ const WRITES: [&str; 8] =
     ["write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range"];
 const MANY: u64 = 32;
 
-fn judge(run: &Run<'_>) -> Option<Found> {
+fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let (syncs, writes) = (run.total(&SYNCS), writes(run));
     let good = syncs.calls - syncs.errors.min(syncs.calls);
     if good < MANY || good < writes.div_ceil(2) || run.has_ring() {
@@ -52,7 +52,7 @@ fn judge(run: &Run<'_>) -> Option<Found> {
         ("writes", json!(writes)),
         ("blocked_ns", json!(syncs.blocked_ns)),
     ];
-    Some(Found::new(text, evidence).advise("sync once after several writes"))
+    Some(UnnamedFinding::new(text, evidence).advise("sync once after several writes"))
 }
 
 /// Calls that wrote to files; where files were not watched, to anything.

@@ -7,7 +7,7 @@ mod race;
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, Dissected,
+    Anatomy, Attribution, Call, Comparison, Contender, CopyPart, CopyPlan, CopyRun, DissectedCall,
     Exit, FileKind, FileUse, Layer, LedgerRow, Limit, Limits, Machine, Metric, ObserverUse,
     Process, Race, RaceVerdict, Run, Sampling, Spread, Trace, Verdict, View,
 };

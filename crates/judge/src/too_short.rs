@@ -4,7 +4,7 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule, Yardstick};
+use crate::{Declaration, KnownLimits, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",
@@ -20,7 +20,7 @@ const SHARE: f64 = 0.2;
 /// Of a longer run, no start is a fifth.
 const LONG_NS: f64 = 100e6;
 
-fn judge(race: &Race, limits: &Yardstick<'_>) -> Vec<Found> {
+fn judge(race: &Race, limits: &KnownLimits<'_>) -> Vec<UnnamedFinding> {
     let short = race.contenders.iter().filter(|one| one.wall.median_ns < LONG_NS);
     let of_contender = short.filter_map(|contender| {
         let wall = contender.wall.median_ns;
@@ -40,7 +40,7 @@ fn judge(race: &Race, limits: &Yardstick<'_>) -> Vec<Found> {
                 ("exec_ns", json!(start as u64)),
                 ("wall_ns", json!(wall as u64)),
             ];
-            Found::new(text, evidence).advise("give it more work per run")
+            UnnamedFinding::new(text, evidence).advise("give it more work per run")
         })
     });
     of_contender.collect()

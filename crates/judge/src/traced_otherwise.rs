@@ -3,7 +3,7 @@
 use iotomy_record::{Metric, Race, Trace, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "traced-otherwise",
@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 /// Of short runs, the start of a program under watch makes the difference.
 const LEAST_NS: f64 = 2e6;
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let of_contender = race.contenders.iter().filter_map(|one| {
         let trace = one.trace.as_ref().filter(|trace| !trace.observer.times_inflated)?;
         let traced = race.attributions.iter().find_map(|found| match found.metric {
@@ -46,7 +46,7 @@ fn judge(race: &Race) -> Vec<Found> {
                 ("traced_ns", json!(traced)),
                 ("timed_ns", json!(timed as u64)),
             ];
-            Found::new(text, evidence)
+            UnnamedFinding::new(text, evidence)
         })
     });
     of_contender.collect()

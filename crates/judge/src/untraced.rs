@@ -3,7 +3,7 @@
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Found, Rule};
+use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "untraced",
@@ -14,7 +14,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-fn judge(race: &Race) -> Vec<Found> {
+fn judge(race: &Race) -> Vec<UnnamedFinding> {
     let untraced = race.contenders.iter().filter_map(|one| Some((one, one.untraced.as_ref()?)));
     untraced
         .map(|(one, why)| {
@@ -23,7 +23,7 @@ fn judge(race: &Race) -> Vec<Found> {
                 "{label} was not traced, so the difference to it is not accounted for: \
                     {why}"
             );
-            Found::new(text, [("contender", json!(label))])
+            UnnamedFinding::new(text, [("contender", json!(label))])
         })
         .collect()
 }

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use iotomy_host::Skip;
@@ -22,8 +23,8 @@ use rustix::io::{pread, pwrite, retry_on_intr};
 
 use crate::harness::claims::{digits, ratio, shown, time};
 use crate::harness::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value,
+    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 
 /// Bytes of the file that is read and written: more than a core has in caches of its own.
@@ -162,7 +163,7 @@ impl Experiment for Alignment {
         Needs { descriptors: 1, memory_bytes, ..Needs::default() }
     }
 
-    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         let block = cases.iter().map(|case| length(case, "block")).max().unwrap_or(1);
         check_memory(FILE + block)?;
         check_file_size(FILE as u64)?;
@@ -189,8 +190,12 @@ struct Copies {
     at: usize,
 }
 
-impl Bench for Copies {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for Copies {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let (block, offset) = (length(case, "block"), length(case, "offset"));
         let (is_read, calls) = (case.name("call") == READ, (OF_A_SAMPLE / block).max(1));
         // The caches are as this case leaves them, and not as the one before did.
@@ -200,7 +205,7 @@ impl Bench for Copies {
             self.run(is_read, offset..offset + block, calls)?;
             let value = begun.elapsed().as_nanos() as f64 / calls as f64;
             let extra = vec![("rate", block as f64 * 1e9 / value.max(1.0))];
-            if keep(Sample { value, extra }) == Go::Back {
+            if keep(Sample { value, extra }).is_break() {
                 return Ok(());
             }
         }

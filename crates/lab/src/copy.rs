@@ -9,6 +9,7 @@ mod claims;
 pub(crate) mod null_sink;
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
@@ -18,13 +19,13 @@ use iotomy_movers::{End, Job, MOVERS, Sparse, mover};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::copy::calls::{Way, by_call};
+use crate::copy::calls::{AccessMode, by_call};
 use crate::copy::claims::{block_size, calls_cat_dd, mmap_beats_read, mmap_explains};
 use crate::harness::cases::unmet;
 use crate::harness::scratch::{Scratch, carry};
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
-    Takes, Value, Watch,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
+    Sampling, Takes, Value, Watch,
 };
 
 /// Bytes a request of cat on Solaris, and the window of the mover `mmap-write`.
@@ -158,7 +159,7 @@ static DECLARATION: Declaration = Declaration {
 fn movers() -> Vec<&'static str> {
     let file = || memfd_create("iotomy-copy", MemfdFlags::CLOEXEC);
     let (Ok(source), Ok(target)) = (file(), file()) else { return Vec::new() };
-    let (Ok(source), Ok(target)) = (End::of(&source), End::of(&target)) else {
+    let (Ok(source), Ok(target)) = (End::new(&source), End::new(&target)) else {
         return Vec::new();
     };
     let progress = AtomicU64::new(0);
@@ -202,7 +203,11 @@ impl Experiment for Copy {
         Needs { memory_bytes: 2 * case.number("size"), ..Needs::default() }
     }
 
-    fn prepare(&self, cases: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(
+        &self,
+        cases: &[Params],
+        folder: &Folder,
+    ) -> Result<Box<dyn PreparedExperiment>, Skip> {
         let largest = cases.iter().map(|case| case.number("size")).max().unwrap_or(0);
         let source = Scratch::filled(folder, largest)?;
         let target = Scratch::empty(folder, largest)?;
@@ -215,8 +220,12 @@ struct Files {
     target: Scratch,
 }
 
-impl Bench for Files {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for Files {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         loop {
             self.source.rewind()?;
             self.target.clear()?;
@@ -225,13 +234,13 @@ impl Bench for Files {
             let (cpu, wall) = (cpu_ns() - cpu, began.elapsed());
             let mut extra = vec![("wall_ns", wall.as_nanos() as f64)];
             if let Some(way) =
-                Way::of(case.name("mover")).filter(|_| case.number("block") == WINDOW)
+                AccessMode::for_mover(case.name("mover")).filter(|_| case.number("block") == WINDOW)
             {
                 self.target.clear()?;
                 let parts = by_call(way, &self.source, &self.target, case.number("size"))?;
                 extra.extend(parts);
             }
-            if keep(Sample { value: cpu as f64, extra }) == Go::Back {
+            if keep(Sample { value: cpu as f64, extra }).is_break() {
                 return Ok(());
             }
         }

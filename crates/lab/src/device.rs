@@ -15,9 +15,10 @@ use iotomy_host::folder::Folder;
 use iotomy_record::SweepAxis;
 
 use crate::harness::cases::unmet;
-use crate::harness::star::{Base, Ray, star};
+use crate::harness::star::{UsualValues, VariedAxes, star};
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes, Value,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
+    Takes, Value,
 };
 
 /// A block of the article's kind: what a page cache reads at least.
@@ -28,7 +29,7 @@ const LARGE: u64 = 1 << 20;
 
 pub(super) struct Device;
 
-const BASE: Base = &[
+const BASE: UsualValues = &[
     ("device", Value::S("disk")),
     ("fs", Value::S("ext4")),
     ("op", Value::S("read")),
@@ -40,12 +41,18 @@ const BASE: Base = &[
     ("depth", Value::N(1)),
 ];
 
-const RAYS: &[Ray] = &[
-    Ray { axes: &["fs", "pattern", "window"], only: |case, _| !is_pool(case.name("device")) },
-    Ray { axes: &["way", "pattern"], only: |case, _| case.name("way") != "io-uring" },
-    Ray { axes: &["way", "pattern", "depth"], only: |case, _| case.name("way") == "io-uring" },
-    Ray { axes: &["device", "op"], only: |case, _| !is_pool(case.name("device")) },
-    Ray {
+const RAYS: &[VariedAxes] = &[
+    VariedAxes {
+        axes: &["fs", "pattern", "window"],
+        only: |case, _| !is_pool(case.name("device")),
+    },
+    VariedAxes { axes: &["way", "pattern"], only: |case, _| case.name("way") != "io-uring" },
+    VariedAxes {
+        axes: &["way", "pattern", "depth"],
+        only: |case, _| case.name("way") == "io-uring",
+    },
+    VariedAxes { axes: &["device", "op"], only: |case, _| !is_pool(case.name("device")) },
+    VariedAxes {
         axes: &["device", "fs", "op", "way", "block"],
         only: |case, _| {
             is_pool(case.name("device"))
@@ -289,7 +296,7 @@ impl Experiment for Device {
         }
     }
 
-    fn prepare(&self, _: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, _: &[Params], folder: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         Ok(Box::new(bench::Requests::new(folder)?))
     }
 }

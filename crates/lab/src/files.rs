@@ -21,8 +21,10 @@ use iotomy_record::SweepAxis;
 use iotomy_sys::probe::privileges;
 
 use crate::harness::cases::unmet;
-use crate::harness::star::{Ray, star};
-use crate::harness::{Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling};
+use crate::harness::star::{VariedAxes, star};
+use crate::harness::{
+    Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
+};
 
 /// Memory an entry of a directory takes at most while its name, inode and slot are cached: measured
 /// on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
@@ -34,26 +36,26 @@ const OF_AN_IMAGE: u64 = 128 << 20;
 
 pub(super) struct Files;
 
-const RAYS: &[Ray] = &[
-    Ray { axes: &["way", "depth"], only: |_, _| true },
-    Ray { axes: &["sched"], only: |_, _| true },
-    Ray { axes: &["threads"], only: |_, _| true },
-    Ray { axes: &["fs", "name"], only: |case, _| case.name("op") == "round" },
+const RAYS: &[VariedAxes] = &[
+    VariedAxes { axes: &["way", "depth"], only: |_, _| true },
+    VariedAxes { axes: &["sched"], only: |_, _| true },
+    VariedAxes { axes: &["threads"], only: |_, _| true },
+    VariedAxes { axes: &["fs", "name"], only: |case, _| case.name("op") == "round" },
     // The folder that is the user's is not filled with many files where another does as well.
-    Ray {
+    VariedAxes {
         axes: &["fs", "op", "files"],
         only: |case, usual| is_sized(case) && (case.name("fs") != "here" || is_as(case, usual)),
     },
     // The cache of names is the same for all file systems.
-    Ray {
+    VariedAxes {
         axes: &["fs", "op", "name"],
         only: |case, usual| {
             case.name("op") == "names" && (case.name("fs") == "here" || is_as(case, usual))
         },
     },
-    Ray { axes: &["fs", "op", "cache"], only: |case, _| case.name("op") == "back" },
-    Ray { axes: &["fs", "sync"], only: |case, _| case.name("fs") != "tmpfs" },
-    Ray { axes: &["fs", "layout"], only: |_, _| true },
+    VariedAxes { axes: &["fs", "op", "cache"], only: |case, _| case.name("op") == "back" },
+    VariedAxes { axes: &["fs", "sync"], only: |case, _| case.name("fs") != "tmpfs" },
+    VariedAxes { axes: &["fs", "layout"], only: |_, _| true },
 ];
 
 /// Whether it depends on how many files there are.
@@ -283,7 +285,11 @@ impl Experiment for Files {
         }
     }
 
-    fn prepare(&self, cases: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(
+        &self,
+        cases: &[Params],
+        folder: &Folder,
+    ) -> Result<Box<dyn PreparedExperiment>, Skip> {
         Ok(Box::new(bench::Rounds::new(cases, folder)?))
     }
 }

@@ -8,32 +8,32 @@ pub(crate) mod claims;
 pub(crate) mod cpu_time;
 mod experiment;
 pub(crate) mod figures;
+mod in_progress;
 pub(crate) mod judgement;
 mod lock;
-mod made;
 mod notes;
+mod own_folder;
 pub(crate) mod patience;
 mod runner;
 pub(crate) mod scratch;
 pub(crate) mod size;
 pub(crate) mod star;
 mod state;
-mod track;
 pub(crate) mod volumes;
 mod zram;
 
 pub use beginning::planned;
-pub use bounds::{Needs, Room};
+pub use bounds::{FreeRoom, Needs};
 pub use cases::{Params, points};
 pub use claims::Cases;
 pub use experiment::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Sample, Sampling, Takes, Value,
-    Wakeups, Watch,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, PreparedExperiment, Sample, Sampling, Takes,
+    Value, Wakeups, Watch,
 };
 pub use judgement::Judgement;
 pub use lock::{Lock, Locked};
 pub use notes::{LeftBehind, remove_left_behind};
-pub use runner::{Around, Plan, Progress, RunError, Start, run};
+pub use runner::{Plan, Progress, RunError, RunHost, Start, run};
 pub use size::Size;
 pub use state::State;
 

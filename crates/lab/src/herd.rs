@@ -13,6 +13,7 @@ mod memory;
 mod processes;
 mod sleepers;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use iotomy_host::Skip;
@@ -21,8 +22,8 @@ use iotomy_host::folder::Folder;
 use crate::harness::cases::unmet;
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
-    Takes, Value, Watch,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
+    Sampling, Takes, Value, Watch,
 };
 use crate::herd::claims::{herd_dups, herd_exclusive, herd_linear, herd_load};
 use crate::herd::gate::{Gate, OF_A_PROCESS, check_loopback, probe};
@@ -43,7 +44,7 @@ const SPARE_DESCRIPTORS: u64 = 8;
 /// Connections whose wake-ups are counted.
 const WATCHED: usize = 3;
 
-pub(super) struct TheHerd;
+pub(super) struct HerdExperiment;
 
 static DECLARATION: Declaration = Declaration {
     name: "herd",
@@ -205,7 +206,7 @@ const ALL: &[Value] = &[
 /// None, and as many as the article's server made.
 const DUPLICATES: &[Value] = &[Value::N(0), Value::N(1_019)];
 
-impl Experiment for TheHerd {
+impl Experiment for HerdExperiment {
     fn declaration(&self) -> &'static Declaration {
         &DECLARATION
     }
@@ -235,7 +236,7 @@ impl Experiment for TheHerd {
         }
     }
 
-    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         check_loopback()?;
         Ok(Box::new(Loopback::default()))
     }
@@ -267,14 +268,18 @@ fn herd(case: &Params, patience: Patience) -> Result<(Gate, Herd), Skip> {
     Ok((gate, herd))
 }
 
-impl Bench for Loopback {
+impl PreparedExperiment for Loopback {
     fn wait_at_most(&mut self, left: Option<Duration>) {
-        self.0 = Patience::of(left);
+        self.0 = Patience::for_time_left(left);
     }
 
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let (gate, herd) = herd(case, self.0)?;
-        let mut sleepers = Sleepers::of(&herd, self.0);
+        let mut sleepers = Sleepers::new(&herd, self.0);
         sleepers.settle()?;
         let memory = memory_of(herd.pids());
         // The first finds caches cold and tables unmade.
@@ -282,7 +287,7 @@ impl Bench for Loopback {
         loop {
             let mut sample = sleepers.connection(gate.address)?;
             sample.extra.extend(memory.map(|bytes| ("memory_bytes", bytes as f64)));
-            if keep(sample) == Go::Back {
+            if keep(sample).is_break() {
                 return Ok(());
             }
         }
@@ -295,7 +300,7 @@ impl Bench for Loopback {
         watch: &mut dyn Watch,
     ) -> Result<Vec<(&'static str, f64)>, Skip> {
         let (gate, herd) = herd(case, self.0)?;
-        let mut sleepers = Sleepers::of(&herd, self.0);
+        let mut sleepers = Sleepers::new(&herd, self.0);
         sleepers.settle()?;
         sleepers.connection(gate.address)?;
         let wakeups = watch.wakeups().map_err(Skip)?;

@@ -10,7 +10,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &wait::Wait,
     &wait::enter_leave::EnterLeave,
     &wait::models::Models,
-    &herd::TheHerd,
+    &herd::HerdExperiment,
     &herd::accept::Accept,
     &files::Files,
     &device::Device,

@@ -112,7 +112,7 @@ fn nothing_that_was_timed_is_decided_by_fewer_than_three_visits() {
             let of = |params| noisy(*one, params, visits, &mut random);
             let cases: Vec<Case> = cases_of(*one, Size::Default).into_iter().map(of).collect();
             for claim in one.declaration().claims {
-                let found = (claim.judge)(&Cases::of(&cases));
+                let found = (claim.judge)(&Cases::new(&cases));
                 let verdict = found.verdict;
                 assert_eq!(verdict, ClaimVerdict::Inconclusive, "{}: {found:?}", claim.id);
             }
@@ -133,7 +133,7 @@ fn noise_of_three_visits_rarely_decides_a_claim() {
             let of = |params: &Params| noisy(*one, params.clone(), 3, &mut random);
             let cases: Vec<Case> = params.iter().map(of).collect();
             for claim in one.declaration().claims {
-                let found = (claim.judge)(&Cases::of(&cases));
+                let found = (claim.judge)(&Cases::new(&cases));
                 // That there is no growth, or none of ten times, refutes what asks for it.
                 let is_decided = match REFUTED_BY_NOTHING.contains(&claim.id) {
                     true => found.verdict == ClaimVerdict::Holds,
@@ -159,7 +159,7 @@ fn a_claim_fails_by_no_case_that_had_no_time() {
         };
         let cases: Vec<Case> = cases_of(*one, Size::Quick).into_iter().map(of).collect();
         for claim in one.declaration().claims {
-            let found = (claim.judge)(&Cases::of(&cases));
+            let found = (claim.judge)(&Cases::new(&cases));
             assert_eq!(found.verdict, ClaimVerdict::Inconclusive, "{}: {found:?}", claim.id);
         }
     }
@@ -173,7 +173,7 @@ fn a_claim_without_its_cases_is_inconclusive_and_says_why() {
             let metric = (declared.metric, declared.unit);
             let alone = [figures::case_of(case.0, metric, vec![5.0], Default::default())];
             for claim in declared.claims {
-                let found = (claim.judge)(&Cases::of(&alone));
+                let found = (claim.judge)(&Cases::new(&alone));
                 assert_eq!(found.verdict, ClaimVerdict::Inconclusive, "{}", claim.id);
                 assert!(!found.because.is_empty(), "{}", claim.id);
             }

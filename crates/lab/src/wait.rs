@@ -19,7 +19,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::harness::cases::unmet;
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, Sampling, Takes, Value,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
+    Takes, Value,
 };
 use crate::wait::claims::{
     reactor_tax, wait_active, wait_limits, wait_scale, wait_select_poll, wait_shared, wait_small,
@@ -302,7 +303,7 @@ impl Experiment for Wait {
         }
     }
 
-    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         Ok(Box::new(Rounds::new(cases)?))
     }
 }

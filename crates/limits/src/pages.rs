@@ -135,7 +135,7 @@ fn window(_: &Context<'_>) -> Result<Figure, Skip> {
     file.set_len(WINDOW_BYTES as u64).map_err(|e| Skip::refused("ftruncate", e))?;
     Budget::SHORT.ns_per_call(|count| {
         for _ in 0..count {
-            let window = Window::of(file.as_fd(), 0, WINDOW_BYTES, false);
+            let window = Window::map(file.as_fd(), 0, WINDOW_BYTES, false);
             black_box(window.map_err(|e| Skip::refused("mmap", e))?);
         }
         Ok(())

@@ -43,14 +43,14 @@ pub(super) static LIMITS: &[Declaration] = &[
 ];
 
 fn fork(_: &Context<'_>) -> Result<Figure, Skip> {
-    starts::hear_of_children();
+    starts::reset_sigchld();
     Budget::LONG.ns_per_call(|count| {
         (0..count).try_for_each(|_| starts::fork_and_wait()).map_err(|e| Skip::refused("fork", e))
     })
 }
 
 fn exec(_: &Context<'_>) -> Result<Figure, Skip> {
-    starts::hear_of_children();
+    starts::reset_sigchld();
     let file = memfd_create("iotomy-smallest", MemfdFlags::CLOEXEC);
     let mut file = File::from(file.map_err(|e| Skip::refused("memfd_create", e))?);
     file.write_all(&starts::smallest_program()).map_err(|e| Skip::refused("write", e))?;

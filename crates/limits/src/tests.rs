@@ -36,7 +36,7 @@ fn run(plan: &Plan, kept: Option<&Limits>) -> Vec<Limit> {
     plan.run(kept, STARTED, &mut |_| {})
 }
 
-fn of(limits: Vec<Limit>) -> Limits {
+fn record_of(limits: Vec<Limit>) -> Limits {
     let (schema, started) = (Limits::SCHEMA.to_owned(), STARTED.to_owned());
     Limits { schema, started, machine: iotomy_record::Machine::default(), limits }
 }
@@ -56,7 +56,7 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
         }
     }
     // A record of them is one that every reader accepts.
-    let record = of(found);
+    let record = record_of(found);
     let bytes = iotomy_record::store::RecordRef::Limits(&record).json().unwrap();
     assert_eq!(iotomy_record::store::parse_limits(&bytes).unwrap(), record);
     let below = |low: &str, high: &str| {
@@ -80,7 +80,7 @@ fn what_is_kept_is_not_measured_again_and_what_was_skipped_is() {
     assert_eq!(first.len(), 2);
     let skipped = Some("no".to_owned());
     first[1] = Limit { value: None, spread: None, skipped, ..first[1].clone() };
-    let kept = of(first.clone());
+    let kept = record_of(first.clone());
     let mut measured = Vec::new();
     let again = plan.run(Some(&kept), "2026-01-01T00:00:00Z", &mut |p| measured.push(p.name));
     assert_eq!((&again[0], measured), (&first[0], vec!["vdso-clock"]));
@@ -107,9 +107,9 @@ fn limits_of_one_file_system_are_not_taken_for_anothers() {
         plan.run(Some(kept), STARTED, &mut |_| measured += 1);
         measured
     };
-    assert_eq!(again(&of(first.clone())), 0);
+    assert_eq!(again(&record_of(first.clone())), 0);
     for other in [None, Some(Volume { id: "ext4 1 2 3".into(), ..volume })] {
-        assert_eq!(again(&of(vec![Limit { volume: other, ..first[0].clone() }])), 1);
+        assert_eq!(again(&record_of(vec![Limit { volume: other, ..first[0].clone() }])), 1);
     }
 }
 

@@ -48,7 +48,7 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
         path => OpenOptions::new().write(true).create(true).truncate(false).open(path)?.into(),
     };
     let mover = iotomy_movers::mover(&name).ok_or("no such mover")?;
-    let (from, to) = (End::of(&source)?, End::of(&target)?);
+    let (from, to) = (End::new(&source)?, End::new(&target)?);
     let progress = AtomicU64::new(0);
     let mut job = Job { count, block_size: Some(64 * 1024), ..Job::new(&progress) };
     let outcome = if let Some(sparse) = sparse {

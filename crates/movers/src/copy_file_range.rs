@@ -129,7 +129,7 @@ impl Mover for CopyFileRange {
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         // Where nothing can be shared, nothing is to be asked about it.
-        let start = match may_share(target).then(|| Positions::of(source, target)).transpose() {
+        let start = match may_share(target).then(|| Positions::read(source, target)).transpose() {
             Ok(start) => start,
             Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),
         };

@@ -87,7 +87,7 @@ impl Mover for Direct {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        let prepared = match Whole::prepare(source, target, job) {
+        let prepared = match WholeBlocks::prepare(source, target, job) {
             Ok(prepared) => prepared,
             Err((call, errno)) => {
                 let nothing = Moved::default();
@@ -117,7 +117,7 @@ fn past_the_cache(source: &End<'_>, target: &End<'_>, bytes: u64) -> Moved {
 }
 
 /// The whole blocks of a run.
-struct Whole {
+struct WholeBlocks {
     source: OwnedFd,
     target: OwnedFd,
     start: Positions,
@@ -136,13 +136,13 @@ struct Failure {
 /// A buffer on its way from the reading to the writing thread, with what was read into it.
 type Filled = (Aligned, Result<usize, Errno>);
 
-impl Whole {
+impl WholeBlocks {
     fn prepare(
         source: &End<'_>,
         target: &End<'_>,
         job: &Job<'_>,
     ) -> Result<Self, (&'static str, Errno)> {
-        let start = Positions::of(source, target).map_err(|e| ("lseek", e))?;
+        let start = Positions::read(source, target).map_err(|e| ("lseek", e))?;
         let align = alignment(source)?.max(alignment(target)?);
         if start.source % align != 0 || start.target % align != 0 {
             return Err(("pread64", Errno::INVAL));

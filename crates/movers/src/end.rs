@@ -75,7 +75,7 @@ impl<'fd> End<'fd> {
     ///
     /// # Errors
     /// When it is not one.
-    pub fn of(fd: &'fd impl AsFd) -> io::Result<Self> {
+    pub fn new(fd: &'fd impl AsFd) -> io::Result<Self> {
         let fd = fd.as_fd();
         let stat = fstat(fd)?;
         let flags = fcntl_getfl(fd)?;
@@ -83,7 +83,7 @@ impl<'fd> End<'fd> {
         Ok(Self::known(fd, &stat, flags, magic))
     }
 
-    /// A descriptor of which the caller knows already what [`End::of`] would ask: what fstat(2) says
+    /// A descriptor of which the caller knows already what [`End::new`] would ask: what fstat(2) says
     /// of it, the flags it was opened with, and the magic number of its file system, 0 when unknown.
     pub fn known(fd: BorrowedFd<'fd>, stat: &Stat, flags: OFlags, magic: u64) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {

@@ -81,7 +81,7 @@ pub(crate) fn run(
     if !looks && source.size() <= SMALL && !source.may_have_holes() {
         return mover.run(source, target, job);
     }
-    let extents = match Extents::of(source, target, job) {
+    let extents = match Extents::for_job(source, target, job) {
         Ok(extents) => extents,
         Err(errno) => return refused(("lseek", errno)),
     };
@@ -111,8 +111,8 @@ struct Extents {
 }
 
 impl Extents {
-    fn of(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Self, Errno> {
-        let from = Positions::of(source, target)?.source;
+    fn for_job(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Self, Errno> {
+        let from = Positions::read(source, target)?.source;
         Ok(Self { from, length: crate::position::remaining(source, from, job)? })
     }
 

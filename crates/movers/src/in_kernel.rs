@@ -105,7 +105,7 @@ pub(crate) fn ended_early(source: &End<'_>, moved: Moved) -> bool {
 /// The end that the error of a call with two ends is of. Where the error itself does not tell, the source's byte
 /// at `at`, which the call was to move next, is read plainly.
 pub(crate) fn side_of(errno: Errno, source: &End<'_>, at: u64) -> Side {
-    let side = Side::of(errno);
+    let side = Side::from_errno(errno);
     if side != Side::Either || !matches!(source.kind(), Kind::Regular | Kind::Block) {
         return side;
     }

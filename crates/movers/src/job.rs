@@ -183,7 +183,7 @@ pub enum Side {
 
 impl Side {
     /// The end an error of a call with two ends is of, where the error tells.
-    pub(crate) fn of(errno: Errno) -> Self {
+    pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::PIPE | Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS => Self::Target,
             _ => Self::Either,

@@ -138,7 +138,7 @@ fn windows(
         let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
         // Pages that are mapped at once are so before anything could be said of them.
         let populate = job.populate && !job.huge_pages;
-        let window = Window::of(source.fd(), base, length, populate)
+        let window = Window::map(source.fd(), base, length, populate)
             .map_err(|e| ("mmap", Side::Source, errno(&e)))?;
         if job.huge_pages {
             window.advise_huge_pages();

@@ -113,7 +113,7 @@ pub trait Mover: Sync {
     /// and would serve the next is kept. A mover that sets up nothing worth keeping leaves this as it
     /// is.
     fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
-        Box::new(Apart { mover: self, source, target })
+        Box::new(PlainSession { mover: self, source, target })
     }
 }
 
@@ -127,13 +127,13 @@ pub trait Session {
 }
 
 /// Runs that keep nothing in between.
-struct Apart<'a, M: ?Sized> {
+struct PlainSession<'a, M: ?Sized> {
     mover: &'a M,
     source: &'a End<'a>,
     target: &'a End<'a>,
 }
 
-impl<M: Mover + ?Sized> Session for Apart<'_, M> {
+impl<M: Mover + ?Sized> Session for PlainSession<'_, M> {
     fn run(&mut self, job: &Job<'_>) -> Result<Outcome, MoveError> {
         self.mover.run(self.source, self.target, job)
     }

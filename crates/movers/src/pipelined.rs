@@ -154,7 +154,7 @@ impl Ring {
 
     /// Reads until the source ends, the job's count is reached, or nobody writes any more.
     fn fill(&self, source: &End<'_>, job: &Job<'_>) {
-        let _over = Over(self);
+        let _over = EndNotice(self);
         let mut all = 0;
         while let Some(mut buffer) = self.empty_one() {
             let want = job.want(all, buffer.len());
@@ -192,7 +192,7 @@ impl Ring {
         job: &Job<'_>,
         moved: &mut Moved,
     ) -> Result<(), MoveError> {
-        let _over = Over(self);
+        let _over = EndNotice(self);
         let mut written = Vec::with_capacity(self.batch);
         loop {
             let (buffer, bytes) = match self.full_one(&mut written) {
@@ -227,9 +227,9 @@ impl Ring {
 }
 
 /// Tells the other thread at the end, however it comes.
-struct Over<'a>(&'a Ring);
+struct EndNotice<'a>(&'a Ring);
 
-impl Drop for Over<'_> {
+impl Drop for EndNotice<'_> {
     fn drop(&mut self) {
         self.0.state().is_over = true;
         self.0.has_full.notify_one();

@@ -15,7 +15,7 @@ pub(crate) struct Positions {
 
 impl Positions {
     /// The positions now.
-    pub(crate) fn of(source: &End<'_>, target: &End<'_>) -> Result<Self, Errno> {
+    pub(crate) fn read(source: &End<'_>, target: &End<'_>) -> Result<Self, Errno> {
         Ok(Self { source: tell(source.fd())?, target: tell(target.fd())? })
     }
 
@@ -80,7 +80,7 @@ pub(crate) fn begin(
     target: &End<'_>,
     job: &Job<'_>,
 ) -> Result<(Positions, u64), (&'static str, Errno)> {
-    let start = Positions::of(source, target).map_err(|e| ("lseek", e))?;
+    let start = Positions::read(source, target).map_err(|e| ("lseek", e))?;
     let length = remaining(source, start.source, job).map_err(|e| ("fstat", e))?;
     Ok((start, length))
 }
@@ -125,7 +125,7 @@ pub(crate) fn apart(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result
     if source.kind() != Kind::Regular || source.identity() != target.identity() {
         return Ok(());
     }
-    let Ok(mut at) = Positions::of(source, target) else {
+    let Ok(mut at) = Positions::read(source, target) else {
         return Err("source and target are the same file".to_owned());
     };
     if target.is_append() {
@@ -153,7 +153,7 @@ mod tests {
         // A descriptor that is open for reading only.
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let readable = std::fs::File::open(path).unwrap();
-        let target = End::of(&readable).unwrap();
+        let target = End::new(&readable).unwrap();
         let start = Positions { source: 0, target: 0 };
         let moved = Moved { bytes: 60, ..Moved::default() };
         let error = start.cut(Parallel.declaration(), &target, 90, moved).unwrap_err();
@@ -168,7 +168,7 @@ mod tests {
         for (old, now, left) in [(10, 100, 70), (0, 100, 70), (80, 100, 80), (10, 101, 101)] {
             let file = tempfile::tempfile().unwrap();
             file.set_len(old).unwrap();
-            let target = End::of(&file).unwrap();
+            let target = End::new(&file).unwrap();
             file.set_len(now).unwrap();
             let moved = Moved { bytes: 60, ..Moved::default() };
             start.cut(Parallel.declaration(), &target, 90, moved).unwrap();

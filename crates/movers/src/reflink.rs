@@ -84,7 +84,7 @@ impl Mover for Reflink {
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
         let refused = |call, errno| Ok(Outcome::Refused { call, errno: Some(errno) });
-        let start = match Positions::of(source, target) {
+        let start = match Positions::read(source, target) {
             Ok(start) => start,
             Err(errno) => return refused("lseek", errno),
         };

@@ -141,7 +141,7 @@ impl Mover for Splice {
         let size = fcntl_setpipe_size(&into, PIPE_SIZE)
             .or_else(|_| fcntl_getpipe_size(&into))
             .unwrap_or(64 * 1024);
-        Through { source, target, job, out, into, size }.run()
+        PipeRun { source, target, job, out, into, size }.run()
     }
 }
 
@@ -158,7 +158,7 @@ fn straight(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome
 }
 
 /// A run through an intermediate pipe, which is empty at the start of each round.
-struct Through<'a, 'fd> {
+struct PipeRun<'a, 'fd> {
     source: &'a End<'fd>,
     target: &'a End<'fd>,
     job: &'a Job<'a>,
@@ -177,7 +177,7 @@ enum Round {
     Copied,
 }
 
-impl Through<'_, '_> {
+impl PipeRun<'_, '_> {
     fn run(&self) -> Result<Outcome, MoveError> {
         let mut all = Moved::default();
         loop {

@@ -15,7 +15,7 @@ use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Side, Sparse, chooser};
 use iotomy_needs::{Need, skip};
 use rustix::io::Errno;
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::layouts::{self, Data, Hole};
 use support::{content, difference, folders, job, moves, name, position};
 
@@ -49,7 +49,7 @@ fn a_source_that_grows_is_followed_or_left_where_it_ended() {
             let mut out = File::from(out);
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, to) = (End::of(&source.fd).unwrap(), End::of(&into).unwrap());
+            let (from, to) = (End::new(&source.fd).unwrap(), End::new(&into).unwrap());
             if mover.serves(&from, &to, &job).is_err() {
                 continue;
             }
@@ -86,7 +86,7 @@ fn a_source_that_shrinks_is_an_early_end() {
             let mut out = File::from(out);
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, to) = (End::of(&source.fd).unwrap(), End::of(&into).unwrap());
+            let (from, to) = (End::new(&source.fd).unwrap(), End::new(&into).unwrap());
             if mover.serves(&from, &to, &job).is_err() {
                 continue;
             }
@@ -119,10 +119,10 @@ fn files_whose_source_shrinks_and_grows_all_the_time_end_in_agreement() {
     for mover in movers() {
         for _ in 0..5 {
             let source = ends::source(From::File(0), &all, folder.path());
-            let target = ends::target(To::File, folder.path());
+            let target = ends::target(TargetKind::File, folder.path());
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+            let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
             if mover.serves(&from, &to, &job).is_err() {
                 continue;
             }
@@ -168,7 +168,7 @@ fn a_peer_that_leaves_is_an_error_of_the_target_that_says_what_was_moved() {
                     let source = ends::source(from_kind, &all, folder.path());
                     let progress = AtomicU64::new(0);
                     let job = job(&progress);
-                    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&into).unwrap());
+                    let (from, to) = (End::new(&source.fd).unwrap(), End::new(&into).unwrap());
                     if mover.serves(&from, &to, &job).is_err() {
                         continue;
                     }
@@ -220,10 +220,10 @@ fn of_a_device_that_gives_for_ever_nothing_is_lost() {
             for mover in movers() {
                 let label = format!("{} from {device}, {sparse:?}", name(mover));
                 let source = File::open(device).unwrap();
-                let target = ends::target(To::File, folder.path());
+                let target = ends::target(TargetKind::File, folder.path());
                 let progress = AtomicU64::new(0);
                 let job = Job { count: Some(3 << 20), sparse, ..job(&progress) };
-                let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                let (from, to) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
                 let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
                 let Err(failed) = chooser::run(&plan, &from, &to, &job) else { continue };
                 assert_eq!(failed.error.lost, 0, "{label}: {failed}");
@@ -246,10 +246,10 @@ fn a_disk_that_fills_up_is_an_error_that_says_what_was_moved() {
         for from_kind in [From::File(0), From::Pipe, From::Unix] {
             let label = format!("{} from {from_kind:?}", name(mover));
             let source = ends::source(from_kind, &all, sources.path());
-            let target = ends::target(To::File, folder.path());
+            let target = ends::target(TargetKind::File, folder.path());
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+            let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
             if mover.serves(&from, &to, &job).is_err() {
                 continue;
             }
@@ -286,10 +286,10 @@ fn a_source_that_changes_all_the_time_ends_in_agreement() {
             for _ in 0..5 {
                 layouts::make(&path, &[Data(65_536), Hole(65_536)].repeat(16));
                 let source = File::open(&path).unwrap();
-                let target = ends::target(To::File, folder.path());
+                let target = ends::target(TargetKind::File, folder.path());
                 let progress = AtomicU64::new(0);
                 let job = Job { sparse, ..job(&progress) };
-                let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                let (from, to) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
                 let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
                 let over = std::sync::atomic::AtomicBool::new(false);
                 let outcome = std::thread::scope(|scope| {

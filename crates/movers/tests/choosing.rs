@@ -13,7 +13,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use iotomy_movers::{BLOCK_SIZE, End, Job, MOVERS, Reflink, Sparse, chooser};
 use iotomy_needs::{Need, skip};
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::{content, difference, folders, job, name, position};
 
 /// The movers of a plan, in their order.
@@ -41,7 +41,7 @@ fn zeros_are_reserved_and_not_written_unless_they_are_to_be() {
             rustix::fs::seek(&target, rustix::fs::SeekFrom::Start(start)).unwrap();
             let progress = AtomicU64::new(0);
             let job = Job { count: Some(70_001), ..job(&progress) };
-            let (from, to) = (End::of(&zero).unwrap(), End::of(&target).unwrap());
+            let (from, to) = (End::new(&zero).unwrap(), End::new(&target).unwrap());
             assert_eq!(chosen(&from, &to, &job), ["fallocate", "read-write"]);
             let forbidden = Job { sparse: Sparse::Never, ..job };
             assert_eq!(chosen(&from, &to, &forbidden), ["read-write"]);
@@ -72,8 +72,8 @@ fn where_nothing_can_be_shared_large_files_are_spliced() {
         (4096, &["copy-file-range", "sendfile", "read-write"]),
     ] {
         let source = ends::source(From::File(0), &content(size), folder.path());
-        let target = ends::target(To::File, folder.path());
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let target = ends::target(TargetKind::File, folder.path());
+        let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         assert_eq!(chosen(&from, &to, &job(&progress)), expected);
     }
 }
@@ -82,12 +82,12 @@ fn where_nothing_can_be_shared_large_files_are_spliced() {
 fn large_files_are_copied_by_two_threads_where_there_is_a_cpu_for_each() {
     let Some(folder) = folders::memory() else { return skip(Need::Machine, "no /dev/shm") };
     let source = File::create_new(folder.path().join("source")).unwrap();
-    let target = ends::target(To::File, folder.path());
+    let target = ends::target(TargetKind::File, folder.path());
     let progress = AtomicU64::new(0);
     let room = |size| fallocate(&source, FallocateFlags::empty(), 0, size).unwrap();
     let first = |size: u64, job: &Job<'_>| {
         source.set_len(size).unwrap();
-        let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+        let (from, to) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
         chosen(&from, &to, job)[..2].to_vec()
     };
     let job = job(&progress);
@@ -118,26 +118,26 @@ fn the_chooser_knows_the_routes_and_never_runs_out_of_movers() {
     let plain = job(&progress);
     let by_value = Job { by_value: true, ..plain };
     for (from, to, job, first) in [
-        (From::File(0), To::Pipe, plain, "splice"),
-        (From::File(0), To::Pipe, by_value, "read-write"),
-        (From::File(0), To::Unix, plain, "sendfile"),
-        (From::File(0), To::Tcp, plain, "splice"),
-        (From::File(0), To::Tcp, by_value, "read-write"),
-        (From::File(0), To::Unix, by_value, "read-write"),
-        (From::Pipe, To::Pipe, plain, "splice"),
-        (From::Pipe, To::Pipe, by_value, "read-write"),
-        (From::Pipe, To::Unix, by_value, "read-write"),
-        (From::Unix, To::Pipe, by_value, "read-write"),
-        (From::Pipe, To::File, by_value, "splice"),
-        (From::Pipe, To::File, plain, "splice"),
-        (From::Pipe, To::Append, plain, "read-write"),
-        (From::File(0), To::Direct, plain, "read-write"),
-        (From::Tcp, To::Tcp, plain, "splice"),
-        (From::File(0), To::Null, plain, "mmap-write"),
+        (From::File(0), TargetKind::Pipe, plain, "splice"),
+        (From::File(0), TargetKind::Pipe, by_value, "read-write"),
+        (From::File(0), TargetKind::Unix, plain, "sendfile"),
+        (From::File(0), TargetKind::Tcp, plain, "splice"),
+        (From::File(0), TargetKind::Tcp, by_value, "read-write"),
+        (From::File(0), TargetKind::Unix, by_value, "read-write"),
+        (From::Pipe, TargetKind::Pipe, plain, "splice"),
+        (From::Pipe, TargetKind::Pipe, by_value, "read-write"),
+        (From::Pipe, TargetKind::Unix, by_value, "read-write"),
+        (From::Unix, TargetKind::Pipe, by_value, "read-write"),
+        (From::Pipe, TargetKind::File, by_value, "splice"),
+        (From::Pipe, TargetKind::File, plain, "splice"),
+        (From::Pipe, TargetKind::Append, plain, "read-write"),
+        (From::File(0), TargetKind::Direct, plain, "read-write"),
+        (From::Tcp, TargetKind::Tcp, plain, "splice"),
+        (From::File(0), TargetKind::Null, plain, "mmap-write"),
     ] {
         let source = ends::source(from, b"some bytes", folder.path());
         let target = ends::target(to, folder.path());
-        let (from_end, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let (from_end, to_end) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         let names = chosen(&from_end, &to_end, &job);
         // Where the build is on a file system that shares extents, sharing comes first.
         let names: Vec<_> = names.into_iter().filter(|name| *name != "reflink").collect();
@@ -156,13 +156,13 @@ fn a_route_has_its_block_size_unless_the_job_has_one() {
     let progress = AtomicU64::new(0);
     let whole = content(2 << 20);
     for (to, block_size, expected) in [
-        (To::Tcp, None, 512 * 1024),
-        (To::Tcp, Some(64 * 1024), 64 * 1024),
-        (To::Append, None, BLOCK_SIZE),
+        (TargetKind::Tcp, None, 512 * 1024),
+        (TargetKind::Tcp, Some(64 * 1024), 64 * 1024),
+        (TargetKind::Append, None, BLOCK_SIZE),
     ] {
         let source = ends::source(From::File(0), &whole, folder.path());
         let target = ends::target(to, folder.path());
-        let (from, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let (from, to_end) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         let job = Job { block_size, ..Job::new(&progress) };
         let plan = chooser::only(iotomy_movers::mover("read-write").unwrap(), &from, &to_end, &job);
         let before = writes_of_this_thread();
@@ -204,11 +204,11 @@ fn size_after(bytes: usize, given: Option<usize>) -> usize {
     let progress = AtomicU64::new(0);
     let expected = content(bytes);
     let source = ends::source(From::File(0), &expected, folder.path());
-    let target = ends::target(To::Pipe, folder.path());
+    let target = ends::target(TargetKind::Pipe, folder.path());
     if let Some(given) = given {
         fcntl_setpipe_size(&target.fd, given).unwrap();
     }
-    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
     let plan = chooser::choose(&from, &to, &job(&progress));
     chooser::run(&plan, &from, &to, &job(&progress)).unwrap();
     let size = fcntl_getpipe_size(&target.fd).unwrap();
@@ -225,10 +225,10 @@ fn a_refused_mover_gives_way_to_the_next() {
     let given = content(100_000);
     // Extents are shared in blocks, and this is none.
     let source = ends::source(From::File(1000), &given, folder.path());
-    let target = ends::target(To::File, folder.path());
+    let target = ends::target(TargetKind::File, folder.path());
     let progress = AtomicU64::new(0);
     let job = job(&progress);
-    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
     let plan = chooser::choose(&from, &to, &job);
     let report = chooser::run(&plan, &from, &to, &job).unwrap();
     assert_eq!(report.mover, Some("copy-file-range"));
@@ -250,8 +250,8 @@ fn plans_exclude_who_would_keep_holes_that_must_not_be_and_say_why() {
             }
         };
         let source = ends::source(From::File(0), b"some bytes", folder.path());
-        let target = ends::target(To::File, folder.path());
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let target = ends::target(TargetKind::File, folder.path());
+        let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         for sparse in [Sparse::Auto, Sparse::Never, Sparse::Always] {
             let plan = chooser::choose(&from, &to, &Job { sparse, ..job(&progress) });
             let steps: Vec<_> = plan.steps.iter().map(|step| name(step.mover)).collect();

@@ -11,7 +11,7 @@ use iotomy_movers::{End, Job, MOVERS, Mover, Outcome};
 use iotomy_needs::{Need, skip};
 use proptest::prelude::*;
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::folders::{self, Folder};
 use support::{BLOCK, content, difference, job, moves, name, position};
 
@@ -24,17 +24,17 @@ const FROMS: [From; 7] = [
     From::Unix,
     From::Tcp,
 ];
-const TOS: [To; 10] = [
-    To::File,
-    To::Over(0),
-    To::Over(1234),
-    To::Append,
-    To::Direct,
-    To::Pipe,
-    To::Fifo,
-    To::Unix,
-    To::Tcp,
-    To::Null,
+const TOS: [TargetKind; 10] = [
+    TargetKind::File,
+    TargetKind::Over(0),
+    TargetKind::Over(1234),
+    TargetKind::Append,
+    TargetKind::Direct,
+    TargetKind::Pipe,
+    TargetKind::Fifo,
+    TargetKind::Unix,
+    TargetKind::Tcp,
+    TargetKind::Null,
 ];
 const SIZES: [usize; 10] =
     [0, 1, 4095, 4096, 4097, BLOCK - 1, BLOCK, BLOCK + 1, (1 << 20) + 1, (3 << 20) + 123];
@@ -43,7 +43,7 @@ const SIZES: [usize; 10] =
 #[derive(Debug, Clone, Copy)]
 struct Case {
     from: From,
-    to: To,
+    to: TargetKind,
     size: usize,
     count: Option<u64>,
     block_size: usize,
@@ -54,21 +54,21 @@ struct Case {
 }
 
 impl Case {
-    fn new(from: From, to: To, size: usize) -> Self {
+    fn new(from: From, to: TargetKind, size: usize) -> Self {
         let (non_blocking, hasty) = (false, false);
         Self { from, to, size, count: None, block_size: BLOCK, depth: 4, non_blocking, hasty }
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Kept {
+enum KeptHoles {
     Served,
     Refused,
     NotServed,
 }
 
 /// Runs one case and checks all that is promised of it.
-fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
+fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> KeptHoles {
     let label = format!("{} on {}: {case:?}", name(mover), folder.name);
     let given = &all[..case.size];
     let source = ends::source(case.from, given, folder.path());
@@ -77,7 +77,7 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
         ends::non_blocking(&source.fd);
         ends::non_blocking(&target.fd);
     }
-    let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+    let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
     let progress = AtomicU64::new(0);
     let (block_size, depth) = (Some(case.block_size), case.depth);
     let mut job = Job { count: case.count, block_size, depth, ..job(&progress) };
@@ -98,12 +98,12 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
     };
     assert_eq!((flags(&source.fd), flags(&target.fd)), flags_before, "{label}: flags");
     let (moved, kept) = match outcome {
-        Some(Outcome::Done(moved)) => (moved.bytes, Kept::Served),
-        Some(Outcome::Refused { .. }) => (0, Kept::Refused),
-        None => (0, Kept::NotServed),
+        Some(Outcome::Done(moved)) => (moved.bytes, KeptHoles::Served),
+        Some(Outcome::Refused { .. }) => (0, KeptHoles::Refused),
+        None => (0, KeptHoles::NotServed),
     };
     let mut wanted = case.count.unwrap_or(u64::MAX).min(case.size as u64);
-    if kept != Kept::Served || !moves(mover) {
+    if kept != KeptHoles::Served || !moves(mover) {
         wanted = 0;
     }
     assert_eq!(moved, wanted, "{label}: bytes");
@@ -111,7 +111,7 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
     let arrived = &given[..usize::try_from(wanted).unwrap()];
     let after = (position(&source.fd), position(&target.fd));
     assert_eq!(after.0, before.0.map(|at| at + wanted), "{label}: the source's position");
-    if case.to != To::Null {
+    if case.to != TargetKind::Null {
         assert_eq!(
             after.1,
             ends::position_after(case.to, wanted),
@@ -127,8 +127,8 @@ fn check(mover: &dyn Mover, case: Case, all: &[u8], folder: &Folder) -> Kept {
 }
 
 /// Past the page cache each block waits for a disk, and many of them show nothing that two do not.
-fn is_slow(from: From, to: To) -> bool {
-    matches!(from, From::Direct(_)) || to == To::Direct
+fn is_slow(from: From, to: TargetKind) -> bool {
+    matches!(from, From::Direct(_)) || to == TargetKind::Direct
 }
 
 /// Every mover over every pair; prints how many were served and how many refused.
@@ -139,7 +139,13 @@ fn check_all(folder: &Folder, sizes: &[usize], streams: bool) {
         for from in FROMS {
             for to in TOS {
                 let is_file = matches!(from, From::File(_) | From::Direct(_))
-                    || matches!(to, To::File | To::Over(_) | To::Append | To::Direct);
+                    || matches!(
+                        to,
+                        TargetKind::File
+                            | TargetKind::Over(_)
+                            | TargetKind::Append
+                            | TargetKind::Direct
+                    );
                 if !streams && !is_file {
                     continue;
                 }
@@ -148,9 +154,9 @@ fn check_all(folder: &Folder, sizes: &[usize], streams: bool) {
                         continue;
                     }
                     match check(mover, Case::new(from, to, size), &all, folder) {
-                        Kept::Served => served += 1,
-                        Kept::Refused => refused += 1,
-                        Kept::NotServed => {}
+                        KeptHoles::Served => served += 1,
+                        KeptHoles::Refused => refused += 1,
+                        KeptHoles::NotServed => {}
                     }
                 }
             }
@@ -262,7 +268,7 @@ proptest! {
         hasty in any::<bool>(),
     ) {
         let from = match FROMS[from] { From::File(_) => From::File(at), From::Direct(_) => From::Direct(at), other => other };
-        let to = match TOS[to] { To::Over(_) => To::Over(target_at), other => other };
+        let to = match TOS[to] { TargetKind::Over(_) => TargetKind::Over(target_at), other => other };
         // Tiny blocks are right or wrong on few bytes as on many.
         let size = size.min(block_size.saturating_mul(500));
         let case = Case { count, block_size, depth, hasty, ..Case::new(from, to, size) };

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use iotomy_needs::{Need, skip};
 
-use support::told::Told;
+use support::carry_report::CarryReport;
 use support::{carry, content, difference, folders};
 
 /// What a run goes between.
@@ -67,7 +67,7 @@ struct Fault<'a> {
 }
 
 /// Runs a mover with a fault; returns what it told and what reached the target.
-fn run(fault: &Fault<'_>, folder: &Path) -> (Told, Vec<u8>) {
+fn run(fault: &Fault<'_>, folder: &Path) -> (CarryReport, Vec<u8>) {
     let (source, target) = (folder.join("source"), folder.join("target"));
     let _ = std::fs::remove_file(&target);
     let mut strace = Command::new("strace");
@@ -107,7 +107,7 @@ fn run(fault: &Fault<'_>, folder: &Path) -> (Told, Vec<u8>) {
     if fault.route != FileToPipe {
         arrived = std::fs::read(&target).unwrap_or_default();
     }
-    let told = Told::parse(&line).unwrap_or_else(|| panic!("{}: {line}", describe(fault)));
+    let told = CarryReport::parse(&line).unwrap_or_else(|| panic!("{}: {line}", describe(fault)));
     (told, arrived)
 }
 
@@ -117,7 +117,7 @@ fn describe(fault: &Fault<'_>) -> String {
 }
 
 /// What holds whatever happened.
-fn check(fault: &Fault<'_>, all: &[u8], folder: &Path) -> Told {
+fn check(fault: &Fault<'_>, all: &[u8], folder: &Path) -> CarryReport {
     let (told, arrived) = run(fault, folder);
     let label = format!("{}: {told:?}", describe(fault));
     // Who works on several places at once may have written behind the first failure.
@@ -143,7 +143,7 @@ fn check(fault: &Fault<'_>, all: &[u8], folder: &Path) -> Told {
 }
 
 /// What happened to the bytes is told of those that were moved, whatever happened after them.
-fn figures(fault: &Fault<'_>, told: &Told, label: &str) {
+fn figures(fault: &Fault<'_>, told: &CarryReport, label: &str) {
     let (moved, into_file) = (told.moved, fault.route != FileToPipe);
     let [referenced, copied, touched] = told.traffic;
     let read_and_written = (0, 2 * moved, moved);
@@ -167,7 +167,7 @@ fn figures(fault: &Fault<'_>, told: &Told, label: &str) {
     assert_eq!((referenced, copied, touched), expected, "{label}: figures");
 }
 
-fn every_fault(errnos: &[&str], whens: &[u32], verdict: impl Fn(&Fault<'_>, &Told) -> bool) {
+fn every_fault(errnos: &[&str], whens: &[u32], verdict: impl Fn(&Fault<'_>, &CarryReport) -> bool) {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
         return skip(Need::Programs, "no strace");
     }

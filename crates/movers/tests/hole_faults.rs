@@ -10,13 +10,13 @@ use std::process::{Command, Stdio};
 
 use iotomy_needs::{Need, skip};
 
+use support::carry_report::CarryReport;
 use support::folders::{self, Folder};
-use support::layouts::{self, Data, Hole, Part, Zeros};
-use support::told::Told;
+use support::layouts::{self, Data, Hole, Region, Zeros};
 use support::{carry, difference};
 
 /// Holes between data, and one at the end.
-const PARTS: [Part; 7] = [
+const PARTS: [Region; 7] = [
     Data(262_144),
     Hole(1 << 20),
     Data(262_144),
@@ -49,12 +49,12 @@ struct Fault<'a> {
     inject: &'a [&'a str],
 }
 
-struct Bench {
+struct InjectedCopies {
     folder: Folder,
     all: Vec<u8>,
 }
 
-impl Bench {
+impl InjectedCopies {
     /// `None` where nothing can be injected.
     fn new() -> Option<Self> {
         if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     /// Runs a mover with a fault and checks what holds whatever happened.
-    fn run(&self, fault: Fault<'_>) -> Told {
+    fn run(&self, fault: Fault<'_>) -> CarryReport {
         let folder = self.folder.path();
         let (source, target) = (folder.join("source"), folder.join("target"));
         std::fs::write(&target, vec![0xEE; fault.old]).unwrap();
@@ -82,12 +82,12 @@ impl Bench {
         strace.arg(carry()).arg(fault.mover).args([&source, &target]).args(["-", fault.sparse]);
         let output = strace.stdin(Stdio::null()).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
-        let told = Told::parse(&line).unwrap_or_else(|| panic!("{fault:?}: {line}"));
+        let told = CarryReport::parse(&line).unwrap_or_else(|| panic!("{fault:?}: {line}"));
         self.check(fault, &told, &target);
         told
     }
 
-    fn check(&self, fault: Fault<'_>, told: &Told, target: &Path) {
+    fn check(&self, fault: Fault<'_>, told: &CarryReport, target: &Path) {
         let label = format!("{fault:?}: {told:?}");
         let arrived = std::fs::read(target).unwrap();
         assert!(told.moved <= arrived.len().min(self.all.len()), "{label}");
@@ -114,7 +114,7 @@ impl Bench {
 
 #[test]
 fn a_file_system_that_knows_no_holes_is_copied_plainly() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     for errno in ["EINVAL", "ENODEV", "EOPNOTSUPP", "ENOSYS"] {
         for old in [0, OLD] {
             for (mover, _) in CHOSEN {
@@ -132,7 +132,7 @@ fn a_file_system_that_knows_no_holes_is_copied_plainly() {
 
 #[test]
 fn a_seek_that_fails_is_told_and_what_was_moved_with_it() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     let mut failed = 0;
     for sparse in ["auto", "always"] {
         for on in ["source", "target"] {
@@ -156,7 +156,7 @@ fn a_seek_that_fails_is_told_and_what_was_moved_with_it() {
 
 #[test]
 fn holes_that_cannot_be_punched_are_written_as_zeros() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     for errno in ["EOPNOTSUPP", "ENODEV", "EINVAL", "EPERM", "ENOSPC", "EIO", "EINTR"] {
         for (mover, sparse) in [
             ("copy-file-range", "auto"),
@@ -179,7 +179,7 @@ fn holes_that_cannot_be_punched_are_written_as_zeros() {
 
 #[test]
 fn a_file_that_cannot_be_extended_is_written_to_its_end() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     for (mover, sparse) in [("copy-file-range", "auto"), ("read-write", "always")] {
         for errno in ["EINVAL", "EFBIG", "EPERM", "EINTR"] {
             let inject = format!("ftruncate:error={errno}:when=1");
@@ -197,7 +197,7 @@ fn a_file_that_cannot_be_extended_is_written_to_its_end() {
 
 #[test]
 fn a_failure_in_a_later_extent_counts_what_is_before_it() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     for errno in ["ENOSPC", "EIO"] {
         for old in [0, OLD] {
             for (mover, call) in CHOSEN {
@@ -233,7 +233,7 @@ fn a_failure_in_a_later_extent_counts_what_is_before_it() {
 
 #[test]
 fn a_refusal_is_one_only_of_the_first_extent_and_an_error_of_any_other() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     // What is before the second extent, and before the third.
     let second = 262_144 + (1 << 20);
     let third = second + 262_144 + 12_288 + 12_288;
@@ -260,10 +260,10 @@ fn a_refusal_is_one_only_of_the_first_extent_and_an_error_of_any_other() {
 
 #[test]
 fn a_refusal_of_the_first_data_leaves_what_was_in_front_of_it_alone() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(bench) = InjectedCopies::new() else { return };
     let source = bench.folder.path().join("source");
     let all = layouts::make(&source, &[Hole(1 << 20), Data(262_144), Hole(4096), Data(4096)]);
-    let bench = Bench { folder: bench.folder, all };
+    let bench = InjectedCopies { folder: bench.folder, all };
     for (mover, call) in &CHOSEN[1..] {
         let inject = format!("{call}:error=EXDEV:when=1");
         let inject = &[inject.as_str()];

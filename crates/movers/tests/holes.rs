@@ -15,9 +15,9 @@ use iotomy_movers::{End, Holes, Job, MOVERS, Mover, Sparse};
 use iotomy_needs::{Need, skip};
 use proptest::prelude::*;
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::folders::{self, Folder};
-use support::layouts::{self, Data, Hole, Part, Zeros, extents, room, room_within};
+use support::layouts::{self, Data, Hole, Region, Zeros, extents, room, room_within};
 use support::{content, difference, job, moves, name, position};
 
 /// A run between two files of a folder.
@@ -72,7 +72,7 @@ fn check(mover: &'static dyn Mover, case: Case, all: &[u8], folder: &Folder) -> 
     let mut target = OpenOptions::new().write(true).open(&target_path).unwrap();
     source.seek(SeekFrom::Start(case.skip)).unwrap();
     target.seek(SeekFrom::Start(case.seek)).unwrap();
-    let (from, to) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+    let (from, to) = (End::new(&source).unwrap(), End::new(&target).unwrap());
     let progress = AtomicU64::new(0);
     let Case { sparse, count, block_size, .. } = case;
     let job = Job { sparse, count, block_size: Some(block_size), ..job(&progress) };
@@ -216,15 +216,19 @@ fn streams_have_holes_made_of_their_zeros() {
     all.extend(content(5000));
     all.extend(vec![0; 100_000]);
     for from in [From::Pipe, From::Fifo, From::Unix, From::Tcp, From::File(0), From::Direct(0)] {
-        for (to, seek) in [(To::File, 0), (To::Over(0), 0), (To::Over(1234), 1234), (To::Direct, 0)]
-        {
+        for (to, seek) in [
+            (TargetKind::File, 0),
+            (TargetKind::Over(0), 0),
+            (TargetKind::Over(1234), 1234),
+            (TargetKind::Direct, 0),
+        ] {
             for count in [None, Some(500_000)] {
                 let label = format!("{from:?} to {to:?}, {count:?}");
                 let source = ends::source(from, &all, folder.path());
                 let target = ends::target(to, folder.path());
                 let progress = AtomicU64::new(0);
                 let job = Job { sparse: Sparse::Always, count, ..job(&progress) };
-                let (begin, end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+                let (begin, end) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
                 let plan = chooser::choose(&begin, &end, &job);
                 let report = chooser::run(&plan, &begin, &end, &job).unwrap();
                 let wanted = count.unwrap_or(all.len() as u64);
@@ -247,10 +251,10 @@ fn streams_have_holes_made_of_their_zeros() {
 fn a_target_without_holes_is_an_error_up_front_only_when_they_must_be_made() {
     let folder = folders::here();
     let progress = AtomicU64::new(0);
-    for to in [To::Append, To::Pipe, To::Unix, To::Null] {
+    for to in [TargetKind::Append, TargetKind::Pipe, TargetKind::Unix, TargetKind::Null] {
         let source = ends::source(From::File(0), b"some bytes", folder.path());
         let target = ends::target(to, folder.path());
-        let (from, into) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let (from, into) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         for (sparse, is_possible) in
             [(Sparse::Auto, true), (Sparse::Never, true), (Sparse::Always, false)]
         {
@@ -291,7 +295,7 @@ fn more_than_two_gib_of_hole_are_stepped_over() {
                 let target = File::create(&target_path).unwrap();
                 let progress = AtomicU64::new(0);
                 let job = Job { sparse, ..job(&progress) };
-                let (from, to) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+                let (from, to) = (End::new(&source).unwrap(), End::new(&target).unwrap());
                 let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
                 let report = chooser::run(&plan, &from, &to, &job).unwrap();
                 if report.mover.is_none() {
@@ -322,13 +326,13 @@ fn a_source_whose_blocks_outweigh_its_holes_keeps_them_too() {
     if fallocate(&source, FallocateFlags::KEEP_SIZE, 2 << 20, 4 << 20).is_err() {
         return skip(Need::Machine, "no blocks behind the end here");
     }
-    assert!(!End::of(&source).unwrap().may_have_holes());
+    assert!(!End::new(&source).unwrap().may_have_holes());
     let mover = iotomy_movers::mover("copy-file-range").unwrap();
     check(mover, Case::new(Sparse::Auto), &all, &folder).unwrap();
     assert!(room_within(&folder.path().join("target"), 65_536) <= 65_536);
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = Region> {
     let length = prop_oneof![1_usize..20_000, (1_usize..20).prop_map(|blocks| blocks * 4096)];
     (0..3, length).prop_map(|(kind, length)| match kind {
         0 => Data(length),

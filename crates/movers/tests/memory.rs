@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use iotomy_movers::{End, Job, MOVERS, Outcome, chooser};
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::{content, folders, job, moves, name};
 
 const LARGE: usize = 1 << 30;
@@ -21,8 +21,8 @@ fn blocks_are_no_larger_than_what_there_is_to_copy() {
     let (all, progress) = (content(300_000), AtomicU64::new(0));
     for mover in MOVERS.iter().copied().filter(|mover| moves(*mover)) {
         let source = ends::source(From::File(0), &all, folder.path());
-        let target = ends::target(To::File, folder.path());
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let target = ends::target(TargetKind::File, folder.path());
+        let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         // As large as any may be, a TiB together.
         let job = Job { block_size: Some(LARGE), depth: 1024, threads: 256, ..job(&progress) };
         let Ok(plan) = chooser::only(mover, &from, &to, &job) else { continue };
@@ -35,7 +35,7 @@ fn blocks_are_no_larger_than_what_there_is_to_copy() {
             );
             continue;
         }
-        assert_eq!(target.content(), ends::expected(To::File, &all), "{}", name(mover));
+        assert_eq!(target.content(), ends::expected(TargetKind::File, &all), "{}", name(mover));
     }
 }
 
@@ -46,8 +46,8 @@ fn buffers_of_more_than_half_the_memory_are_refused_with_the_figures() {
     // Nothing but a hole, and larger than any memory.
     File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let source = File::open(&path).unwrap();
-    let target = ends::target(To::File, folder.path());
-    let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+    let target = ends::target(TargetKind::File, folder.path());
+    let (from, to) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
     let progress = AtomicU64::new(0);
     let job = Job { block_size: Some(LARGE), depth: 1024, ..Job::new(&progress) };
     let mover = iotomy_movers::mover("io-uring").unwrap();
@@ -65,8 +65,8 @@ fn windows_that_are_filled_or_of_huge_pages_give_the_same_bytes() {
     for folder in folders.into_iter().flatten() {
         for (populate, huge_pages) in [(true, false), (false, true), (true, true)] {
             let source = ends::source(From::File(0), &all, folder.path());
-            let target = ends::target(To::File, folder.path());
-            let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+            let target = ends::target(TargetKind::File, folder.path());
+            let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
             let job = Job { populate, huge_pages, ..job(&progress) };
             let Outcome::Done(moved) = mover.run(&from, &to, &job).unwrap() else {
                 panic!("refused: {populate} {huge_pages}");

@@ -67,7 +67,7 @@ fn a_stream_that_rests_for_long_is_asked_again_and_again() {
             into.write_all(piece).unwrap();
         }
     });
-    let (from, to) = (End::of(&out).unwrap(), End::of(&target).unwrap());
+    let (from, to) = (End::new(&out).unwrap(), End::new(&target).unwrap());
     let progress = AtomicU64::new(0);
     says.send(this_thread()).unwrap();
     let outcome = io_uring().run(&from, &to, &hasty(&progress)).unwrap();
@@ -114,7 +114,7 @@ fn writes_that_wait_for_a_frozen_file_system_arrive_once_it_thaws() {
         let source = File::open(elsewhere.path().join("source")).unwrap();
         let path = folder.path().join("target");
         let target = File::create(&path).unwrap();
-        let (from, to) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        let (from, to) = (End::new(&source).unwrap(), End::new(&target).unwrap());
         let Some(frozen) = Frozen::new(folder.path()) else {
             skip(Need::Programs, &format!("{kind} cannot be frozen"));
             continue;
@@ -148,7 +148,7 @@ fn thousands_of_extents(folder: &Folder, job: &Job<'_>) {
     let all = layouts::make(&from, &[Data(4096), Hole(4096)].repeat(3000));
     let source = File::open(&from).unwrap();
     let target = OpenOptions::new().write(true).create(true).truncate(true).open(&to).unwrap();
-    let (begin, end) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+    let (begin, end) = (End::new(&source).unwrap(), End::new(&target).unwrap());
     let plan = chooser::only(io_uring(), &begin, &end, job).unwrap();
     let report = chooser::run(&plan, &begin, &end, job).unwrap();
     if report.mover.is_none() {

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use iotomy_movers::{End, Job, MOVERS, Mover, Outcome, Probe, Reflink, chooser};
 use iotomy_needs::{Need, skip};
 
-use support::ends::{self, From, To};
+use support::ends::{self, From, TargetKind};
 use support::{content, difference, folders, job, moves, name, position};
 
 fn movers() -> impl Iterator<Item = &'static dyn Mover> {
@@ -39,13 +39,13 @@ fn declarations_are_whole_and_names_are_unique() {
 fn a_device_without_end_gives_what_was_asked_for() {
     let folder = folders::here();
     for mover in movers() {
-        for to in [To::File, To::Pipe, To::Unix, To::Null] {
+        for to in [TargetKind::File, TargetKind::Pipe, TargetKind::Unix, TargetKind::Null] {
             let label = format!("{} to {to:?}", name(mover));
             let source = File::open("/dev/zero").unwrap();
             let target = ends::target(to, folder.path());
             let progress = AtomicU64::new(0);
             let job = Job { count: Some(300_001), ..job(&progress) };
-            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            let (from, into) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
             if mover.serves(&from, &into, &job).is_err() {
                 continue;
             }
@@ -69,13 +69,13 @@ fn a_file_made_up_when_it_is_read_is_moved_whole_or_refused() {
     let folder = folders::here();
     let expected = std::fs::read("/proc/version").unwrap();
     for mover in movers() {
-        for to in [To::File, To::Append, To::Pipe, To::Unix] {
+        for to in [TargetKind::File, TargetKind::Append, TargetKind::Pipe, TargetKind::Unix] {
             let label = format!("{} to {to:?}", name(mover));
             let source = File::open("/proc/version").unwrap();
             let target = ends::target(to, folder.path());
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            let (from, into) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
             let moved: &[u8] = match mover.serves(&from, &into, &job) {
                 Err(_) => &[],
                 Ok(()) => match mover.run(&from, &into, &job) {
@@ -97,12 +97,12 @@ fn a_file_made_up_when_it_is_read_is_moved_whole_or_refused() {
 fn a_directory_is_refused_or_an_error() {
     let folder = folders::here();
     for mover in movers() {
-        for to in [To::File, To::Pipe] {
+        for to in [TargetKind::File, TargetKind::Pipe] {
             let source = File::open(folder.path()).unwrap();
             let target = ends::target(to, folder.path());
             let progress = AtomicU64::new(0);
             let job = job(&progress);
-            let (from, into) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+            let (from, into) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
             if mover.serves(&from, &into, &job).is_ok() {
                 let error = mover.run(&from, &into, &job).unwrap_err();
                 assert_eq!(error.source.kind(), std::io::ErrorKind::IsADirectory);
@@ -122,7 +122,7 @@ fn the_same_bytes_of_the_same_file_are_refused_by_all() {
     for append in [false, true] {
         let source = File::open(&path).unwrap();
         let target = OpenOptions::new().write(true).append(append).open(&path).unwrap();
-        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        let (from, into) = (End::new(&source).unwrap(), End::new(&target).unwrap());
         for mover in movers() {
             assert!(mover.serves(&from, &into, &job(&progress)).is_err(), "{}", name(mover));
         }
@@ -132,7 +132,7 @@ fn the_same_bytes_of_the_same_file_are_refused_by_all() {
         let source = File::open(&path).unwrap();
         let mut target = OpenOptions::new().write(true).open(&path).unwrap();
         target.seek(SeekFrom::Start(49_152)).unwrap();
-        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        let (from, into) = (End::new(&source).unwrap(), End::new(&target).unwrap());
         let job = Job { count: Some(40_960), ..job(&progress) };
         if mover.serves(&from, &into, &job).is_err() {
             continue;
@@ -171,7 +171,7 @@ fn more_than_one_call_can_move_is_moved() {
             .unwrap();
         let progress = AtomicU64::new(0);
         let job = Job::new(&progress);
-        let (from, into) = (End::of(&source).unwrap(), End::of(&target).unwrap());
+        let (from, into) = (End::new(&source).unwrap(), End::new(&target).unwrap());
         mover.serves(&from, &into, &job).unwrap();
         let Outcome::Done(moved) = mover.run(&from, &into, &job).unwrap() else {
             println!("{wanted}: refused");
@@ -198,7 +198,7 @@ fn by_value_means_that_later_writes_do_not_show_through() {
         let (mut out, into) = std::io::pipe().unwrap();
         let progress = AtomicU64::new(0);
         let job = Job { by_value: true, ..job(&progress) };
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&into).unwrap());
+        let (from, to) = (End::new(&source.fd).unwrap(), End::new(&into).unwrap());
         if mover.serves(&from, &to, &job).is_err() {
             continue;
         }
@@ -231,7 +231,7 @@ fn by_value_holds_for_pages_that_a_pipe_or_socket_was_given() {
         let (mut out, into) = std::io::pipe().unwrap();
         let progress = AtomicU64::new(0);
         let job = Job { by_value: true, ..job(&progress) };
-        let (from, to) = (End::of(&given).unwrap(), End::of(&into).unwrap());
+        let (from, to) = (End::new(&given).unwrap(), End::new(&into).unwrap());
         if mover.serves(&from, &to, &job).is_err() {
             continue;
         }
@@ -250,27 +250,27 @@ fn figures_say_what_was_referenced_copied_and_touched() {
     let folder = folders::memory().unwrap_or_else(folders::here);
     const N: u64 = 10_000;
     for (wanted, from, to, figures) in [
-        ("read-write", From::File(0), To::File, (0, 2 * N, N)),
-        ("read-write", From::File(0), To::Null, (0, N, N)),
-        ("splice", From::File(0), To::Pipe, (N, 0, 0)),
-        ("splice", From::File(0), To::File, (N, N, 0)),
-        ("splice", From::Pipe, To::Pipe, (N, 0, 0)),
-        ("splice", From::Pipe, To::File, (N, N, 0)),
-        ("sendfile", From::File(0), To::Unix, (N, 0, 0)),
-        ("sendfile", From::File(0), To::Null, (N, 0, 0)),
-        ("copy-file-range", From::File(0), To::File, (0, N, 0)),
-        ("mmap-write", From::File(0), To::File, (0, N, N)),
-        ("mmap-write", From::File(0), To::Null, (0, 0, 0)),
-        ("vmsplice", From::File(0), To::Pipe, (N, N, N)),
-        ("io-uring", From::File(0), To::File, (0, 2 * N, N)),
-        ("null", From::File(0), To::File, (0, 0, 0)),
+        ("read-write", From::File(0), TargetKind::File, (0, 2 * N, N)),
+        ("read-write", From::File(0), TargetKind::Null, (0, N, N)),
+        ("splice", From::File(0), TargetKind::Pipe, (N, 0, 0)),
+        ("splice", From::File(0), TargetKind::File, (N, N, 0)),
+        ("splice", From::Pipe, TargetKind::Pipe, (N, 0, 0)),
+        ("splice", From::Pipe, TargetKind::File, (N, N, 0)),
+        ("sendfile", From::File(0), TargetKind::Unix, (N, 0, 0)),
+        ("sendfile", From::File(0), TargetKind::Null, (N, 0, 0)),
+        ("copy-file-range", From::File(0), TargetKind::File, (0, N, 0)),
+        ("mmap-write", From::File(0), TargetKind::File, (0, N, N)),
+        ("mmap-write", From::File(0), TargetKind::Null, (0, 0, 0)),
+        ("vmsplice", From::File(0), TargetKind::Pipe, (N, N, N)),
+        ("io-uring", From::File(0), TargetKind::File, (0, 2 * N, N)),
+        ("null", From::File(0), TargetKind::File, (0, 0, 0)),
     ] {
         let given = content(usize::try_from(N).unwrap());
         let source = ends::source(from, &given, folder.path());
         let target = ends::target(to, folder.path());
         let progress = AtomicU64::new(0);
         let job = job(&progress);
-        let (from_end, to_end) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let (from_end, to_end) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         let mover = iotomy_movers::mover(wanted).unwrap();
         match mover.run(&from_end, &to_end, &job).unwrap() {
             Outcome::Done(moved) => {
@@ -303,7 +303,7 @@ fn copies_by_the_file_system_are_counted_as_shared_only_where_they_are() {
                     let label = format!("{wanted} on {kind} from {at}, {shared_before}");
                     let mut source = ends::source(From::File(0), &all, folder.path()).fd.into();
                     File::seek(&mut source, SeekFrom::Start(at)).unwrap();
-                    let target = ends::target(To::File, folder.path());
+                    let target = ends::target(TargetKind::File, folder.path());
                     if shared_before {
                         std::fs::write(folder.path().join("third"), content(3 << 20)).unwrap();
                         let third = File::open(folder.path().join("third")).unwrap();
@@ -312,7 +312,7 @@ fn copies_by_the_file_system_are_counted_as_shared_only_where_they_are() {
                     }
                     let progress = AtomicU64::new(0);
                     let job = Job { count: Some(N), ..job(&progress) };
-                    let (from, to) = (End::of(&source).unwrap(), End::of(&target.fd).unwrap());
+                    let (from, to) = (End::new(&source).unwrap(), End::new(&target.fd).unwrap());
                     let mover = iotomy_movers::mover(wanted).unwrap();
                     let Outcome::Done(moved) = mover.run(&from, &to, &job).unwrap() else {
                         panic!("{label}: refused")
@@ -335,8 +335,8 @@ fn who_wants_only_shared_extents_gets_nothing_else() {
     for folder in folders {
         let given = content(100_000);
         let source = ends::source(From::File(0), &given, folder.path());
-        let target = ends::target(To::File, folder.path());
-        let (from, to) = (End::of(&source.fd).unwrap(), End::of(&target.fd).unwrap());
+        let target = ends::target(TargetKind::File, folder.path());
+        let (from, to) = (End::new(&source.fd).unwrap(), End::new(&target.fd).unwrap());
         let plan = chooser::choose(&from, &to, &job);
         assert!(plan.steps.iter().all(|step| name(step.mover) == "reflink"), "{plan:?}");
         let report = chooser::run(&plan, &from, &to, &job).unwrap();

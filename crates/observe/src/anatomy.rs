@@ -29,14 +29,14 @@ mod user;
 
 use std::collections::HashMap;
 
-use iotomy_record::{BlockIo, Dissected, Sampling, Stack, StackKind, Stories};
+use iotomy_record::{BlockIo, DissectedCall, Sampling, SlowestCalls, Stack, StackKind};
 
 use self::chains::Chains;
 use self::kernel::KernelSymbols;
 use self::layers::{Layers, UNKNOWN};
 use self::parts::Named;
-pub use self::samples::Asked;
-use self::samples::{Callers, Found, Place, Seen};
+pub use self::samples::SampleSettings;
+use self::samples::{Callers, Location, Place, SampleGroup};
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
@@ -48,7 +48,7 @@ pub struct Dissection {
     /// How it was sampled.
     pub sampling: Sampling,
     /// A row a program image and call, in layers.
-    pub calls: Vec<Dissected>,
+    pub calls: Vec<DissectedCall>,
     /// What was found, stack by stack.
     pub stacks: Vec<Stack>,
     /// What the block layer did, if that could be watched.
@@ -56,7 +56,7 @@ pub struct Dissection {
     /// Why it could not.
     pub block_refused: Option<String>,
     /// The slowest calls, where stories were asked for.
-    pub stories: Option<Stories>,
+    pub stories: Option<SlowestCalls>,
 }
 
 const REMEDY: &str = "anatomy needs the bpf observer, perf events and the kernel's symbols: run as \
@@ -73,7 +73,10 @@ fn unsupported(reason: String) -> ObserveError {
 /// # Errors
 /// As [`crate::Observer::watch`]; besides, when samples, the kernel's symbols, or stories that were
 /// asked for are not to be had. A command is not started then.
-pub fn watch(request: &Request, asked: Asked) -> Result<(Observation, Dissection), ObserveError> {
+pub fn watch(
+    request: &Request,
+    asked: SampleSettings,
+) -> Result<(Observation, Dissection), ObserveError> {
     kernel::probe().map_err(unsupported)?;
     let process = match request.target {
         // Of a thread, its process has the mappings.
@@ -96,7 +99,7 @@ pub fn watch(request: &Request, asked: Asked) -> Result<(Observation, Dissection
 /// Tries whether a watch can be sampled here.
 pub fn probe() -> Probe {
     // A rate at which nothing is moved to meet the tick.
-    let asked = Asked { hz: 997, ..Asked::default() };
+    let asked = SampleSettings { hz: 997, ..SampleSettings::default() };
     match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut Sampler::new(asked, None)])) {
         Ok(()) => Probe::Ready,
         Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
@@ -107,7 +110,7 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     let Some((raw, symbols)) = sampler.into_raw() else {
         return Dissection::default();
     };
-    let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Found::Collided));
+    let lost_stacks = raw.seen.iter().filter(|seen| matches!(seen.found, Location::Collided));
     let samples = raw.seen.iter().filter(|seen| !seen.blocked);
     let mut sampling = Sampling {
         event: raw.event.to_owned(),
@@ -153,9 +156,9 @@ impl<'a> Naming<'a> {
         Self { kernel, user: UserSymbols::default(), layers: Layers::new(), stacks, chains }
     }
 
-    fn one(&mut self, seen: Seen) -> Named {
+    fn one(&mut self, seen: SampleGroup) -> Named {
         let (layer, mut frames) = match &seen.found {
-            Found::Kernel(id) => {
+            Location::Kernel(id) => {
                 let mut frames = self.kernel_frames(*id);
                 if seen.blocked {
                     frames.drain(..asleep_since(&frames));
@@ -164,21 +167,21 @@ impl<'a> Naming<'a> {
                 let layer = if seen.blocked {
                     self.layers.asleep(names())
                 } else {
-                    self.layers.of(names())
+                    self.layers.layer_of(names())
                 };
                 (layer.to_owned(), frames)
             }
-            Found::User(place) => self.user_frames(place),
-            Found::Collided | Found::Nothing => (UNKNOWN.to_owned(), Vec::new()),
+            Location::User(place) => self.user_frames(place),
+            Location::Collided | Location::Nothing => (UNKNOWN.to_owned(), Vec::new()),
         };
         let reason =
             seen.blocked.then(|| self.layers.wait(frames.iter().map(String::as_str)).to_owned());
         let found = match &seen.found {
-            Found::User(_) => frames.first().cloned(),
+            Location::User(_) => frames.first().cloned(),
             _ => None,
         };
         let user = match &mut self.chains {
-            Some(chains) => chains.of(&seen, found, &mut self.user),
+            Some(chains) => chains.functions(&seen, found, &mut self.user),
             None => Vec::new(),
         };
         frames.reverse();

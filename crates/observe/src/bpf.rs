@@ -46,7 +46,6 @@ pub(crate) mod block;
 mod books;
 mod calibrate;
 pub(crate) mod companion;
-mod glimpse;
 mod layout;
 mod live;
 mod object;
@@ -54,8 +53,9 @@ mod outcome;
 mod sample_price;
 mod sample_rows;
 pub(crate) mod sampler;
-mod vigil;
+mod snapshot;
 mod wakeups;
+mod watch_loop;
 
 use std::time::{Duration, Instant};
 
@@ -68,15 +68,15 @@ use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
 use self::layout::Program;
 pub(crate) use self::object::remedy;
-use self::object::{Adoption, Fate, Knobs, Session};
-use self::vigil::{Subject, Vigil};
+use self::object::{Adoption, Knobs, RowAction, Session};
 pub use self::wakeups::Wakeups;
+use self::watch_loop::{Subject, WatchLoop};
 use crate::attach;
 use crate::cache;
 use crate::interrupts::Interrupts;
 use crate::price::Price;
 use crate::request::{Observation, Request, Target};
-use crate::{Declaration, ObserveError, Observer, Onlooker, Outset, Probe};
+use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, WatchStart};
 
 /// Counts and times calls in the kernel.
 pub(crate) struct Bpf;
@@ -114,9 +114,9 @@ impl Observer for Bpf {
     fn watch_before(
         &self,
         request: &Request,
-        audience: Onlooker<'_>,
+        viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
-        watch(request, &mut [], audience)
+        watch(request, &mut [], viewer)
     }
 }
 
@@ -127,7 +127,7 @@ impl Observer for Bpf {
 pub(crate) fn watch(
     request: &Request,
     companions: &mut [&mut dyn Companion],
-    audience: Onlooker<'_>,
+    viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let started = Instant::now();
     let process = match request.target {
@@ -135,7 +135,7 @@ pub(crate) fn watch(
         _ => None,
     };
     let calibration = Calibration::begin().map_err(unsupported)?;
-    let knobs = knobs(request, audience.is_some());
+    let knobs = knobs(request, viewer.is_some());
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
     let price = calibration.price(&mut session, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
@@ -155,8 +155,8 @@ pub(crate) fn watch(
         unwatched: process.map(attach::descendants).unwrap_or_default(),
     };
     match &request.target {
-        Target::Command(command) => watch.command(command, audience),
-        Target::Process(_) | Target::Machine => watch.running(process, audience),
+        Target::Command(command) => watch.command(command, viewer),
+        Target::Process(_) | Target::Machine => watch.running(process, viewer),
     }
 }
 
@@ -248,32 +248,33 @@ impl Watch<'_, '_> {
     fn command(
         mut self,
         command: &Command,
-        mut audience: Onlooker<'_>,
+        mut viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let held = launch::hold(command, interrupts.original_mask().as_ref())?;
         let pid = held.pid();
         if let Err(reason) = self.session.adopt(Adoption::Launcher(pid)) {
             drop(held);
-            vigil::reap(pid);
+            watch_loop::reap(pid);
             return Err(unsupported(reason));
         }
         self.startup_ns = nanos(self.startup.elapsed());
         let released = Instant::now();
         if let Err(error) = held.release() {
-            vigil::reap(pid);
+            watch_loop::reap(pid);
             return Err(error.into());
         }
-        self.show(&mut audience, Some(pid));
-        let mut vigil = Vigil::begin(Subject::Child(pid), &interrupts, self.request, audience)?;
-        let mut exit = vigil.keep(&self.session, &mut self.books)?;
+        self.show(&mut viewer, Some(pid));
+        let mut watch_loop =
+            WatchLoop::begin(Subject::Child(pid), &interrupts, self.request, viewer)?;
+        let mut exit = watch_loop.keep(&self.session, &mut self.books)?;
         if exit.is_some() {
-            vigil.let_the_dead_settle(&self.session);
+            watch_loop.let_the_dead_settle(&self.session);
         }
         let watched = nanos(released.elapsed());
         self.close()?;
         if exit.is_none() {
-            exit = Some(vigil.wait_unwatched(pid)?);
+            exit = Some(watch_loop.wait_unwatched(pid)?);
         }
         let wall_ns = self.wall_of(pid).unwrap_or(watched).min(watched);
         Ok(self.observation(wall_ns, exit))
@@ -282,27 +283,27 @@ impl Watch<'_, '_> {
     fn running(
         mut self,
         pid: Option<u32>,
-        mut audience: Onlooker<'_>,
+        mut viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
         let subject = pid.map_or(Subject::Machine, Subject::Other);
-        self.show(&mut audience, pid);
-        let mut vigil = Vigil::begin(subject, &interrupts, self.request, audience)?;
+        self.show(&mut viewer, pid);
+        let mut watch_loop = WatchLoop::begin(subject, &interrupts, self.request, viewer)?;
         let whom = pid.map_or(Adoption::Machine, Adoption::Process);
         self.session.adopt(whom).map_err(unsupported)?;
         self.startup_ns = nanos(self.startup.elapsed());
         let began = Instant::now();
         self.name_attached();
-        vigil.keep(&self.session, &mut self.books)?;
+        watch_loop.keep(&self.session, &mut self.books)?;
         let wall_ns = nanos(began.elapsed());
         self.close()?;
         Ok(self.observation(wall_ns, None))
     }
 
-    /// Tells the audience that the watch begins.
-    fn show(&self, audience: &mut Onlooker<'_>, pid: Option<u32>) {
-        if let Some(audience) = audience {
-            audience.begin(&Outset {
+    /// Tells the viewer that the watch begins.
+    fn show(&self, viewer: &mut OptionalViewer<'_>, pid: Option<u32>) {
+        if let Some(viewer) = viewer {
+            viewer.begin(&WatchStart {
                 observer: DECLARATION.name,
                 times_inflated: DECLARATION.times_inflated,
                 cost_range_ns: self.price.call.ends(),
@@ -316,7 +317,7 @@ impl Watch<'_, '_> {
         let mut attached = Vec::new();
         self.session.visit("attached_images", |pid: u32, image: u32| {
             attached.push((pid, image));
-            Fate::Kept
+            RowAction::Kept
         });
         for (pid, image) in attached {
             let attach::Names { exec, called, argv } = attach::names(pid);
@@ -333,7 +334,7 @@ impl Watch<'_, '_> {
         self.session.settle().map_err(unsupported)?;
         self.books.take_all(&self.session);
         if !self.companions.is_empty() {
-            let images = Images::of(&self.books);
+            let images = Images::from_books(&self.books);
             for companion in self.companions.iter_mut() {
                 companion.finish(&self.session, &images);
             }

@@ -55,7 +55,7 @@ pub(crate) struct Interrupt {
 impl Interrupts {
     /// Holds signals back from now on.
     pub(crate) fn hold() -> io::Result<Self> {
-        iotomy_sys::startup::hear_of_children();
+        iotomy_sys::startup::reset_sigchld();
         let held: SigSet = HELD.into_iter().collect();
         let mut original = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut original))?;

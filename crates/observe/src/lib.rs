@@ -10,7 +10,6 @@
 
 pub mod anatomy;
 mod attach;
-mod audience;
 mod bpf;
 mod cache;
 mod error;
@@ -23,8 +22,8 @@ mod registry;
 mod request;
 mod tally;
 mod tracefs;
+mod viewer;
 
-pub use audience::{Audience, Look, Onlooker, Outset, Wish};
 pub use bpf::Wakeups;
 pub use error::ObserveError;
 pub use interrupts::{is_interrupted, take_interrupt};
@@ -32,3 +31,4 @@ pub use observer::{Declaration, Observer, Probe};
 pub use registry::{OBSERVERS, observer};
 pub use request::{Observation, Request, Target};
 pub use tracefs::Tracefs;
+pub use viewer::{OptionalViewer, TakeSnapshot, Viewer, ViewerRequest, WatchStart};

@@ -1,8 +1,8 @@
 //! What every observer implements and declares.
 
-use crate::audience::Onlooker;
 use crate::error::ObserveError;
 use crate::request::{Observation, Request};
+use crate::viewer::OptionalViewer;
 
 /// What an observer says of itself; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
@@ -56,13 +56,13 @@ pub trait Observer: Sync {
         self.watch_before(request, None)
     }
 
-    /// The same, before an audience.
+    /// The same, before a viewer.
     ///
     /// # Errors
     /// As [`Observer::watch`].
     fn watch_before(
         &self,
         request: &Request,
-        audience: Onlooker<'_>,
+        viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError>;
 }

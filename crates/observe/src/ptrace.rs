@@ -24,7 +24,7 @@ use std::io;
 use std::time::Instant;
 
 use iotomy_record::{Exit, ObserverUse};
-use iotomy_sys::launch::{self, Command, Held, LaunchError};
+use iotomy_sys::launch::{self, Command, HeldChild, LaunchError};
 use iotomy_sys::thread_wake::ThreadWake;
 
 use crate::attach;
@@ -32,9 +32,10 @@ use crate::cache;
 use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
 use crate::{
-    Declaration, Observation, ObserveError, Observer, Onlooker, Outset, Probe, Request, Target,
+    Declaration, Observation, ObserveError, Observer, OptionalViewer, Probe, Request, Target,
+    WatchStart,
 };
-use session::{Flags, Seen, Session};
+use session::{Flags, Session, SessionResult};
 use tracer::Guide;
 
 /// The observer by `ptrace(2)`.
@@ -71,11 +72,11 @@ impl Observer for Ptrace {
     fn watch_before(
         &self,
         request: &Request,
-        audience: Onlooker<'_>,
+        viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
         match &request.target {
-            Target::Command(command) => watch_command(request, command, audience),
-            Target::Process(pid) => watch_process(request, *pid, audience),
+            Target::Command(command) => watch_command(request, command, viewer),
+            Target::Process(pid) => watch_process(request, *pid, viewer),
             Target::Machine => Err(ObserveError::Target {
                 observer: DECLARATION.name,
                 what: "the whole machine",
@@ -104,7 +105,7 @@ fn cost(wake: &ThreadWake) -> Result<Range, ObserveError> {
 /// A command that was started: dropped, it is waited for, so that none is left behind.
 struct Launched {
     pid: u32,
-    held: Option<Held>,
+    held: Option<HeldChild>,
     /// How it ended, once that is known: its id is not its own any more then.
     exit: Option<Exit>,
 }
@@ -121,7 +122,7 @@ impl Drop for Launched {
 
 /// What an attempt at tracing a command came to.
 enum Attempt {
-    Seen { seen: Box<Seen>, began: Instant },
+    Seen { seen: Box<SessionResult>, began: Instant },
     Launch(LaunchError),
     Refused(io::Error),
 }
@@ -129,7 +130,7 @@ enum Attempt {
 fn watch_command(
     request: &Request,
     command: &Command,
-    mut audience: Onlooker<'_>,
+    mut viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
     let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
@@ -138,13 +139,13 @@ fn watch_command(
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
-    show(&mut audience, cost, command.pid);
+    show(&mut viewer, cost, command.pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
         command: Some(command.pid),
         duration: request.duration,
-        audience: audience.as_deref_mut(),
+        viewer: viewer.as_deref_mut(),
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| trace(&command, request, flags))
         .map_err(ObserveError::system("start a thread"))?;
@@ -153,12 +154,12 @@ fn watch_command(
         Attempt::Launch(error) => return Err(error.into()),
         Attempt::Refused(error) => {
             let exit = refusal(&mut command, error, &interrupts)?;
-            (Seen::nothing(exit), Instant::now())
+            (SessionResult::nothing(exit), Instant::now())
         }
     };
     command.exit = seen.exit;
     if command.exit.is_none() {
-        command.exit = tracer::outlive(command.pid, &interrupts, audience);
+        command.exit = tracer::outlive(command.pid, &interrupts, viewer);
     }
     // Says why the program was not executed, if it was not. One that was killed before it could be,
     // by a signal passed on to it, has nothing to say.
@@ -177,7 +178,7 @@ fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
         Err(error) => return Attempt::Refused(error),
     };
     let began = Instant::now();
-    if let Some(Err(error)) = command.held.as_ref().map(Held::let_go) {
+    if let Some(Err(error)) = command.held.as_ref().map(HeldChild::let_go) {
         return Attempt::Launch(error);
     }
     let seen = Box::new(session.run(flags));
@@ -206,7 +207,7 @@ fn refusal(
 fn watch_process(
     request: &Request,
     pid: u32,
-    mut audience: Onlooker<'_>,
+    mut viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
     let process = attach::process(pid)?;
@@ -214,13 +215,13 @@ fn watch_process(
     let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
-    show(&mut audience, cost, pid);
+    show(&mut viewer, cost, pid);
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
         command: None,
         duration: request.duration,
-        audience,
+        viewer,
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
         let session = Session::running(process, request)?;
@@ -235,10 +236,10 @@ fn watch_process(
     Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
 
-/// Tells the audience that the watch begins.
-fn show(audience: &mut Onlooker<'_>, cost: Range, pid: u32) {
-    if let Some(audience) = audience {
-        audience.begin(&Outset {
+/// Tells the viewer that the watch begins.
+fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: u32) {
+    if let Some(viewer) = viewer {
+        viewer.begin(&WatchStart {
             observer: DECLARATION.name,
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
@@ -255,7 +256,7 @@ struct Watching {
 
 fn observation(
     request: &Request,
-    seen: Seen,
+    seen: SessionResult,
     began: Instant,
     exit: Option<Exit>,
     watching: Watching,
@@ -299,13 +300,13 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::*;
-    use crate::{Audience, Look, Wish};
+    use crate::{TakeSnapshot, Viewer, ViewerRequest};
 
     /// Ends the command after it was made and before it can be seized.
     struct Hasty;
 
-    impl Audience for Hasty {
-        fn begin(&mut self, outset: &Outset) {
+    impl Viewer for Hasty {
+        fn begin(&mut self, outset: &WatchStart) {
             let pid = outset.pid.unwrap().cast_signed();
             kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
             let ended = || {
@@ -325,8 +326,8 @@ mod tests {
             None
         }
 
-        fn attend(&mut self, _: Option<&mut Look<'_>>) -> Wish {
-            Wish::GoOn
+        fn attend(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+            ViewerRequest::GoOn
         }
 
         fn hear(&mut self, _: i32) {}

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, Process};
+use iotomy_record::{Call, FileKind, FileUse, Process, ProcessCounts, Snapshot};
 use iotomy_sys::syscalls::{self, Abi};
 
 use crate::Request;
@@ -66,13 +66,13 @@ pub(crate) struct Tally {
 struct Image {
     process: Process,
     is_forked: bool,
-    calls: HashMap<CallNumber, Counted>,
+    calls: HashMap<CallNumber, CountedRow>,
     files: BTreeMap<FileRef, FileUse>,
 }
 
 /// A call's row, with what its name says of it looked up once.
 #[derive(Debug)]
-struct Counted {
+struct CountedRow {
     row: Call,
     returns_bytes: bool,
     returns_ready: bool,
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// The row of a call that is to be counted; where it has none, it is lost.
-    fn counted(&mut self, image: ImageId, call: CallNumber) -> Option<&mut Counted> {
+    fn counted(&mut self, image: ImageId, call: CallNumber) -> Option<&mut CountedRow> {
         if image == NOWHERE {
             self.lost_events += 1;
         }
@@ -176,7 +176,7 @@ impl Tally {
         wall_ns: u64,
     ) {
         let Some(counted) = self.counted(image, call) else { return };
-        let Counted { row, returns_bytes, returns_ready, .. } = counted;
+        let CountedRow { row, returns_bytes, returns_ready, .. } = counted;
         row.calls += 1;
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
@@ -200,7 +200,7 @@ impl Tally {
 
     /// A call was entered and had not returned `wall_ns` later, when its thread or the watch ended.
     pub(crate) fn unfinished(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
-        let Some(Counted { row, .. }) = self.counted(image, call) else { return };
+        let Some(CountedRow { row, .. }) = self.counted(image, call) else { return };
         row.in_flight += 1;
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
@@ -282,15 +282,15 @@ impl Tally {
     }
 
     /// The counts so far of the calls that are `wanted`; of images, all there ever were, in order.
-    pub(crate) fn glimpse(&self, wanted: &dyn Fn(&str) -> bool) -> Glimpse {
+    pub(crate) fn snapshot(&self, wanted: &dyn Fn(&str) -> bool) -> Snapshot {
         let mut calls: BTreeMap<&str, Call> = BTreeMap::new();
         let mut files: BTreeMap<&FileRef, FileUse> = BTreeMap::new();
         let mut processes = Vec::with_capacity(self.images.len());
         for image in &self.images {
-            let mut doing = Doing {
+            let mut doing = ProcessCounts {
                 pid: image.process.pid,
                 exec: image.process.name().to_owned(),
-                ..Doing::default()
+                ..ProcessCounts::default()
             };
             let rows = image.calls.values().map(|counted| &counted.row);
             for row in rows.filter(|row| wanted(&row.syscall)) {
@@ -313,10 +313,10 @@ impl Tally {
             processes.push(doing);
         }
         let calls = calls.into_values().collect();
-        Glimpse { calls, files: files.into_values().collect(), processes, ..Glimpse::default() }
+        Snapshot { calls, files: files.into_values().collect(), processes, ..Snapshot::default() }
     }
 
-    /// An image's place among those of a glimpse.
+    /// An image's place among those of a snapshot.
     pub(crate) fn place(&self, image: ImageId) -> usize {
         image.0
     }
@@ -335,7 +335,7 @@ impl Tally {
         for (mut image, number) in self.images.into_iter().zip(numbers) {
             image.process.image = number;
             image.files.values_mut().for_each(|row| row.image = number);
-            let mut counted: Vec<Counted> = image.calls.into_values().collect();
+            let mut counted: Vec<CountedRow> = image.calls.into_values().collect();
             counted.iter_mut().for_each(|call| call.row.image = number);
             counted.retain(|call| request.wants(&call.row.syscall));
             let open = counted.iter().filter(|call| !call.never_returns);
@@ -365,7 +365,7 @@ fn join(sum: &mut FileUse, used: &FileUse) {
 }
 
 impl Image {
-    fn row(&mut self, call: CallNumber) -> &mut Counted {
+    fn row(&mut self, call: CallNumber) -> &mut CountedRow {
         let process = &self.process;
         self.calls.entry(call).or_insert_with(|| {
             let (abi, number) = call;
@@ -376,7 +376,7 @@ impl Image {
             let (pid, exec) = (process.pid, process.exec.clone());
             let ready = returns_ready.then_some(0);
             let row = Call { pid, exec, syscall, ready, ..Call::default() };
-            Counted { row, returns_bytes, returns_ready, never_returns, unseen: 0 }
+            CountedRow { row, returns_bytes, returns_ready, never_returns, unseen: 0 }
         })
     }
 }

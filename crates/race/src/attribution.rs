@@ -31,10 +31,10 @@ pub fn attributions(race: &Race) -> Vec<Attribution> {
     for (base, other) in pairs {
         let (Some(a), Some(b)) = (race.contender(base), race.contender(other)) else { continue };
         for metric in [Metric::Wall, Metric::Cpu] {
-            let b = Side::of(b, metric, harness);
+            let b = Side::for_contender(b, metric, harness);
             let a = match base == other {
                 true => Some(Side::default()),
-                false => Side::of(a, metric, harness),
+                false => Side::for_contender(a, metric, harness),
             };
             if let (Some(a), Some(b)) = (a, b) {
                 found.push(attribution(base, other, metric, &a, &b));
@@ -74,7 +74,7 @@ fn side_by_side(trace: &Trace) -> f64 {
 
 /// One part of a side's time.
 #[derive(Debug, Default, Clone, Copy)]
-struct Part {
+struct TimeShare {
     ns: f64,
     count: u64,
     /// The most that watching may have added.
@@ -86,12 +86,12 @@ struct Part {
 struct Side {
     untraced_ns: f64,
     traced_ns: f64,
-    parts: BTreeMap<(TermKind, String), Part>,
+    parts: BTreeMap<(TermKind, String), TimeShare>,
 }
 
 impl Side {
     /// Nothing for a contender without a traced run.
-    fn of(contender: &Contender, metric: Metric, harness: &Harness) -> Option<Self> {
+    fn for_contender(contender: &Contender, metric: Metric, harness: &Harness) -> Option<Self> {
         let trace = contender.trace.as_ref()?;
         let mut side = Self {
             untraced_ns: match metric {
@@ -122,7 +122,7 @@ impl Side {
         Some(side)
     }
 
-    fn part(&mut self, kind: TermKind, name: &str) -> &mut Part {
+    fn part(&mut self, kind: TermKind, name: &str) -> &mut TimeShare {
         self.parts.entry((kind, name.to_owned())).or_default()
     }
 
@@ -148,9 +148,9 @@ impl Side {
         let faults: u64 = trace.processes.iter().map(|process| process.minor_faults).sum();
         let in_faults = (faults as f64 * harness.fault_ns.unwrap_or(0.0)).min(user);
         *self.part(TermKind::Faults, "page faults") =
-            Part { ns: in_faults, count: faults, price: 0.0 };
+            TimeShare { ns: in_faults, count: faults, price: 0.0 };
         *self.part(TermKind::User, "user") =
-            Part { ns: user - in_faults, count: 0, price: most(trace) * calls(trace) as f64 };
+            TimeShare { ns: user - in_faults, count: 0, price: most(trace) * calls(trace) as f64 };
     }
 
     /// Time asleep and time ready to run.

@@ -1,7 +1,7 @@
 //! What the runs say: the spread of each contender and how pairs of them compare. Pure.
 
 use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
-use iotomy_stats::sequential::{Measured, Verdict, Wanted, look, only_look};
+use iotomy_stats::sequential::{Measured, Requirements, Verdict, interim_test, single_test};
 use iotomy_stats::{Interval, Summary, mean_interval, median_interval};
 
 /// A metric of a run, in ns; never 0, of which there is no ratio.
@@ -66,10 +66,10 @@ pub(super) fn compare(
         pairs += both;
     }
     let measured = Measured { ratios: &logs, base: &each[0], other: &each[1] };
-    let wanted = Wanted { min_effect: rules.min_effect, among: rules.among };
+    let wanted = Requirements { min_effect: rules.min_effect, among: rules.among };
     let found = match rules.fixed {
-        true => only_look(measured, wanted),
-        false => look(measured, wanted),
+        true => single_test(measured, wanted),
+        false => interim_test(measured, wanted),
     };
     let mean = mean_interval(&ratios, iotomy_stats::sequential::ALPHA, rules.seed);
     let (verdict, more) = match found.verdict {
@@ -100,7 +100,7 @@ pub(super) fn compare(
 
 /// The figures of a sample in ns.
 pub(super) fn spread(samples: &[f64]) -> Spread {
-    let Some(summary) = Summary::of(samples) else { return Spread::default() };
+    let Some(summary) = Summary::from_samples(samples) else { return Spread::default() };
     Spread {
         runs: summary.count as u64,
         median_ns: summary.median,

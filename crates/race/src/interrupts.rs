@@ -22,7 +22,7 @@ impl Interrupts {
     /// # Errors
     /// What the kernel said.
     pub fn hold() -> io::Result<Self> {
-        iotomy_sys::startup::hear_of_children();
+        iotomy_sys::startup::reset_sigchld();
         let ignored = ignored();
         // What this process was told to ignore, as `nohup` does, ends nothing.
         let held: SigSet =

@@ -11,6 +11,7 @@ mod caches;
 mod compare;
 mod deny;
 mod error;
+mod in_progress;
 mod interrupts;
 mod outputs;
 mod plan;
@@ -19,7 +20,6 @@ mod runner;
 mod state;
 mod sweep;
 mod tracing;
-mod track;
 mod words;
 
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ pub use interrupts::Interrupts;
 pub use outputs::Output;
 pub use sweep::Axis;
 
+use in_progress::{RaceInProgress, run_script};
 use runner::Runner;
 use sweep::Filled;
-use track::{Track, run_script};
 
 /// A race to be run.
 #[derive(Debug, Clone)]
@@ -87,14 +87,14 @@ pub enum Untraced {
 }
 
 /// What a race cannot do itself.
-pub trait Surroundings {
+pub trait RaceHost {
     /// Runs a command and watches it.
     ///
     /// # Errors
     /// Why it could not be watched.
     fn trace(&mut self, command: &Command) -> Result<Trace, Untraced>;
 
-    /// What tells, from another thread, whether a signal has asked [`Surroundings::trace`] for the
+    /// What tells, from another thread, whether a signal has asked [`RaceHost::trace`] for the
     /// end. The command is killed with its group then: it may not heed the signal it was passed.
     fn is_interrupted(&self) -> fn() -> bool;
 
@@ -107,7 +107,7 @@ pub const MOST_CONTENDERS: usize = 26;
 
 /// A race that was run to its end.
 #[derive(Debug)]
-pub struct Raced {
+pub struct FinishedRace {
     /// What came of it.
     pub record: Race,
     /// What went wrong with the clean-up after it: no reason to lose the record.
@@ -141,8 +141,8 @@ pub fn race(
     options: &Options,
     started: String,
     machine: Machine,
-    around: &mut dyn Surroundings,
-) -> Result<Raced, RaceError> {
+    around: &mut dyn RaceHost,
+) -> Result<FinishedRace, RaceError> {
     let filled = filled(options)?;
     let began = Instant::now();
     let mut runner = Runner::new(&options.output)?;
@@ -151,7 +151,7 @@ pub fn race(
         None => None,
     };
     let deadline = options.max_time.and_then(|time| began.checked_add(time));
-    let raced = Track::new(options, &filled, &mut runner, deadline, machine.cpus)
+    let raced = RaceInProgress::new(options, &filled, &mut runner, deadline, machine.cpus)
         .and_then(|track| track.run(began, started, machine, around));
     let mut cleaned = Ok(());
     if let Some(script) = &mut cleanup {
@@ -160,5 +160,5 @@ pub fn race(
         runner.forget_signals();
         cleaned = run_script(&mut runner, script);
     }
-    raced.map(|record| Raced { record, cleaned })
+    raced.map(|record| FinishedRace { record, cleaned })
 }

@@ -77,7 +77,7 @@ impl Outputs {
             Output::File | Output::Path(_) => {
                 let made = match output {
                     // It is emptied, too: no link of another user leads that elsewhere.
-                    Output::Path(path) => Place::of(path)?.append()?,
+                    Output::Path(path) => Place::resolve(path)?.append()?,
                     _ => tempfile::tempfile()?,
                 };
                 file = Some(made.try_clone()?);

@@ -18,7 +18,7 @@ use iotomy_sys::launch::{Command, Setup, find_program};
 use iotomy_sys::orphans;
 use iotomy_sys::seccomp::Filter;
 use iotomy_sys::signals::Remembered;
-use iotomy_sys::timed::{Ended, Started, Timed};
+use iotomy_sys::timed::{EndedChild, Started, Timed};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -315,7 +315,7 @@ fn program(name: &str) -> io::Result<PathBuf> {
     })
 }
 
-fn run_of(ended: &Ended, output_bytes: Option<u64>) -> Run {
+fn run_of(ended: &EndedChild, output_bytes: Option<u64>) -> Run {
     Run {
         wall_ns: ended.wall_ns,
         user_ns: ended.usage.user_ns,

@@ -3,8 +3,8 @@
 use iotomy_record::{Metric, Trace};
 
 use super::compare::{counting, value};
-use super::track::{Track, label};
-use super::{RaceError, Surroundings, Untraced, attribution};
+use super::in_progress::{RaceInProgress, label};
+use super::{RaceError, RaceHost, Untraced, attribution};
 
 /// What came of tracing a contender.
 #[derive(Debug, Clone, Default)]
@@ -23,13 +23,13 @@ impl Traced {
     }
 }
 
-impl Track<'_> {
+impl RaceInProgress<'_> {
     /// Traces every contender, the short ones several times: of these the run whose time is nearest
     /// to the untraced median stands for it.
     pub(super) fn traced_runs(
         &mut self,
         traced: &mut [Traced],
-        around: &mut dyn Surroundings,
+        around: &mut dyn RaceHost,
     ) -> Result<(), RaceError> {
         for (at, kept) in traced.iter_mut().enumerate() {
             let walls: Vec<f64> =
@@ -61,7 +61,7 @@ impl Track<'_> {
     fn traced_run(
         &mut self,
         at: usize,
-        around: &mut dyn Surroundings,
+        around: &mut dyn RaceHost,
     ) -> Result<Result<Trace, String>, RaceError> {
         self.prepare(at)?;
         let what = &self.runnables[at];

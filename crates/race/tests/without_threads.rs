@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use iotomy_race::{Cache, Options, Output, Surroundings, Untraced, race};
+use iotomy_race::{Cache, Options, Output, RaceHost, Untraced, race};
 use iotomy_record::{Machine, Trace};
 use iotomy_sys::launch::Command;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -12,7 +12,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Leaves room for anything smaller than the stack of a thread, once it comes to tracing.
 struct Narrow;
 
-impl Surroundings for Narrow {
+impl RaceHost for Narrow {
     fn trace(&mut self, _: &Command) -> Result<Trace, Untraced> {
         panic!("there was a thread to be had");
     }

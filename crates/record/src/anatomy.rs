@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Trace;
 
-pub use block::{BlockIo, ReadAhead, Requests, Via};
-pub use story::{Happening, Hidden, Stories, Story};
+pub use block::{BlockIo, BlockPath, ReadAhead, Requests};
+pub use story::{CallEvent, Hidden, SlowCall, SlowestCalls};
 
 /// One run, dissected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Anatomy {
     pub sampling: Sampling,
     /// One entry a (process, program image, system call), and one a (process, program image) for
     /// what lies outside calls.
-    pub calls: Vec<Dissected>,
+    pub calls: Vec<DissectedCall>,
     /// What was found, stack by stack: the parts above are made of these.
     pub stacks: Vec<Stack>,
     /// What the block layer did; `null` where that could not be watched.
@@ -36,7 +36,7 @@ pub struct Anatomy {
     pub block: Option<BlockIo>,
     /// The slowest calls, told; `null` where none were asked for.
     #[serde(default)]
-    pub stories: Option<Stories>,
+    pub stories: Option<SlowestCalls>,
 }
 
 impl Anatomy {
@@ -50,7 +50,7 @@ pub struct Sampled {
     /// How the time was sampled, and at what price.
     pub sampling: Sampling,
     /// As [`Anatomy::calls`].
-    pub calls: Vec<Dissected>,
+    pub calls: Vec<DissectedCall>,
     /// As [`Anatomy::stacks`].
     pub stacks: Vec<Stack>,
 }
@@ -98,7 +98,7 @@ pub struct UserStacks {
 
 /// A call of one program image, or what lies outside its calls, in layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-pub struct Dissected {
+pub struct DissectedCall {
     /// Process id.
     pub pid: u32,
     /// Program image.

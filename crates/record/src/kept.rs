@@ -2,7 +2,7 @@
 
 /// A run in the history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct KeptRun {
     /// Its number, which no other run ever has.
     pub id: u64,
     /// The name it was given, which other runs may have, too.

@@ -9,7 +9,6 @@ mod anatomy;
 pub mod arbitrary;
 pub mod calls;
 mod copy;
-mod glimpse;
 mod histogram;
 mod kept;
 mod limits;
@@ -19,6 +18,7 @@ pub mod numbers;
 mod printable;
 mod race;
 mod roll_up;
+mod snapshot;
 pub mod store;
 mod sweep;
 mod trace;
@@ -26,13 +26,12 @@ mod view;
 
 pub use against::{Against, Change, Difference};
 pub use anatomy::{
-    Anatomy, BlockIo, Dissected, Function, Happening, Hidden, Layer, ReadAhead, Requests, Sampled,
-    Sampling, Stack, StackKind, Stories, Story, UserStacks, Via,
+    Anatomy, BlockIo, BlockPath, CallEvent, DissectedCall, Function, Hidden, Layer, ReadAhead,
+    Requests, Sampled, Sampling, SlowCall, SlowestCalls, Stack, StackKind, UserStacks,
 };
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
-pub use glimpse::{Doing, Glimpse};
 pub use histogram::{BUCKETS, Buckets, Histogram};
-pub use kept::{Kept, Measure, Point, Trend};
+pub use kept::{KeptRun, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use lossless::{bytes_of, lossless};
 pub use machine::Machine;
@@ -41,8 +40,9 @@ pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
+pub use snapshot::{ProcessCounts, Snapshot};
 pub use sweep::{
-    About, AxisValue, Case, Claim, ClaimVerdict, Extra, Sweep, SweepAxis, SweepRun, Visit,
+    AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Sweep, SweepAxis, SweepRun, Visit,
 };
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Running, Trace,

@@ -25,9 +25,9 @@ struct Targets {
 /// A row of a table by image.
 trait Row: Sized {
     /// What tells it from the other rows of its image.
-    type Part: Ord;
+    type Key: Ord;
 
-    fn part(&self) -> Self::Part;
+    fn part(&self) -> Self::Key;
 
     fn image(&mut self) -> (&mut u32, &mut String, &mut u32);
 
@@ -42,7 +42,7 @@ impl Targets {
 
     /// The rows under the images that stand for theirs, in the order of these.
     fn roll_up<R: Row>(&self, all: Vec<R>) -> Vec<R> {
-        let mut at: BTreeMap<(Key, R::Part), usize> = BTreeMap::new();
+        let mut at: BTreeMap<(Key, R::Key), usize> = BTreeMap::new();
         let mut sums: Vec<(usize, R)> = Vec::new();
         for mut one in all {
             let part = one.part();
@@ -167,7 +167,7 @@ fn add_known(sum: &mut Option<u64>, one: Option<u64>) {
 }
 
 impl Row for Call {
-    type Part = String;
+    type Key = String;
 
     fn part(&self) -> String {
         self.syscall.clone()
@@ -209,7 +209,7 @@ impl Row for Call {
 }
 
 impl Row for FileUse {
-    type Part = (FileKind, String);
+    type Key = (FileKind, String);
 
     fn part(&self) -> (FileKind, String) {
         (self.kind, self.path.clone())
@@ -235,7 +235,7 @@ impl Row for FileUse {
 }
 
 impl Row for LedgerRow {
-    type Part = ();
+    type Key = ();
 
     fn part(&self) {}
 

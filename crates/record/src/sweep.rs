@@ -31,7 +31,7 @@ pub struct Sweep {
     pub claims: Vec<Claim>,
     /// What the experiment says of itself.
     #[serde(default)]
-    pub about: About,
+    pub about: ExperimentFacts,
     /// How it was run.
     #[serde(default)]
     pub run: SweepRun,
@@ -179,7 +179,7 @@ impl ClaimVerdict {
 /// What an experiment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
-pub struct About {
+pub struct ExperimentFacts {
     /// What it is, in a line.
     pub summary: String,
     /// What is expected.

@@ -110,7 +110,7 @@ impl Quantity {
     }
 
     /// The distribution of this quantity in `call`, where the observer knew it.
-    pub fn of(self, call: &Call) -> Option<&Histogram> {
+    pub fn histogram(self, call: &Call) -> Option<&Histogram> {
         match self {
             Self::Return => Some(&call.return_log2),
             Self::Wall => Some(&call.wall_log2),

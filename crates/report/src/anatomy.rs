@@ -17,13 +17,13 @@ mod story;
 mod timeline;
 mod tree;
 
-use iotomy_record::{Anatomy, Dissected};
+use iotomy_record::{Anatomy, DissectedCall};
 
 use crate::numbers::{counted, duration, share, thousands};
 use crate::page::{Ink, Page};
 use crate::{Style, findings, trace};
 
-pub(crate) use doubts::{Doubt, doubts};
+pub(crate) use doubts::{SampleWarning, doubts};
 pub(crate) use section::section;
 
 pub use folded::folded;
@@ -46,7 +46,7 @@ pub fn anatomy(record: &Anatomy, style: &Style) -> String {
 }
 
 /// Time on CPUs.
-fn on_cpu(calls: &[Dissected]) -> u128 {
+fn on_cpu(calls: &[DissectedCall]) -> u128 {
     calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum()
 }
 

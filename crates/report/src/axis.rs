@@ -22,7 +22,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// Of a record's unit.
-    pub(crate) fn of(unit: &str) -> Self {
+    pub(crate) fn for_unit(unit: &str) -> Self {
         match unit {
             "ns" => Self::Time,
             "bytes" => Self::Size,
@@ -67,7 +67,7 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// From the least to the largest of the values; none without any.
-    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+    pub(crate) fn from_values(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         let low = values.clone().fold(f64::INFINITY, f64::min);
         let high = values.fold(f64::NEG_INFINITY, f64::max);
         let is_log = low > 0.0 && high / low >= WIDE_RANGE;
@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn axis(low: f64, high: f64) -> Axis {
-        Axis::of([low, high].into_iter()).unwrap()
+        Axis::from_values([low, high].into_iter()).unwrap()
     }
 
     #[test]
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn values_have_their_units() {
-        assert_eq!(Unit::of("bytes/s").shown(11.2e9), "11.2 GB/s");
-        assert_eq!(Unit::of("ns").shown(-1_500.0), "−1.50 µs");
-        assert_eq!(Unit::of("bytes").shown(4096.0), "4 KiB");
-        assert_eq!(Unit::of("").shown(1_000.0), "1,000");
+        assert_eq!(Unit::for_unit("bytes/s").shown(11.2e9), "11.2 GB/s");
+        assert_eq!(Unit::for_unit("ns").shown(-1_500.0), "−1.50 µs");
+        assert_eq!(Unit::for_unit("bytes").shown(4096.0), "4 KiB");
+        assert_eq!(Unit::for_unit("").shown(1_000.0), "1,000");
     }
 
     proptest! {
         #[test]
         fn any_axis_places_everything_on_it(a: f64, b: f64, value: f64, most in 0usize..12) {
-            if let Some(axis) = Axis::of([a, b].into_iter()) {
+            if let Some(axis) = Axis::from_values([a, b].into_iter()) {
                 for axis in [axis, axis.roomy()] {
                     prop_assert!((0.0..=1.0).contains(&axis.share(value)));
                     let ticks = axis.ticks(most);

@@ -86,7 +86,7 @@ pub(crate) fn chart(
         return None;
     }
     let rates = results.iter().map(|r| r.rate).chain(ceilings.iter().map(|c| c.rate));
-    let axis = Axis::of(rates.collect::<Vec<f64>>().into_iter())?.roomy();
+    let axis = Axis::from_values(rates.collect::<Vec<f64>>().into_iter())?.roomy();
     let place = |value: f64| BARS + axis.share(value) * (END - BARS);
     let floor = TOP + ROW * results.len() as f64;
     let mut drawing = Drawing::new(WIDE, floor + 30.0);
@@ -147,7 +147,7 @@ pub(crate) fn chart(
 
 /// A value of a limit as people read it.
 pub(crate) fn shown(unit: &str, value: f64) -> String {
-    Unit::of(unit).shown(value)
+    Unit::for_unit(unit).shown(value)
 }
 
 #[cfg(test)]

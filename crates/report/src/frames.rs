@@ -27,7 +27,7 @@ pub(crate) struct Frame {
 
 /// Where the whole stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whole {
+pub(crate) enum RootPosition {
     /// Below its parts: flames.
     Below,
     /// Above them: icicles.
@@ -35,7 +35,7 @@ pub(crate) enum Whole {
 }
 
 /// What could be drawn.
-pub(crate) struct Drawn {
+pub(crate) struct DrawnFrames {
     pub(crate) drawing: Drawing,
     /// Boxes that are not, since they are too small or too many.
     pub(crate) left_out: usize,
@@ -60,7 +60,7 @@ const LEVELS: usize = 259;
 const NAME: usize = 120;
 
 /// The picture of a time.
-pub(crate) fn draw(root: &Frame, whole: Whole) -> Drawn {
+pub(crate) fn draw(root: &Frame, whole: RootPosition) -> DrawnFrames {
     let mut widths = Vec::new();
     measure(root, 0, &mut widths);
     let all = widths.len();
@@ -78,7 +78,7 @@ pub(crate) fn draw(root: &Frame, whole: Whole) -> Drawn {
     drawing.zooms = true;
     let mut pen = Pen { whole, levels, floor, scale: WIDE / root.width.max(1) as f64, drawing };
     pen.frame(root, 0, 0);
-    Drawn { left_out: all - pen.drawing.points, drawing: pen.drawing }
+    DrawnFrames { left_out: all - pen.drawing.points, drawing: pen.drawing }
 }
 
 /// The least width that can be seen in a picture so wide.
@@ -122,7 +122,7 @@ fn measure(frame: &Frame, level: usize, widths: &mut Vec<(u128, usize)>) {
 }
 
 struct Pen {
-    whole: Whole,
+    whole: RootPosition,
     levels: usize,
     floor: u128,
     scale: f64,
@@ -135,8 +135,8 @@ impl Pen {
             return;
         }
         let row = match self.whole {
-            Whole::Above => level,
-            Whole::Below => self.levels - 1 - level,
+            RootPosition::Above => level,
+            RootPosition::Below => self.levels - 1 - level,
         };
         let (x, wide) = (from as f64 * self.scale, frame.width as f64 * self.scale);
         let name = head(&frame.name, NAME);
@@ -167,7 +167,7 @@ mod tests {
     fn a_box_is_as_wide_as_its_time_and_stands_on_its_whole() {
         let root = frame("all", 4, vec![frame("read", 1, vec![]), frame("write", 3, vec![])]);
         let body = |whole| draw(&root, whole).drawing.body;
-        let (below, above) = (body(Whole::Below), body(Whole::Above));
+        let (below, above) = (body(RootPosition::Below), body(RootPosition::Above));
         for text in [
             "<rect x=\"0\" y=\"18\" width=\"760\" height=\"17\"",
             "<rect x=\"0\" y=\"0\" width=\"190\" height=\"17\"",
@@ -183,12 +183,12 @@ mod tests {
     fn the_smallest_are_left_out_and_counted() {
         let many = |n: u128| (0..n).map(|at| frame("f", 1 + at % 2, vec![])).collect::<Vec<_>>();
         let root = frame("all", 6_000, many(4_000));
-        let drawn = draw(&root, Whole::Below);
+        let drawn = draw(&root, RootPosition::Below);
         assert_eq!((drawn.drawing.points, drawn.left_out), (2_001, 2_000));
         let root = frame("all", 10_000_000, many(4));
-        let drawn = draw(&root, Whole::Below);
+        let drawn = draw(&root, RootPosition::Below);
         assert_eq!((drawn.drawing.points, drawn.left_out), (1, 4));
-        assert_eq!(draw(&Frame::default(), Whole::Above).drawing.points, 0);
+        assert_eq!(draw(&Frame::default(), RootPosition::Above).drawing.points, 0);
     }
 
     #[test]
@@ -204,6 +204,6 @@ mod tests {
         for _ in 0..1_000 {
             root = frame("f", 1, vec![root]);
         }
-        assert_eq!(draw(&root, Whole::Below).drawing.points, LEVELS);
+        assert_eq!(draw(&root, RootPosition::Below).drawing.points, LEVELS);
     }
 }

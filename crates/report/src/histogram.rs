@@ -12,7 +12,7 @@ const FLOOR: f64 = 132.0;
 const TOP: f64 = 20.0;
 
 /// Whose values a bar is made of.
-pub(crate) struct Part<'a> {
+pub(crate) struct BarSegment<'a> {
     /// Its name; empty where it is the only one.
     pub(crate) label: &'a str,
     pub(crate) histogram: &'a Histogram,
@@ -22,7 +22,7 @@ pub(crate) struct Part<'a> {
 ///
 /// `shown` writes the least value of a bar, `many` names what is counted.
 pub(crate) fn draw(
-    parts: &[Part<'_>],
+    parts: &[BarSegment<'_>],
     shown: impl Fn(&str) -> String,
     many: &str,
 ) -> Option<(Drawing, Vec<String>)> {
@@ -61,8 +61,9 @@ pub(crate) fn draw(
         }
     }
     if parts.len() > 1 {
-        let tip =
-            |part: &Part<'_>, label: &str, count| tell(&format!("{}, ", part.label), label, count);
+        let tip = |part: &BarSegment<'_>, label: &str, count| {
+            tell(&format!("{}, ", part.label), label, count)
+        };
         bars.stacked(&mut drawing, parts, &rows, tip);
     }
     drawing.line([12.0, FLOOR, SMALL - 12.0, FLOOR], "axis");
@@ -96,9 +97,9 @@ impl Bars {
     fn stacked(
         &self,
         drawing: &mut Drawing,
-        parts: &[Part<'_>],
+        parts: &[BarSegment<'_>],
         rows: &[Bucket],
-        tip: impl Fn(&Part<'_>, &str, u64) -> String,
+        tip: impl Fn(&BarSegment<'_>, &str, u64) -> String,
     ) {
         let mut below = vec![0.0; rows.len()];
         for (series, part) in parts.iter().enumerate() {
@@ -133,8 +134,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn drawn(parts: &[&Histogram]) -> Option<(Drawing, Vec<String>)> {
-        let parts: Vec<Part<'_>> =
-            parts.iter().map(|histogram| Part { label: "x", histogram }).collect();
+        let parts: Vec<BarSegment<'_>> =
+            parts.iter().map(|histogram| BarSegment { label: "x", histogram }).collect();
         draw(&parts, str::to_owned, "calls")
     }
 

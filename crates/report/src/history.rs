@@ -3,7 +3,7 @@
 mod against;
 mod trend;
 
-use iotomy_record::Kept;
+use iotomy_record::KeptRun;
 
 use crate::Style;
 use crate::numbers::{bytes, counted, duration, figure, three_digits};
@@ -19,7 +19,7 @@ const SUBJECT: usize = 60;
 
 /// The runs as the text a terminal shows, ending in a line break; `older` ones are left out, and `kept` are
 /// kept, asked for or not.
-pub fn history(runs: &[Kept], older: u64, kept: u64, style: &Style) -> String {
+pub fn history(runs: &[KeptRun], older: u64, kept: u64, style: &Style) -> String {
     let mut page = Page::new(style);
     if runs.is_empty() && kept > 0 {
         let text = format!(

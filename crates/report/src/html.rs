@@ -15,7 +15,7 @@ use iotomy_record::store::Record;
 
 use crate::Source;
 use crate::escape::markup;
-use crate::section::{Answer, Block, Found, Section, Tile};
+use crate::section::{Answer, Block, Conclusion, Section, Tile};
 
 /// The colours, then what is drawn and what is written in them.
 const STYLE: &str = concat!(
@@ -200,7 +200,7 @@ fn one(
     writeln!(to, "</section>")
 }
 
-fn finding(to: &mut dyn Write, found: &Found) -> io::Result<()> {
+fn finding(to: &mut dyn Write, found: &Conclusion) -> io::Result<()> {
     write!(
         to,
         "<li class=\"{}\"><span class=\"badge\">{}</span><p><span class=\"id\">{}</span> {}</p>",

@@ -43,7 +43,7 @@ pub use history::{against, history, trend};
 pub use html::html;
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
-pub use parts::{Part, PartError, PartKind, csv, markdown, parts, svg};
+pub use parts::{PartError, PartKind, ReportPart, csv, markdown, parts, svg};
 pub use race::race;
 pub use source::Source;
 pub use style::Style;

@@ -11,7 +11,7 @@ mod output;
 mod rows;
 mod screen;
 
-pub use screen::{Event, Key, Screen, Setting, Want};
+pub use screen::{Event, Key, Screen, ScreenRequest, Setting};
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ pub enum PartKind {
 
 /// A part that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ReportPart {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -70,15 +70,17 @@ impl std::fmt::Display for PartError {
 }
 
 /// Every part of the records, in their order.
-pub fn parts(sources: &[Source<'_>]) -> Vec<Part> {
+pub fn parts(sources: &[Source<'_>]) -> Vec<ReportPart> {
     let sections = sections(sources);
     named(&sections)
         .into_iter()
         .map(|(name, item)| match item {
             Item::Chart(chart, _) => {
-                Part { name, kind: PartKind::Chart, title: chart.title.clone() }
+                ReportPart { name, kind: PartKind::Chart, title: chart.title.clone() }
             }
-            Item::Sheet(sheet) => Part { name, kind: PartKind::Table, title: sheet.title.clone() },
+            Item::Sheet(sheet) => {
+                ReportPart { name, kind: PartKind::Table, title: sheet.title.clone() }
+            }
         })
         .collect()
 }

@@ -9,7 +9,7 @@ mod waterfall;
 
 use iotomy_record::{Attribution, Metric, Race, RaceVerdict, Verdict};
 
-use crate::anatomy::{self, Doubt};
+use crate::anatomy::{self, SampleWarning};
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
 pub(crate) use section::section;
@@ -59,7 +59,7 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
 }
 
 /// How far the samples for the flame graph reach: what they lack, of each contender.
-fn doubts(page: &Page<'_>, record: &Race) -> Vec<(Doubt, String)> {
+fn doubts(page: &Page<'_>, record: &Race) -> Vec<(SampleWarning, String)> {
     let sampled = record.contenders.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
     sampled
         .flat_map(|(one, found)| {

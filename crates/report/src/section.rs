@@ -20,7 +20,7 @@ pub(crate) struct Section {
     pub(crate) answers: Vec<Answer>,
     /// The few figures that say most.
     pub(crate) tiles: Vec<Tile>,
-    pub(crate) findings: Vec<Found>,
+    pub(crate) findings: Vec<Conclusion>,
     pub(crate) blocks: Vec<Block>,
     /// Machine, kernel, command, version…
     pub(crate) facts: Vec<(&'static str, String)>,
@@ -94,7 +94,7 @@ pub(crate) struct Tile {
 
 /// A finding or a claim.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Conclusion {
     pub(crate) tone: &'static str,
     /// The verdict.
     pub(crate) word: &'static str,
@@ -123,9 +123,9 @@ pub(crate) enum Block {
 /// Evidence that is shown of a finding, at most.
 const EVIDENCE: usize = 24;
 
-impl Found {
+impl Conclusion {
     /// A finding of a record.
-    pub(crate) fn of(page: &Page<'_>, finding: &Finding) -> Self {
+    pub(crate) fn from_finding(page: &Page<'_>, finding: &Finding) -> Self {
         let (_, word, ink) = findings::grade(finding.verdict);
         Self {
             tone: crate::sheet::tone(ink),
@@ -141,7 +141,7 @@ impl Found {
     pub(crate) fn all(page: &Page<'_>, findings: &[Finding]) -> Vec<Self> {
         let mut sorted: Vec<&Finding> = findings.iter().collect();
         sorted.sort_by_key(|finding| findings::grade(finding.verdict).0);
-        sorted.into_iter().map(|finding| Self::of(page, finding)).collect()
+        sorted.into_iter().map(|finding| Self::from_finding(page, finding)).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::section::Section;
 
 /// The parts of each record, in their order.
 pub(crate) fn all(records: &[&Record]) -> Vec<Section> {
-    records.iter().map(|record| of(record, ceilings_of(record, records), records)).collect()
+    records.iter().map(|record| section(record, ceilings_of(record, records), records)).collect()
 }
 
 /// The limits among the records that are of the machine of this one.
@@ -24,7 +24,7 @@ fn ceilings_of<'r>(record: &Record, all: &[&'r Record]) -> Option<&'r Limits> {
 }
 
 /// The parts of a record. Limits of the same machine, where there are some, are held beside its results.
-fn of(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Section {
+fn section(record: &Record, ceilings: Option<&Limits>, all: &[&Record]) -> Section {
     match record {
         Record::Trace(trace) => crate::trace::section(trace, ceilings),
         Record::Race(race) => crate::race::section(race, ceilings),

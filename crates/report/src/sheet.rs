@@ -99,7 +99,7 @@ impl Cell {
     }
 
     /// What is known, if it is.
-    pub(crate) fn of<T>(known: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+    pub(crate) fn from_option<T>(known: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
         known.map_or_else(Self::absent, cell)
     }
 

@@ -38,7 +38,7 @@ const ALWAYS: usize = 5;
 /// Any record renders, a hostile one included.
 pub fn trace(record: &Trace, style: &Style) -> String {
     let mut page = Page::new(style);
-    let images = images::of(record);
+    let images = images::list(record);
     headline::print(&mut page, record, &images);
     ledger::print(&mut page, record, &images);
     processes::print(&mut page, record, &images);
@@ -51,7 +51,7 @@ pub fn trace(record: &Trace, style: &Style) -> String {
 
 /// The first lines: what ran, how it ended, what it asked for, what watching cost, what is missing.
 pub(crate) fn print_headline(page: &mut Page<'_>, record: &Trace) {
-    headline::print(page, record, &images::of(record));
+    headline::print(page, record, &images::list(record));
 }
 
 /// The images that tables are printed for, in their order.

@@ -65,16 +65,21 @@ fn confirmed(series: &[f64], mut found: Vec<usize>, alpha: f64, random: &mut Ran
 }
 
 /// A part of a series, from its first place to behind its last.
-type Part = (usize, usize);
+type Segment = (usize, usize);
 
 /// The part that has a level of its own, by either test.
-fn changed(series: &[f64], parts: &[Part], alpha: f64, random: &mut Random) -> Option<Part> {
+fn changed(series: &[f64], parts: &[Segment], alpha: f64, random: &mut Random) -> Option<Segment> {
     let by_ranks = beyond_chance(series, parts, alpha, random);
     by_ranks.or_else(|| far_beyond(series, parts, alpha))
 }
 
 /// The part that differs most, if it does so more than chance would make it.
-fn beyond_chance(series: &[f64], parts: &[Part], alpha: f64, random: &mut Random) -> Option<Part> {
+fn beyond_chance(
+    series: &[f64],
+    parts: &[Segment],
+    alpha: f64,
+    random: &mut Random,
+) -> Option<Segment> {
     if parts.is_empty() {
         return None;
     }
@@ -96,7 +101,7 @@ fn beyond_chance(series: &[f64], parts: &[Part], alpha: f64, random: &mut Random
 
 /// By what factor the variance of a mean is larger than that of independent measurements, since neighbours
 /// are alike (by their correlation, once the part has a level of its own).
-fn alike(ranks: &[f64], (from, to): Part) -> f64 {
+fn alike(ranks: &[f64], (from, to): Segment) -> f64 {
     let is_in = |at: usize| (from..to).contains(&at);
     let level = |inside: bool| {
         let mine: Vec<f64> =
@@ -120,7 +125,7 @@ fn alike(ranks: &[f64], (from, to): Part) -> f64 {
 /// The part whose mean is far from that of the rest, by what both differ by among themselves (Student's t,
 /// for as many parts as are looked at), if there is one. Ratios are looked at, so that it does not matter
 /// on which side the larger figures are.
-fn far_beyond(series: &[f64], parts: &[Part], alpha: f64) -> Option<Part> {
+fn far_beyond(series: &[f64], parts: &[Segment], alpha: f64) -> Option<Segment> {
     if series.iter().any(|one| *one <= 0.0 || !one.is_finite()) {
         return None;
     }
@@ -149,7 +154,7 @@ fn far_beyond(series: &[f64], parts: &[Part], alpha: f64) -> Option<Part> {
 }
 
 /// The parts that may have a level of their own, each with two ends or at one of the series'.
-fn stretches(count: usize) -> Vec<Part> {
+fn stretches(count: usize) -> Vec<Segment> {
     let mut found = Vec::new();
     for from in (0..=count).filter(|from| *from == 0 || *from >= LEAST) {
         for to in from + LEAST..=count {
@@ -163,12 +168,12 @@ fn stretches(count: usize) -> Vec<Part> {
 }
 
 /// The second parts of all splits.
-fn splits(count: usize) -> Vec<Part> {
+fn splits(count: usize) -> Vec<Segment> {
     (LEAST..(count + 1).saturating_sub(LEAST)).map(|at| (at, count)).collect()
 }
 
 /// The part whose ranks lie furthest from the others'.
-fn furthest(ranks: &[f64], parts: &[Part]) -> (Part, f64) {
+fn furthest(ranks: &[f64], parts: &[Segment]) -> (Segment, f64) {
     let count = ranks.len();
     let sums = sums(ranks);
     let spreads: Vec<f64> = (0..=count).map(|length| spread(length, count)).collect();

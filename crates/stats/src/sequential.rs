@@ -50,7 +50,7 @@ pub enum Verdict {
 
 /// A look at the measurements so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct InterimTest {
     /// What is known.
     pub verdict: Verdict,
     /// The ratio, other ÷ base, and its interval at this look; `None` with too few blocks, of which
@@ -79,14 +79,14 @@ fn alpha_at(blocks: usize) -> f64 {
 
 /// What is wanted of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct Requirements {
     /// The smallest difference worth telling: 0.01 is 1 %.
     pub min_effect: f64,
     /// How many comparisons share [`ALPHA`], this one included.
     pub among: usize,
 }
 
-impl Wanted {
+impl Requirements {
     fn alpha(&self) -> f64 {
         ALPHA / self.among.max(1) as f64
     }
@@ -105,25 +105,30 @@ pub struct Measured<'a> {
 
 /// Looks at the measurements so far; to be called at the numbers of blocks [`next_look`] gives. Earlier it
 /// is the last look of a race that was cut short, and has the share of the first.
-pub fn look(measured: Measured<'_>, wanted: Wanted) -> Look {
+pub fn interim_test(measured: Measured<'_>, wanted: Requirements) -> InterimTest {
     let blocks = measured.ratios.len();
     let share = alpha_at(blocks) / ALPHA;
     judge(measured, wanted, wanted.alpha() * share, blocks < FIRST_LOOK)
 }
 
 /// The one look of a race whose number of runs was fixed beforehand.
-pub fn only_look(measured: Measured<'_>, wanted: Wanted) -> Look {
+pub fn single_test(measured: Measured<'_>, wanted: Requirements) -> InterimTest {
     judge(measured, wanted, wanted.alpha(), true)
 }
 
-fn judge(measured: Measured<'_>, wanted: Wanted, alpha: f64, may_be_few: bool) -> Look {
+fn judge(
+    measured: Measured<'_>,
+    wanted: Requirements,
+    alpha: f64,
+    may_be_few: bool,
+) -> InterimTest {
     let runs = measured.base.len();
     let by_blocks = shift_interval(measured.ratios, alpha);
     let by_runs = || shift_between(measured.base, measured.other, alpha);
     let Some(shift) = by_blocks.or_else(|| by_runs().filter(|_| may_be_few)) else {
         let fewest = fewest_each(wanted.alpha());
         let more = fewest.map(|fewest| fewest.saturating_sub(runs).max(1));
-        return Look { verdict: Verdict::Undecided { more }, ratio: None };
+        return InterimTest { verdict: Verdict::Undecided { more }, ratio: None };
     };
     let min_effect = wanted.min_effect;
     let least = min_effect.ln_1p();
@@ -136,7 +141,7 @@ fn judge(measured: Measured<'_>, wanted: Wanted, alpha: f64, may_be_few: bool) -
     } else {
         Verdict::Undecided { more: more_runs(runs, shift, least) }
     };
-    Look { verdict, ratio: Some(shift.map(f64::exp)) }
+    InterimTest { verdict, ratio: Some(shift.map(f64::exp)) }
 }
 
 /// An interval narrows with the root of the runs: how many more until it excludes 1, or is within the

@@ -2,13 +2,13 @@ use super::*;
 use crate::order::{Random, block};
 
 /// A look at the ratios of blocks, of two runs each.
-fn by_blocks(ratios: &[f64], wanted: Wanted) -> Look {
+fn by_blocks(ratios: &[f64], wanted: Requirements) -> InterimTest {
     let base = vec![0.0; 2 * ratios.len()];
     let other: Vec<f64> = ratios.iter().flat_map(|ratio| [*ratio; 2]).collect();
-    look(Measured { ratios, base: &base, other: &other }, wanted)
+    interim_test(Measured { ratios, base: &base, other: &other }, wanted)
 }
 
-const ALONE: Wanted = Wanted { min_effect: 0.01, among: 1 };
+const ALONE: Requirements = Requirements { min_effect: 0.01, among: 1 };
 
 /// Races two commands whose run number `at` takes what `time` says of it and of who runs, until
 /// a verdict or `most` blocks. Returns the verdict and the blocks it took.
@@ -130,7 +130,7 @@ fn field(
             continue;
         }
         due = next_look(blocks);
-        let wanted = Wanted { min_effect: 0.01, among };
+        let wanted = Requirements { min_effect: 0.01, among };
         seen.push(logs.iter().map(|logs| by_blocks(logs, wanted).verdict).collect());
         if blocks == most {
             return seen;
@@ -194,17 +194,17 @@ fn too_few_blocks_decide_nothing_and_more_are_foreseen() {
 }
 
 /// The look of a race of so many runs of each, in which every run of the other takes more.
-fn all_apart(runs: usize, wanted: Wanted) -> Look {
+fn all_apart(runs: usize, wanted: Requirements) -> InterimTest {
     let base: Vec<f64> = (0..runs).map(|at| 0.01 * at as f64).collect();
     let other: Vec<f64> = base.iter().map(|one| one + 2.0).collect();
     let ratios = vec![2.0; runs.div_ceil(2)];
-    only_look(Measured { ratios: &ratios, base: &base, other: &other }, wanted)
+    single_test(Measured { ratios: &ratios, base: &base, other: &other }, wanted)
 }
 
 #[test]
 fn the_fewest_runs_that_can_tell_are_those_that_are_foreseen() {
     for among in 1..=25 {
-        let wanted = Wanted { min_effect: 0.01, among };
+        let wanted = Requirements { min_effect: 0.01, among };
         let Verdict::Undecided { more: Some(more) } = all_apart(2, wanted).verdict else {
             panic!("{among}")
         };
@@ -223,11 +223,11 @@ type Noise = dyn FnMut(&mut Random, usize, usize) -> f64;
 fn of_few(
     [runs, others]: [usize; 2],
     step: f64,
-    judge: fn(Measured<'_>, Wanted) -> Look,
+    judge: fn(Measured<'_>, Requirements) -> InterimTest,
     time: &mut Noise,
 ) -> [f64; 2] {
     let mut random = Random::new(43);
-    let wanted = Wanted { min_effect: 0.01, among: others };
+    let wanted = Requirements { min_effect: 0.01, among: others };
     let times = 2_000;
     let mut seen = [0u32; 2];
     for _ in 0..times {
@@ -262,7 +262,7 @@ fn of_few(
 /// is ten times as slow. The most that are wrong.
 fn held_to_its_word(
     runs_and_others: &[[usize; 2]],
-    judge: fn(Measured<'_>, Wanted) -> Look,
+    judge: fn(Measured<'_>, Requirements) -> InterimTest,
 ) -> f64 {
     let mut quiet = |r: &mut Random, _, _| 1.0 + 0.01 * r.normal();
     let mut noisy = |r: &mut Random, _, _| (0.3 * r.normal()).exp();
@@ -299,7 +299,7 @@ fn held_to_its_word(
 
 #[test]
 fn a_race_of_few_runs_is_wrong_as_seldom_and_ten_times_as_slow_is_seen() {
-    let most = held_to_its_word(&[4, 5, 6, 7, 9, 11, 12].map(|runs| [runs, 1]), only_look);
+    let most = held_to_its_word(&[4, 5, 6, 7, 9, 11, 12].map(|runs| [runs, 1]), single_test);
     let guide = include_str!("../../../docs/race.md");
     let told = guide.split_once("bursty machines | at most ").unwrap().1;
     let told = told.split_once(" |").unwrap().0;
@@ -311,7 +311,7 @@ fn a_race_of_few_runs_is_wrong_as_seldom_and_ten_times_as_slow_is_seen() {
 /// Three comparisons of one race share its error.
 #[test]
 fn the_comparisons_of_few_runs_are_wrong_together_as_seldom_as_one_alone() {
-    held_to_its_word(&[[6, 3], [8, 3]], only_look);
+    held_to_its_word(&[[6, 3], [8, 3]], single_test);
 }
 
 /// A race that is interrupted before its first look is looked at once, by the share of that.
@@ -319,6 +319,6 @@ fn the_comparisons_of_few_runs_are_wrong_together_as_seldom_as_one_alone() {
 fn a_race_that_is_cut_short_is_wrong_as_seldom() {
     let runs = [3, 5, 7].map(|blocks| 2 * blocks);
     assert!(runs.iter().all(|runs| *runs < 2 * FIRST_LOOK));
-    held_to_its_word(&runs.map(|runs| [runs, 1]), look);
-    held_to_its_word(&[[8, 3]], look);
+    held_to_its_word(&runs.map(|runs| [runs, 1]), interim_test);
+    held_to_its_word(&[[8, 3]], interim_test);
 }

@@ -41,7 +41,7 @@ pub struct Session {
 
 /// How far a session lies from those of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Apart {
+pub struct SessionDistance {
     /// The level of the baseline.
     pub level: f64,
     /// How far above it the session is.
@@ -57,7 +57,7 @@ pub struct Apart {
 
 /// What follows for the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionVerdict {
     /// It is above the baseline.
     Above,
     /// It is below.
@@ -68,23 +68,25 @@ pub enum Standing {
     Unknown,
 }
 
-impl Apart {
+impl SessionDistance {
     /// What follows.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> SessionVerdict {
         let least = self.least.ln_1p();
         match self.interval {
-            Some(Interval { low, .. }) if low > least => Standing::Above,
-            Some(Interval { high, .. }) if high < -least => Standing::Below,
+            Some(Interval { low, .. }) if low > least => SessionVerdict::Above,
+            Some(Interval { high, .. }) if high < -least => SessionVerdict::Below,
             // With so few runs, what is not far apart is not known to be near.
-            Some(_) if self.least >= LEAST_OF_FEW => Standing::Unknown,
-            Some(Interval { low, high, .. }) if low >= -least && high <= least => Standing::Level,
-            _ => Standing::Unknown,
+            Some(_) if self.least >= LEAST_OF_FEW => SessionVerdict::Unknown,
+            Some(Interval { low, high, .. }) if low >= -least && high <= least => {
+                SessionVerdict::Level
+            }
+            _ => SessionVerdict::Unknown,
         }
     }
 }
 
 /// Holds a session against those of a baseline; `None` without any.
-pub fn apart(baseline: &[Session], now: &Session) -> Option<Apart> {
+pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
     let levels: Vec<f64> = baseline.iter().map(|one| one.level).collect();
     let level = median(&levels)?;
     let found = match levels.len() >= ENOUGH_SESSIONS {
@@ -92,15 +94,15 @@ pub fn apart(baseline: &[Session], now: &Session) -> Option<Apart> {
         false => unknown(baseline, level, now),
     };
     let more_runs = match (found.standing(), found.interval) {
-        (Standing::Unknown, Some(interval)) => more_runs(&found, interval, baseline, now),
-        (Standing::Unknown, None) if !now.samples.is_empty() => lacking(baseline, now),
+        (SessionVerdict::Unknown, Some(interval)) => more_runs(&found, interval, baseline, now),
+        (SessionVerdict::Unknown, None) if !now.samples.is_empty() => lacking(baseline, now),
         _ => None,
     };
-    Some(Apart { more_runs, ..found })
+    Some(SessionDistance { more_runs, ..found })
 }
 
 /// By what the sessions of the baseline differ by among themselves.
-fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> Apart {
+fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> SessionDistance {
     let count = levels.len();
     // The median of sessions is less sure than their mean by π/2.
     let worth = independent(levels, level);
@@ -123,7 +125,7 @@ fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> Apa
         high: point + both(up, level - fewest),
     };
     let least = if count >= MANY_SESSIONS { LEAST_WELL_KNOWN } else { LEAST_KNOWN };
-    Apart { level, point, interval: Some(interval), least, more_runs: None }
+    SessionDistance { level, point, interval: Some(interval), least, more_runs: None }
 }
 
 /// How many independent sessions these are worth, at least three: where each lies near the one before,
@@ -141,11 +143,17 @@ fn independent(levels: &[f64], level: f64) -> usize {
 }
 
 /// With one session or two: it has to be apart from each, and by more.
-fn unknown(baseline: &[Session], level: f64, now: &Session) -> Apart {
+fn unknown(baseline: &[Session], level: f64, now: &Session) -> SessionDistance {
     let point = now.level - level;
     let each: Option<Vec<_>> = baseline.iter().map(|one| within(one, now)).collect();
     let Some(each) = each else {
-        return Apart { level, point, interval: None, least: LEAST_UNKNOWN, more_runs: None };
+        return SessionDistance {
+            level,
+            point,
+            interval: None,
+            least: LEAST_UNKNOWN,
+            more_runs: None,
+        };
     };
     let point = match each.as_slice() {
         [(only, _)] => only.point,
@@ -156,7 +164,7 @@ fn unknown(baseline: &[Session], level: f64, now: &Session) -> Apart {
     let is_few = each.iter().any(|(_, is_few)| *is_few);
     let least = if is_few { LEAST_OF_FEW } else { LEAST_UNKNOWN };
     let interval = Some(Interval { point, low, high });
-    Apart { level, point, interval, least, more_runs: None }
+    SessionDistance { level, point, interval, least, more_runs: None }
 }
 
 /// How far the runs of two sessions lie apart: by ranks; with too few runs for these by Student's
@@ -183,7 +191,7 @@ fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
 /// The interval narrows with the root of the runs: how many more until it lies on one side of the least
 /// difference; `None` where that is not foreseen, or the sessions are what makes it wide.
 fn more_runs(
-    found: &Apart,
+    found: &SessionDistance,
     interval: Interval,
     baseline: &[Session],
     now: &Session,

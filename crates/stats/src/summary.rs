@@ -19,7 +19,7 @@ pub struct Summary {
 
 impl Summary {
     /// Of these measurements; `None` without any.
-    pub fn of(samples: &[f64]) -> Option<Self> {
+    pub fn from_samples(samples: &[f64]) -> Option<Self> {
         Some(Self {
             count: samples.len(),
             min: samples.iter().copied().min_by(f64::total_cmp)?,
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn the_figures_of_a_sample() {
-        let found = Summary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        let found = Summary::from_samples(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((found.count, found.min, found.max), (8, 2.0, 9.0));
         assert_eq!((found.median, found.mean), (4.5, 5.0));
         assert!((found.stddev - 2.138_089_935_299_395).abs() < 1e-12, "{found:?}");
-        assert_eq!(Summary::of(&[3.0]).map(|one| one.stddev), Some(0.0));
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::from_samples(&[3.0]).map(|one| one.stddev), Some(0.0));
+        assert_eq!(Summary::from_samples(&[]), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{Need, command, skip, subject};
-use iotomy_observe::anatomy::Asked;
+use iotomy_observe::anatomy::SampleSettings;
 use iotomy_observe::{Probe, anatomy};
 use iotomy_record::Exit;
 
@@ -28,7 +28,7 @@ fn time_is_of_the_file_that_is_mapped_and_not_of_the_one_that_was_mapped_there_b
     for doubling in 0..8 {
         let turns = (40_u64 << doubling).to_string();
         let request = command(subject(), &["swaps", &turns, first, second]);
-        let asked = Asked { hz: 5_000, ..Asked::default() };
+        let asked = SampleSettings { hz: 5_000, ..SampleSettings::default() };
         let (observation, found) = anatomy::watch(&request, asked).unwrap();
         assert_eq!(observation.exit, Some(Exit::Code(0)), "{observation:?}");
         for (at, name) in ["library first.so", "library second.so"].iter().enumerate() {
@@ -61,7 +61,7 @@ fn what_a_timer_wakes_has_as_many_samples_as_time() {
     let due = |ns: u64| ns as f64 / 1e9 * f64::from(USUAL);
     while ns.iter().any(|ns| due(*ns) < DUE) {
         let request = command(subject(), &["woken", "1000"]);
-        let asked = Asked { hz: USUAL, ..Asked::default() };
+        let asked = SampleSettings { hz: USUAL, ..SampleSettings::default() };
         let (observation, found) = anatomy::watch(&request, asked).unwrap();
         assert_eq!(observation.exit, Some(Exit::Code(0)), "{observation:?}");
         for (at, name) in ["read", "pread64"].iter().enumerate() {

@@ -31,7 +31,7 @@ impl Aligned {
     /// When `bytes` is more than half the address space.
     pub fn new(bytes: usize) -> Self {
         let layout = layout(bytes).expect("a buffer that fits");
-        Self::of(layout).unwrap_or_else(|| memory::refused(bytes))
+        Self::allocate(layout).unwrap_or_else(|| memory::refused(bytes))
     }
 
     /// The same, of a size that somebody asked for.
@@ -40,10 +40,10 @@ impl Aligned {
     /// `ENOMEM`: there is no memory to be had (`ulimit -v`), or no address.
     pub fn try_new(bytes: usize) -> io::Result<Self> {
         let refused = || io::Error::from_raw_os_error(libc::ENOMEM);
-        layout(bytes).and_then(Self::of).ok_or_else(refused)
+        layout(bytes).and_then(Self::allocate).ok_or_else(refused)
     }
 
-    fn of(layout: Layout) -> Option<Self> {
+    fn allocate(layout: Layout) -> Option<Self> {
         // SAFETY: the layout's size is not 0.
         let start = unsafe { System.alloc_zeroed(layout) };
         Some(Self { start: NonNull::new(start)?, layout })

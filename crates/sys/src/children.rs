@@ -19,7 +19,7 @@ impl Children {
     /// None yet, with room for so many. SIGCHLD has its default from here on: where it is ignored, the
     /// kernel forgets how children ended.
     pub fn with_capacity(children: usize) -> Self {
-        crate::startup::hear_of_children();
+        crate::startup::reset_sigchld();
         Self { pids: Vec::with_capacity(children) }
     }
 

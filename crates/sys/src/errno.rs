@@ -14,7 +14,7 @@ pub fn number(name: &str) -> Option<u32> {
 }
 
 /// An error of the system in words, its name first: `EPERM, operation not permitted`.
-pub fn said(error: &std::io::Error) -> String {
+pub fn message(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let text = match text.split_at_checked(1) {

@@ -37,7 +37,7 @@ const WORKER: &std::ffi::CStr = c"iotomy-race";
 /// # Errors
 /// When the others cannot be made; then this process is as it was.
 pub fn split() -> io::Result<()> {
-    startup::hear_of_children();
+    startup::reset_sigchld();
     let bystanders = orphans::children();
     orphans::adopt()?;
     let waited_for = signals();

@@ -37,7 +37,7 @@ struct Info {
 
 /// What a signal told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum SignalReport {
     /// Something happened to this descriptor: the bits of poll(2).
     Of {
         /// Its number when the signal was asked for.
@@ -137,7 +137,7 @@ impl Signals {
     ///
     /// # Errors
     /// As rt_sigtimedwait(2), `EINTR` with the rest.
-    pub fn take(&self, timeout: Option<Duration>) -> io::Result<Option<Told>> {
+    pub fn take(&self, timeout: Option<Duration>) -> io::Result<Option<SignalReport>> {
         let time;
         let timeout = match timeout {
             None => std::ptr::null(),
@@ -167,9 +167,9 @@ impl Signals {
         }
         if info.signal == signal() {
             let bits = u32::try_from(info.band).unwrap_or(0);
-            return Ok(Some(Told::Of { fd: info.fd, bits }));
+            return Ok(Some(SignalReport::Of { fd: info.fd, bits }));
         }
-        Ok(Some(Told::Overflow))
+        Ok(Some(SignalReport::Overflow))
     }
 }
 
@@ -242,7 +242,9 @@ mod tests {
         assert!(signals.is_asked(fd) && !signals.is_asked(into.as_raw_fd()));
         assert_eq!(signals.take(LOOK).unwrap(), None);
         into.write_all(b"a").unwrap();
-        let Some(Told::Of { fd: told, bits }) = signals.take(None).unwrap() else { panic!() };
+        let Some(SignalReport::Of { fd: told, bits }) = signals.take(None).unwrap() else {
+            panic!()
+        };
         assert!(told == fd && bits & 1 == 1, "{bits:x}");
         signals.leave(fd);
         into.write_all(b"a").unwrap();

@@ -139,16 +139,16 @@ fn exec_hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// A child held at its barrier. Dropping it without [`Held::release`] lets the child leave.
+/// A child held at its barrier. Dropping it without [`HeldChild::release`] lets the child leave.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldChild {
     pid: u32,
     command: Command,
     barrier: OwnedFd,
     failure: std::fs::File,
 }
 
-impl Held {
+impl HeldChild {
     /// The child's process id.
     pub fn pid(&self) -> u32 {
         self.pid
@@ -184,7 +184,7 @@ impl Held {
     /// was not let go leaves, without anything to tell.
     ///
     /// # Errors
-    /// As [`Held::release`].
+    /// As [`HeldChild::release`].
     pub fn outcome(self) -> Result<u32, LaunchError> {
         let Self { pid, command, barrier, mut failure } = self;
         drop(barrier);
@@ -208,7 +208,7 @@ impl Held {
 ///
 /// # Errors
 /// When a string holds a NUL byte, or a pipe or the child cannot be made.
-pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchError> {
+pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<HeldChild, LaunchError> {
     let image = Image::new(command)?;
     let (barrier_read, barrier) = pipe()?;
     let (failure, failure_write) = pipe()?;
@@ -220,7 +220,7 @@ pub fn hold(command: &Command, mask: &libc::sigset_t) -> Result<Held, LaunchErro
             let ends = [barrier_read.as_raw_fd(), failure_write.as_raw_fd(), barrier.as_raw_fd()];
             child(command, &image, mask, ends)
         }
-        pid => Ok(Held {
+        pid => Ok(HeldChild {
             pid: pid.unsigned_abs(),
             command: command.clone(),
             barrier,

@@ -65,7 +65,7 @@ impl LoopDevice {
     /// # Errors
     /// What was tried, and what the kernel said: `EACCES` without privilege, `ENOENT` without the
     /// driver.
-    pub fn of(
+    pub fn attach(
         file: BorrowedFd<'_>,
         past_the_cache: bool,
     ) -> Result<Self, (&'static str, io::Error)> {
@@ -143,7 +143,7 @@ mod tests {
     fn a_device_has_the_size_of_its_file_and_goes_with_its_last_user() {
         let file = tempfile();
         file.set_len(1 << 20).unwrap();
-        let device = match LoopDevice::of(file.as_fd(), false) {
+        let device = match LoopDevice::attach(file.as_fd(), false) {
             Ok(device) => device,
             Err((call, error)) => {
                 return iotomy_needs::skip(

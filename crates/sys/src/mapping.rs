@@ -37,7 +37,7 @@ impl Window {
     ///
     /// # Errors
     /// As mmap(2): `ENODEV` for files that cannot be mapped.
-    pub fn of(fd: BorrowedFd<'_>, offset: u64, length: usize, populate: bool) -> io::Result<Self> {
+    pub fn map(fd: BorrowedFd<'_>, offset: u64, length: usize, populate: bool) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | if populate { libc::MAP_POPULATE } else { 0 };
         let start = map(length, libc::PROT_READ, flags, fd.as_raw_fd(), offset)?;
         Ok(Self { start, length })
@@ -194,7 +194,7 @@ mod tests {
         file.write_all(&[7; 8192]).unwrap();
         let readable = std::fs::File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let window = Window::of(readable.as_fd(), 0, 8192, false).unwrap();
+        let window = Window::map(readable.as_fd(), 0, 8192, false).unwrap();
         let (mut out, into) = std::io::pipe().unwrap();
         assert_eq!(window.write_to(into.as_fd(), 4096..4098).unwrap(), 2);
         file.set_len(4096).unwrap();

@@ -195,7 +195,7 @@ pub enum Stop {
 
 /// What there was to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitResult {
     /// News of this task.
     Task(u32, Status),
     /// No news.
@@ -205,11 +205,11 @@ pub enum Waited {
 }
 
 /// The next piece of news of a child or tracee of the calling thread, slept for when `sleep` says
-/// so: then [`Waited::Nothing`] is a sleep interrupted by a signal.
+/// so: then [`WaitResult::Nothing`] is a sleep interrupted by a signal.
 ///
 /// # Errors
 /// None that `waitpid(2)` documents for these arguments.
-pub fn next_of_thread(sleep: bool) -> io::Result<Waited> {
+pub fn next_of_thread(sleep: bool) -> io::Result<WaitResult> {
     let flags = if sleep { 0 } else { libc::WNOHANG };
     wait(-1, libc::__WALL | libc::__WNOTHREAD | flags)
 }
@@ -218,31 +218,31 @@ pub fn next_of_thread(sleep: bool) -> io::Result<Waited> {
 ///
 /// # Errors
 /// None that `waitpid(2)` documents for these arguments.
-pub fn news_of(pid: u32) -> io::Result<Waited> {
+pub fn news_of(pid: u32) -> io::Result<WaitResult> {
     wait(pid.cast_signed(), libc::__WALL | libc::WNOHANG)
 }
 
 /// Waits until child `pid` has ended. A tracee's stops on the way are left to its tracer's end.
 pub fn reap(pid: u32) {
-    while let Ok(Waited::Task(_, Status::Stopped(_)) | Waited::Nothing) =
+    while let Ok(WaitResult::Task(_, Status::Stopped(_)) | WaitResult::Nothing) =
         wait(pid.cast_signed(), libc::__WALL)
     {}
 }
 
-fn wait(pid: libc::pid_t, flags: libc::c_int) -> io::Result<Waited> {
+fn wait(pid: libc::pid_t, flags: libc::c_int) -> io::Result<WaitResult> {
     let mut status = 0;
     // SAFETY: the kernel writes one int into `status`.
     let found = unsafe { libc::waitpid(pid, &raw mut status, flags) };
     if found > 0 {
-        return Ok(Waited::Task(found.unsigned_abs(), decode(status)));
+        return Ok(WaitResult::Task(found.unsigned_abs(), decode(status)));
     }
     if found == 0 {
-        return Ok(Waited::Nothing);
+        return Ok(WaitResult::Nothing);
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EINTR) => Ok(Waited::Nothing),
-        Some(libc::ECHILD) => Ok(Waited::Nobody),
+        Some(libc::EINTR) => Ok(WaitResult::Nothing),
+        Some(libc::ECHILD) => Ok(WaitResult::Nobody),
         _ => Err(error),
     }
 }

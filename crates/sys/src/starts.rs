@@ -101,8 +101,8 @@ extern "C" fn end_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 /// Makes this process one that hears how its children end.
-pub fn hear_of_children() {
-    startup::hear_of_children();
+pub fn reset_sigchld() {
+    startup::reset_sigchld();
 }
 
 fn wait(pid: libc::pid_t) -> io::Result<()> {

@@ -39,7 +39,7 @@ pub fn changed_signals() -> impl Iterator<Item = (libc::c_int, bool)> {
 }
 
 /// Sets SIGCHLD to its default for good: where it is ignored, the kernel forgets how children ended.
-pub fn hear_of_children() {
+pub fn reset_sigchld() {
     // SAFETY: sets a disposition that needs no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }

@@ -34,7 +34,7 @@ impl ThreadWake {
         let only = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         // Without SA_RESTART: the call is to be interrupted.
         let previous_wake = set_action(WAKE, nothing as *const () as libc::sighandler_t)?;
-        startup::hear_of_children();
+        startup::reset_sigchld();
         Ok(Self { previous_wake, _only: only })
     }
 

@@ -32,7 +32,7 @@ pub struct Started {
 
 /// A command that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedChild {
     /// From just before the process was made until it had been waited for.
     pub wall_ns: u64,
     /// Of that, what had passed when the new process called `execve`.
@@ -61,7 +61,7 @@ pub struct Usage {
 }
 
 /// What the child tells by the memory it shares, and what it needs.
-struct Errand<'a> {
+struct ChildTask<'a> {
     command: &'a Command,
     image: &'a Image,
     mask: libc::sigset_t,
@@ -90,7 +90,7 @@ impl Timed {
     /// # Errors
     /// What kept the child from becoming the program; it is gone then.
     pub fn start(&mut self, mask: &libc::sigset_t) -> Result<Started, LaunchError> {
-        let mut errand = Errand {
+        let mut errand = ChildTask {
             command: &self.command,
             image: &self.image,
             mask: *mask,
@@ -101,7 +101,7 @@ impl Timed {
         let top = self.stack.as_mut_ptr_range().end;
         let mut pidfd: RawFd = -1;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
-        let argument: *mut Errand<'_> = &raw mut errand;
+        let argument: *mut ChildTask<'_> = &raw mut errand;
         let began_ns = now_ns();
         // SAFETY: `top` is the aligned end of a stack nobody else uses; with CLONE_VFORK this thread
         // sleeps until the child has left both the stack and `errand`; signals are held back, so no
@@ -143,7 +143,7 @@ impl Started {
     ///
     /// # Errors
     /// When somebody else has waited for it.
-    pub fn wait(self) -> io::Result<Ended> {
+    pub fn wait(self) -> io::Result<EndedChild> {
         let mut status = 0;
         // SAFETY: `rusage` is plain integers.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -159,11 +159,11 @@ impl Started {
                 return Err(error);
             }
         };
-        Ok(Ended {
+        Ok(EndedChild {
             wall_ns: ended_ns.saturating_sub(self.began_ns),
             startup_ns: self.executed_ns.saturating_sub(self.began_ns),
             status,
-            usage: Usage::of(&usage),
+            usage: Usage::from_rusage(&usage),
         })
     }
 }
@@ -176,7 +176,7 @@ impl AsFd for Started {
 }
 
 impl Usage {
-    fn of(usage: &libc::rusage) -> Self {
+    fn from_rusage(usage: &libc::rusage) -> Self {
         let time = |time: libc::timeval| {
             time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
         };
@@ -193,8 +193,8 @@ impl Usage {
 
 /// The child's side.
 extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `argument` is the `Errand` of `start`, whose thread sleeps while this runs.
-    let errand = unsafe { &mut *argument.cast::<Errand<'_>>() };
+    // SAFETY: `argument` is the `ChildTask` of `start`, whose thread sleeps while this runs.
+    let errand = unsafe { &mut *argument.cast::<ChildTask<'_>>() };
     // SAFETY: takes plain integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
     let executed_ns = &mut errand.executed_ns;

@@ -15,7 +15,7 @@ use iotomy_sys::poll::poll;
 
 use crate::calls::{Call, Times};
 use crate::deadline::wait_until;
-use crate::tabled::{Way, open};
+use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
 
@@ -51,7 +51,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 struct Busy;
 
-impl Way for Busy {
+impl TableCall for Busy {
     const DECLARATION: &'static Declaration = &DECLARATION;
 
     fn wait(

@@ -10,7 +10,7 @@
 //! waited for, when the descriptor is removed. One completion may stand for several wake-ups.
 
 use crate::calls::{Call, once, rarely};
-use crate::ring_set::{RingSet, Way, probe};
+use crate::ring_set::{RingMode, RingSet, probe};
 use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
 
 /// Of a removal, which waits until the kernel has let go.
@@ -44,5 +44,5 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         timeout_step_ns: 1,
     },
     probe: || probe(&DECLARATION),
-    open: |settings| RingSet::open(&DECLARATION, Way::Poll, settings),
+    open: |settings| RingSet::open(&DECLARATION, RingMode::Poll, settings),
 };

@@ -13,7 +13,7 @@
 //! What has been received when a descriptor is removed, and was not told, is gone.
 
 use crate::calls::{once, rarely};
-use crate::ring_set::{RingSet, Way, probe};
+use crate::ring_set::{RingMode, RingSet, probe};
 use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
@@ -45,5 +45,5 @@ pub(crate) static DECLARATION: Declaration = Declaration {
         timeout_step_ns: 1,
     },
     probe: || probe(&DECLARATION),
-    open: |settings| RingSet::open(&DECLARATION, Way::Receive, settings),
+    open: |settings| RingSet::open(&DECLARATION, RingMode::Receive, settings),
 };

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::tabled::{Way, open};
+use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{
     Abilities, Calls, Closed, Declaration, Event, Events, Kind, Probe, Ready, Room, Trigger,
@@ -44,7 +44,7 @@ struct Null {
     next: usize,
 }
 
-impl Way for Null {
+impl TableCall for Null {
     const DECLARATION: &'static Declaration = &DECLARATION;
 
     fn wait(

@@ -15,7 +15,7 @@ use iotomy_sys::poll::poll;
 
 use crate::calls::once;
 use crate::deadline::{millis, wait_until};
-use crate::tabled::{Way, open};
+use crate::tabled::{TableCall, open};
 use crate::watched::Watched;
 use crate::{Abilities, Calls, Closed, Declaration, Events, Kind, Probe, Room, Trigger, WaitError};
 
@@ -46,7 +46,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 struct Poll;
 
-impl Way for Poll {
+impl TableCall for Poll {
     const DECLARATION: &'static Declaration = &DECLARATION;
 
     fn wait(

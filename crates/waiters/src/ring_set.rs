@@ -25,7 +25,7 @@ const BUFFERS: u16 = 1024;
 
 /// How a ring watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RingMode {
     /// By requests that poll.
     Poll,
     /// By requests that receive.
@@ -48,7 +48,7 @@ struct Slot {
 
 pub(crate) struct RingSet {
     declaration: &'static Declaration,
-    way: Way,
+    way: RingMode,
     ring: WaitRing,
     slots: Vec<Slot>,
     /// Completions that were taken while another one was looked for.
@@ -61,14 +61,14 @@ pub(crate) struct RingSet {
 impl RingSet {
     pub(crate) fn open(
         declaration: &'static Declaration,
-        way: Way,
+        way: RingMode,
         settings: &Settings,
     ) -> Result<Box<dyn Waiter>, WaitError> {
         let refused = |(call, error)| WaitError::kernel(declaration.name, "open", call, error);
         let room = (2 * settings.descriptors).clamp(LEAST, MOST);
         let mut ring =
             WaitRing::new(u32::try_from(room).expect("at most 32,768")).map_err(refused)?;
-        if way == Way::Receive {
+        if way == RingMode::Receive {
             ring.provide(BUFFERS, settings.buffer_bytes.max(1)).map_err(refused)?;
         }
         let (slots, backlog) = (Vec::new(), VecDeque::new());
@@ -91,8 +91,8 @@ impl RingSet {
         slot.is_live = true;
         let user_data = user_data(fd, slot.times);
         match self.way {
-            Way::Poll => self.ring.poll(fd, slot.asked, user_data),
-            Way::Receive => self.ring.receive(fd, user_data),
+            RingMode::Poll => self.ring.poll(fd, slot.asked, user_data),
+            RingMode::Receive => self.ring.receive(fd, user_data),
         }
     }
 
@@ -159,7 +159,7 @@ impl RingSet {
         let mut goes_on = completion.more;
         match self.way {
             _ if result == -Errno::NOBUFS.raw_os_error() => {}
-            Way::Poll if result >= 0 => {
+            RingMode::Poll if result >= 0 => {
                 let ready = Ready::from_bits(result.unsigned_abs());
                 goes_on |= ready.intersects(Ready::HANG_UP | Ready::ERROR);
                 if slot.told.0 == self.waits {
@@ -169,13 +169,13 @@ impl RingSet {
                     events.push(token, ready);
                 }
             }
-            Way::Receive if result > 0 => {
+            RingMode::Receive if result > 0 => {
                 let id = completion.buffer.expect("the received bytes are in a buffer");
                 let length = usize::try_from(result).expect("it is above 0");
                 events.push_received(token, self.ring.buffer(id, length));
                 self.ring.give_back(id);
             }
-            Way::Receive if result == 0 => {
+            RingMode::Receive if result == 0 => {
                 goes_on = true;
                 events.push_received_nothing(token, Ready::READABLE | Ready::PEER_CLOSED);
             }
@@ -244,7 +244,7 @@ impl Waiter for RingSet {
 
     fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError> {
         let (name, fd_number) = (self.declaration.name, fd.as_raw_fd());
-        if self.way == Way::Receive {
+        if self.way == RingMode::Receive {
             receivable(name, fd, interest)?;
         }
         if self.slots.len() <= number(fd_number) {
@@ -269,7 +269,7 @@ impl Waiter for RingSet {
         token: u64,
     ) -> Result<(), WaitError> {
         self.slot(fd.as_raw_fd(), "modify")?;
-        if self.way == Way::Receive {
+        if self.way == RingMode::Receive {
             receivable(self.declaration.name, fd, interest)?;
             // What it has received meanwhile must not be lost.
             self.slot(fd.as_raw_fd(), "modify")?.token = token;

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use iotomy_sys::io_signals::{Signals, Told};
+use iotomy_sys::io_signals::{SignalReport, Signals};
 use iotomy_sys::poll::{PollFd, poll};
 use rustix::io::Errno;
 
@@ -137,14 +137,14 @@ impl Sigio {
         }
     }
 
-    fn hear(&mut self, told: Told) -> std::io::Result<()> {
+    fn hear(&mut self, told: SignalReport) -> std::io::Result<()> {
         match told {
             // A hang-up comes as an error, too, which it need not be.
-            Told::Of { fd, bits } if bits & Ready::HANG_UP.bits() != 0 => {
+            SignalReport::Of { fd, bits } if bits & Ready::HANG_UP.bits() != 0 => {
                 self.note(fd, bits & !Ready::ERROR.bits());
             }
-            Told::Of { fd, bits } => self.note(fd, bits),
-            Told::Overflow => {
+            SignalReport::Of { fd, bits } => self.note(fd, bits),
+            SignalReport::Overflow => {
                 self.counts.overflows += 1;
                 self.sweep()?;
             }

@@ -8,7 +8,7 @@ use crate::watched::Watched;
 use crate::{Counts, Declaration, Events, Interest, Settings, WaitError, Waiter};
 
 /// How one of them waits.
-pub(crate) trait Way: 'static {
+pub(crate) trait TableCall: 'static {
     /// What it is.
     const DECLARATION: &'static Declaration;
 
@@ -24,7 +24,10 @@ pub(crate) trait Way: 'static {
 }
 
 /// A waiter of this way that watches nothing yet.
-pub(crate) fn open<W: Way>(way: W, settings: &Settings) -> Result<Box<dyn Waiter>, WaitError> {
+pub(crate) fn open<W: TableCall>(
+    way: W,
+    settings: &Settings,
+) -> Result<Box<dyn Waiter>, WaitError> {
     let watched = Watched::new(W::DECLARATION.name, settings.descriptors);
     Ok(Box::new(Tabled { watched, counts: Counts::default(), way }))
 }
@@ -35,7 +38,7 @@ struct Tabled<W> {
     way: W,
 }
 
-impl<W: Way> Waiter for Tabled<W> {
+impl<W: TableCall> Waiter for Tabled<W> {
     fn declaration(&self) -> &'static Declaration {
         W::DECLARATION
     }

@@ -69,7 +69,7 @@ pub trait Waiter {
     fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest, token: u64) -> Result<(), WaitError>;
 
     /// Watches it for something else, or under another token; arms one that has fired again where
-    /// the trigger is [`Trigger::OneShot`].
+    /// the trigger is [`crate::Trigger::OneShot`].
     ///
     /// # Errors
     /// `ENOENT` when it is not watched.
@@ -99,7 +99,7 @@ pub trait Waiter {
 
     /// Takes all that has happened by now and does not sleep: waits with a time-out of zero, each
     /// batch of which is handed to `take`, until one finds nothing. How many there were. Take from the
-    /// descriptor what made it ready, or arm it no more: where the trigger is [`Trigger::Level`], what
+    /// descriptor what made it ready, or arm it no more: where the trigger is [`crate::Trigger::Level`], what
     /// is left is told again, and this ends no sooner than that does.
     ///
     /// # Errors

@@ -12,23 +12,23 @@ use iotomy_waiters::{Declaration, Interest, Kind, Ready, Room, Trigger};
 use rustix::io::Errno;
 
 use support::watched::{self, Pair};
-use support::{LOOK, PATIENCE, Under, waiters};
+use support::{LOOK, PATIENCE, TestedWaiter, waiters};
 
 /// Every waiter with every kind it serves.
-fn each(test: impl Fn(&mut Under, Pair)) {
+fn each(test: impl Fn(&mut TestedWaiter, Pair)) {
     for waiter in waiters() {
         for make in watched::ALL {
             let pair = make();
             if waiter.abilities.serves.contains(&pair.kind) {
                 println!("{} on a {}", waiter.name, pair.name);
-                test(&mut Under::test(waiter), pair);
+                test(&mut TestedWaiter::test(waiter), pair);
             }
         }
     }
 }
 
 /// Every waiter that `can`, on every kind of stream it serves.
-fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut Under, Pair)) {
+fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut TestedWaiter, Pair)) {
     for waiter in waiters() {
         if !can(waiter) {
             continue;
@@ -37,7 +37,7 @@ fn each_stream(can: impl Fn(&Declaration) -> bool, test: impl Fn(&mut Under, Pai
             let pair = make();
             if waiter.abilities.serves.contains(&pair.kind) {
                 println!("{} on a {}", waiter.name, pair.name);
-                test(&mut Under::test(waiter), pair);
+                test(&mut TestedWaiter::test(waiter), pair);
             }
         }
     }
@@ -52,7 +52,7 @@ fn writable(waiter: &Declaration) -> bool {
 }
 
 /// Takes back what was told, so that it can be told again.
-fn take(under: &mut Under, pair: &Pair, token: u64) {
+fn take(under: &mut TestedWaiter, pair: &Pair, token: u64) {
     let abilities = &under.waiter.declaration().abilities;
     if !abilities.receives {
         pair.drain();
@@ -152,7 +152,7 @@ fn what_was_sent_before_the_end_is_not_lost() {
 #[test]
 fn a_connection_that_was_reset_is_told_and_its_error_is_left_to_be_read() {
     for waiter in waiters() {
-        let (pair, mut under) = (watched::reset(), Under::test(waiter));
+        let (pair, mut under) = (watched::reset(), TestedWaiter::test(waiter));
         under.add(pair.as_fd(), 1);
         let ready = under.only(1);
         assert!(ready.wants_read(), "{}: {ready:?}", waiter.name);
@@ -171,7 +171,7 @@ fn a_pipe_that_nobody_reads_is_an_error_to_who_would_write() {
         if !waiter.abilities.serves.contains(&Kind::Pipe) || waiter.abilities.room == Room::Never {
             continue;
         }
-        let (mut pair, mut under) = (watched::pipe_to_write(), Under::test(waiter));
+        let (mut pair, mut under) = (watched::pipe_to_write(), TestedWaiter::test(waiter));
         pair.fill();
         under.try_add(pair.as_fd(), Interest::WRITE, 1).unwrap();
         under.silent("a full pipe");
@@ -275,7 +275,7 @@ fn a_modified_one_carries_its_new_token() {
 fn what_a_waiter_does_not_watch_it_refuses_and_says_why() {
     for waiter in waiters() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         if waiter.abilities.serves.contains(&Kind::File) {
             under.add(file.as_fd(), 1);
             assert!(under.only(1).wants_read(), "{}: a regular file is always ready", waiter.name);
@@ -296,7 +296,7 @@ fn what_a_waiter_does_not_watch_it_refuses_and_says_why() {
 #[test]
 fn timeouts_are_never_early() {
     for waiter in waiters() {
-        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        let (pair, mut under) = (watched::unix(), TestedWaiter::test(waiter));
         under.add(pair.as_fd(), 1);
         for micros in [0, 1, 300, 999, 1000, 1001, 1500, 20_000] {
             let timeout = Duration::from_micros(micros);
@@ -311,7 +311,7 @@ fn timeouts_are_never_early() {
 #[test]
 fn a_wait_with_nothing_to_watch_ends_with_its_time_out() {
     for waiter in waiters() {
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         under.silent("nothing is watched");
         let timeout = Duration::from_millis(3);
         let start = Instant::now();
@@ -323,7 +323,7 @@ fn a_wait_with_nothing_to_watch_ends_with_its_time_out() {
 #[test]
 fn a_time_out_beyond_all_numbers_is_a_wait() {
     for waiter in waiters() {
-        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        let (pair, mut under) = (watched::unix(), TestedWaiter::test(waiter));
         under.add(pair.as_fd(), 1);
         pair.make_ready();
         for timeout in [None, Some(Duration::MAX), Some(PATIENCE * 1_000_000), LOOK] {
@@ -341,13 +341,13 @@ fn a_drain_takes_all_there_is_whatever_there_is_room_for() {
         println!("{}", waiter.name);
         let pairs: Vec<Pair> = (0..5).map(|_| watched::unix()).collect();
         // Room for fewer events than there are.
-        let mut under = Under::room_for(waiter, 2);
+        let mut under = TestedWaiter::room_for(waiter, 2);
         for (token, pair) in (0..).zip(&pairs) {
             under.add(pair.as_fd(), token);
         }
         let mut drain = || {
             let mut tokens = Vec::new();
-            let Under { waiter: of, events } = &mut under;
+            let TestedWaiter { waiter: of, events } = &mut under;
             let all = of.drain(events, &mut |events| {
                 for event in events.iter() {
                     tokens.push(event.token);

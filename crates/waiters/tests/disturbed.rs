@@ -13,7 +13,7 @@ use iotomy_waiters::{Events, Interest, Settings};
 
 use support::asleep::{this_thread, until_asleep, until_signals_are_handled};
 use support::watched::{self, Pair};
-use support::{PATIENCE, Under, alone, waiters};
+use support::{PATIENCE, TestedWaiter, alone, waiters};
 
 #[test]
 fn a_wait_that_a_signal_interrupts_goes_on() {
@@ -24,7 +24,7 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
         let signals = Signals::hold().unwrap();
         signals.ask(bell.watched.as_raw_fd()).unwrap();
         drop(signals);
-        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        let (pair, mut under) = (watched::unix(), TestedWaiter::test(waiter));
         under.add(pair.as_fd(), 6);
         let thread = this_thread();
         thread::scope(|scope| {
@@ -51,11 +51,11 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
 }
 
 /// A waiter that was told to expect little.
-fn small(name: &str) -> Option<Under> {
+fn small(name: &str) -> Option<TestedWaiter> {
     let waiter = waiters().into_iter().find(|waiter| waiter.name == name)?;
     let settings = Settings { descriptors: 1, buffer_bytes: 16 };
     let waiter = (waiter.open)(&settings).unwrap();
-    Some(Under { waiter, events: Events::with_capacity(64) })
+    Some(TestedWaiter { waiter, events: Events::with_capacity(64) })
 }
 
 #[test]

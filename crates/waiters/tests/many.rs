@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use iotomy_waiters::{Closed, Interest, Kind, Ready, Trigger};
 
 use support::watched::{self, Pair};
-use support::{Under, alone, raise_descriptors, waiters};
+use support::{TestedWaiter, alone, raise_descriptors, waiters};
 
 /// More than FD_SETSIZE.
 const MANY: usize = 1_100;
@@ -25,7 +25,7 @@ fn more_than_1024_are_watched_or_refused_clearly() {
     let _alone = alone();
     let pairs = pairs(MANY);
     for waiter in waiters() {
-        let mut under = Under::room_for(waiter, 2 * MANY);
+        let mut under = TestedWaiter::room_for(waiter, 2 * MANY);
         let mut watched = Vec::new();
         for (token, pair) in pairs.iter().enumerate() {
             match (
@@ -67,7 +67,7 @@ fn what_there_is_no_room_for_is_told_by_the_next_waits() {
     for waiter in waiters() {
         for room in [1, 7, 99] {
             let pairs = pairs(COUNT);
-            let mut under = Under::room_for(waiter, room);
+            let mut under = TestedWaiter::room_for(waiter, room);
             for (token, pair) in pairs.iter().enumerate() {
                 under.add(pair.as_fd(), token as u64);
                 pair.make_ready();
@@ -97,7 +97,7 @@ fn descriptors_come_and_go_and_the_others_stay() {
     let _alone = alone();
     let pairs = pairs(40);
     for waiter in waiters() {
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         for round in 0..30_usize {
             let is_in = |at: usize| !(at + round).is_multiple_of(3);
             for (at, pair) in pairs.iter().enumerate().filter(|(at, _)| is_in(*at)) {
@@ -126,7 +126,7 @@ fn what_is_closed_while_it_is_watched_comes_out_as_declared() {
     let _alone = alone();
     for waiter in waiters() {
         let (stays, closed) = (watched::unix(), watched::unix());
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         under.add(stays.as_fd(), 1);
         under.add(closed.as_fd(), 2);
         under.silent("before it is closed");
@@ -176,7 +176,7 @@ fn epoll_goes_on_watching_what_is_closed_but_has_a_duplicate() {
     let _alone = alone();
     for waiter in waiters().into_iter().filter(|w| w.abilities.closed == Closed::Forgotten) {
         let Pair { watched, other, .. } = watched::pipe();
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         under.add(watched.as_fd(), 2);
         let duplicate = rustix::io::dup(&watched).unwrap();
         drop(watched);
@@ -198,7 +198,7 @@ fn a_waiter_that_ends_leaves_the_descriptors_as_they_were() {
                 continue;
             }
             let before = flags(pair.as_fd());
-            let mut under = Under::test(waiter);
+            let mut under = TestedWaiter::test(waiter);
             under.add(pair.as_fd(), 1);
             under.silent("nothing yet");
             drop(under);

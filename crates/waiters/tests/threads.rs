@@ -13,7 +13,7 @@ use iotomy_waiters::{Declaration, Events, Interest, Settings, Trigger, Waiter, W
 
 use support::asleep::{this_thread, until_asleep};
 use support::watched;
-use support::{PATIENCE, Under, waiters};
+use support::{PATIENCE, TestedWaiter, waiters};
 
 /// Waiters several threads can wait at.
 fn shared() -> Vec<&'static Declaration> {
@@ -27,7 +27,7 @@ fn shared() -> Vec<&'static Declaration> {
 #[test]
 fn a_waiter_is_woken_by_another_thread() {
     for waiter in waiters() {
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         let waker = Waker::new(under.waiter.as_mut(), 77).unwrap();
         let thread = this_thread();
         for _ in 0..20 {
@@ -50,7 +50,7 @@ fn a_waiter_is_woken_by_another_thread() {
 #[test]
 fn what_is_removed_while_another_thread_waits_is_not_told() {
     for waiter in shared() {
-        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        let (pair, mut under) = (watched::unix(), TestedWaiter::test(waiter));
         let waker = Waker::new(under.waiter.as_mut(), 77).unwrap();
         under.add(pair.as_fd(), 1);
         let mut other = under.waiter.share().unwrap();
@@ -70,7 +70,7 @@ fn what_is_removed_while_another_thread_waits_is_not_told() {
 #[test]
 fn what_is_added_while_another_thread_waits_is_told() {
     for waiter in shared() {
-        let (pair, mut under) = (watched::unix(), Under::test(waiter));
+        let (pair, mut under) = (watched::unix(), TestedWaiter::test(waiter));
         let mut other = under.waiter.share().unwrap();
         let thread = this_thread();
         thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn several_threads_at_one_set_lose_nothing() {
     for waiter in shared() {
         let pairs: Vec<_> = (0..32).map(|_| watched::unix()).collect();
         let read: Vec<_> = pairs.iter().map(|_| AtomicUsize::new(0)).collect();
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         for (at, pair) in pairs.iter().enumerate() {
             under.add(pair.as_fd(), at as u64);
         }
@@ -142,8 +142,10 @@ fn several_threads_at_one_set_lose_nothing() {
             }
             stop.store(true, Ordering::Release);
             // One that nobody takes back ends every wait.
-            let mut over =
-                Under { waiter: under.waiter.share().unwrap(), events: Events::with_capacity(1) };
+            let mut over = TestedWaiter {
+                waiter: under.waiter.share().unwrap(),
+                events: Events::with_capacity(1),
+            };
             let end = end_all(&mut over, THREADS);
             let told = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
             drop(end);
@@ -156,7 +158,7 @@ fn several_threads_at_one_set_lose_nothing() {
 }
 
 /// As many wake-ups as there may be threads that wait; each ends one wait, of whatever trigger.
-fn end_all(under: &mut Under, threads: usize) -> Vec<Waker> {
+fn end_all(under: &mut TestedWaiter, threads: usize) -> Vec<Waker> {
     let token = |at: usize| u64::MAX - at as u64;
     let wakers: Vec<_> =
         (0..threads * 4).map(|at| Waker::new(under.waiter.as_mut(), token(at)).unwrap()).collect();
@@ -171,7 +173,7 @@ fn one_readiness_goes_to_one_thread_where_it_is_told_once() {
             continue;
         }
         let pairs: Vec<_> = (0..200).map(|_| watched::event()).collect();
-        let mut under = Under::test(waiter);
+        let mut under = TestedWaiter::test(waiter);
         for (at, pair) in pairs.iter().enumerate() {
             under.add(pair.as_fd(), at as u64);
             pair.make_ready();
@@ -204,7 +206,7 @@ fn told_of_one_event(waiter: &'static Declaration, sets: usize) -> usize {
         for _ in 0..sets {
             let (ready, saw, herd) = (ready.clone(), saw.clone(), &herd);
             scope.spawn(move || {
-                let mut under = Under::test(waiter);
+                let mut under = TestedWaiter::test(waiter);
                 let own = watched::event();
                 under.add(herd.as_fd(), 1);
                 under.add(own.as_fd(), 2);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Kept, Machine, Measure};
+use iotomy_record::{KeptRun, Machine, Measure};
 
 use super::{conditions, details, measures, same, subjects};
 use crate::store::hardware;
@@ -29,7 +29,7 @@ pub struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// A run that is kept, with its record.
-    pub fn kept(kept: &'a Kept, record: RecordRef<'a>) -> Self {
+    pub fn kept(kept: &'a KeptRun, record: RecordRef<'a>) -> Self {
         Self {
             kind: &kept.kind,
             subjects: subjects(&measures(record)),
@@ -44,7 +44,7 @@ impl<'a> Candidate<'a> {
 #[derive(Debug)]
 pub struct Earlier {
     /// The newest of them, by which the conditions are told.
-    pub kept: Kept,
+    pub kept: KeptRun,
     record: Record,
     /// What each of them measured, the newest included; the oldest first.
     sessions: Vec<Session>,
@@ -59,7 +59,7 @@ struct Session {
 }
 
 impl Session {
-    fn of(id: u64, record: RecordRef<'_>) -> Self {
+    fn from_record(id: u64, record: RecordRef<'_>) -> Self {
         let mut measures = measures(record);
         measures.extend(details(record));
         Self { id, measures }
@@ -77,7 +77,7 @@ impl Earlier {
         pick: &Pick,
         candidate: &Candidate<'_>,
     ) -> Result<Self, HistoryError> {
-        let is_itself = |kept: &Kept| Some(kept.id) == candidate.id;
+        let is_itself = |kept: &KeptRun| Some(kept.id) == candidate.id;
         let itself = || HistoryError::Itself { asked: pick.to_string() };
         let Pick::Name(name) = pick else {
             let kept = store.find(pick)?;
@@ -91,7 +91,7 @@ impl Earlier {
                 return Err(HistoryError::Elsewhere { asked: kept.id.to_string(), there, here });
             }
             let record = store.record(kept.id)?;
-            let sessions = vec![Session::of(kept.id, record.as_ref())];
+            let sessions = vec![Session::from_record(kept.id, record.as_ref())];
             return Earlier { kept, record, sessions, is_named: false }.with(candidate);
         };
         let mut runs = store.named(name)?;
@@ -125,7 +125,7 @@ impl Earlier {
     fn of_runs(
         store: &Store,
         name: &str,
-        runs: Vec<Kept>,
+        runs: Vec<KeptRun>,
         candidate: &Candidate<'_>,
     ) -> Result<Self, HistoryError> {
         let mut found: Option<Self> = None;
@@ -144,7 +144,7 @@ impl Earlier {
             if is_interrupted(&record) {
                 continue;
             }
-            let session = Session::of(kept.id, record.as_ref());
+            let session = Session::from_record(kept.id, record.as_ref());
             match &mut found {
                 None => {
                     let first = Self { kept, record, sessions: vec![session], is_named: true };
@@ -169,10 +169,10 @@ impl Earlier {
     }
 
     #[cfg(test)]
-    pub(super) fn of_record(kept: Kept, record: Record, others: &[Vec<Measure>]) -> Self {
+    pub(super) fn of_record(kept: KeptRun, record: Record, others: &[Vec<Measure>]) -> Self {
         let mut sessions: Vec<Session> =
             others.iter().map(|one| Session { id: 0, measures: one.clone() }).collect();
-        sessions.push(Session::of(kept.id, record.as_ref()));
+        sessions.push(Session::from_record(kept.id, record.as_ref()));
         Self { kept, record, sessions, is_named: true }
     }
 

@@ -1,5 +1,5 @@
 use iotomy_record::store::{Record, RecordRef};
-use iotomy_record::{Block, Contender, Kept, Machine, Run, Spread};
+use iotomy_record::{Block, Contender, KeptRun, Machine, Run, Spread};
 
 use super::*;
 
@@ -59,7 +59,7 @@ fn race(times: &[u64]) -> Race {
 /// The baseline of these sessions, the newest first.
 fn earlier(races: &[Race]) -> Earlier {
     let record = Record::Race(Box::new(races[0].clone()));
-    let kept = Kept {
+    let kept = KeptRun {
         id: 1,
         name: Some("main".into()),
         kind: "race".into(),

@@ -5,7 +5,7 @@ use clap::Command;
 use crate::manual::{Fact, below};
 
 /// A variable or a file.
-pub(super) struct Surrounding {
+pub(super) struct EnvironmentFact {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     /// Whether the verb of this name, with these options, has to do with it.
@@ -13,62 +13,62 @@ pub(super) struct Surrounding {
 }
 
 /// The variables that are read. A test holds them against the sources.
-pub(super) const ENVIRONMENT: &[Surrounding] = &[
-    Surrounding {
+pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
+    EnvironmentFact {
         name: "IOTOMY_HISTORY",
         says: "`always` keeps every run in the history, `never` only those with --save. It overrides the \
                configuration.",
         is_of: |_, verb| has(verb, "save"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "NO_COLOR",
         says: "If it is set and not empty, no report is coloured, unless by --color=always.",
         is_of: |_, verb| has(verb, "color"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "TERM",
         says: "If it is `dumb`, empty or not set, nothing is coloured, unless by --color=always, and no \
                progress is shown.",
         is_of: |_, verb| has(verb, "color") || has(verb, "progress"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "LC_ALL, LC_CTYPE, LANG",
         says: "The first of them that is set and not empty names the locale. Output is ASCII, unless its \
                encoding is UTF-8.",
         is_of: |_, _| true,
     },
-    Surrounding {
+    EnvironmentFact {
         name: "PATH",
         says: "The directories in which commands are looked up.",
         is_of: |name, verb| runs_commands(name, verb) || name == "lab run" || has(verb, "open"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "COLORTERM, LANG, LANGUAGE, LC_*, NO_COLOR, TERM, TZ",
         says: "The command of --user has them as they are; HOME, LOGNAME, PATH, SHELL and USER are those of \
                a login, and it has no others.",
         is_of: |_, verb| has(verb, "user"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "XDG_CACHE_HOME",
         says: "The directory of iotomy/limits-*.json; without it, ~/.cache.",
         is_of: takes_limits,
     },
-    Surrounding {
+    EnvironmentFact {
         name: "XDG_CONFIG_HOME",
         says: "The directory of iotomy/config.toml; without it, ~/.config.",
         is_of: |_, verb| has(verb, "save"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "XDG_DATA_HOME",
         says: "The directory of iotomy/history.db; without it, ~/.local/share.",
         is_of: has_history,
     },
-    Surrounding {
+    EnvironmentFact {
         name: "XDG_STATE_HOME",
         says: "The directory of iotomy/lab-*.json; without it, ~/.local/state.",
         is_of: |name, _| name == "lab run",
     },
-    Surrounding {
+    EnvironmentFact {
         name: "HOME",
         says: "The home directory, `~` above. It is used only if it exists.",
         is_of: |name, verb| {
@@ -78,29 +78,29 @@ pub(super) const ENVIRONMENT: &[Surrounding] = &[
 ];
 
 /// The files that are read or written without being named.
-pub(super) const FILES: &[Surrounding] = &[
-    Surrounding {
+pub(super) const FILES: &[EnvironmentFact] = &[
+    EnvironmentFact {
         name: "$XDG_DATA_HOME/iotomy/history.db",
         says: "The history: every run that was kept. Only its owner may read it.",
         is_of: has_history,
     },
-    Surrounding {
+    EnvironmentFact {
         name: "$XDG_CONFIG_HOME/iotomy/config.toml",
         says: "The configuration. `history.always = true` keeps every run in the history.",
         is_of: |_, verb| has(verb, "save"),
     },
-    Surrounding {
+    EnvironmentFact {
         name: "$XDG_CACHE_HOME/iotomy/limits-*.json",
         says: "The limits of each machine and kernel, kept by `iotomy limits` and where a finding needed \
                one.",
         is_of: takes_limits,
     },
-    Surrounding {
+    EnvironmentFact {
         name: "$XDG_STATE_HOME/iotomy/lab-*.json",
         says: "What an interrupted run of an experiment had measured, for --resume.",
         is_of: |name, _| name == "lab run",
     },
-    Surrounding {
+    EnvironmentFact {
         name: "/etc/login.defs",
         says: "The PATH of the command of --user.",
         is_of: |_, verb| has(verb, "user"),
@@ -108,11 +108,11 @@ pub(super) const FILES: &[Surrounding] = &[
 ];
 
 /// Those that a verb has to do with, or a verb below it.
-pub(super) fn facts(all: &[Surrounding], name: &str, verb: &Command) -> Vec<Fact> {
+pub(super) fn facts(all: &[EnvironmentFact], name: &str, verb: &Command) -> Vec<Fact> {
     all.iter().filter(|one| is_of(one, name, verb)).map(|one| (one.name, one.says)).collect()
 }
 
-fn is_of(one: &Surrounding, name: &str, verb: &Command) -> bool {
+fn is_of(one: &EnvironmentFact, name: &str, verb: &Command) -> bool {
     (one.is_of)(name, verb)
         || verb.get_subcommands().any(|lower| is_of(one, &below(name, lower), lower))
 }

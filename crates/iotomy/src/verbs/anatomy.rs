@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use iotomy_host::rfc3339;
-use iotomy_observe::anatomy::{self, Asked, Dissection};
+use iotomy_observe::anatomy::{self, Dissection, SampleSettings};
 use iotomy_observe::{Observation, ObserveError, Request, Target};
 use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Trace, View, store};
@@ -26,7 +26,7 @@ use super::trace::{
 use super::{judging, outputs};
 use crate::complain::complain;
 use crate::manual::Manual;
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -132,7 +132,7 @@ pub(crate) struct AnatomyArgs {
     quiet: bool,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// Not in step with the kernel's own clock ticks, nor with what programs do so often a second.
@@ -164,8 +164,11 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         say_how_to_end(args.pid, args.duration);
     }
     let started = rfc3339(SystemTime::now());
-    let asked =
-        Asked { hz: args.rate, stories: args.story.unwrap_or(0), user_stacks: args.user_stacks };
+    let asked = SampleSettings {
+        hz: args.rate,
+        stories: args.story.unwrap_or(0),
+        user_stacks: args.user_stacks,
+    };
     let (observation, dissection) = match anatomy::watch(&request, asked) {
         Ok(seen) => seen,
         Err(error) => {
@@ -239,7 +242,7 @@ pub(super) fn command_dissected(
     started: &str,
     user_stacks: bool,
 ) -> Result<(Observation, Anatomy), ObserveError> {
-    let asked = Asked { hz: RATE, user_stacks, ..Asked::default() };
+    let asked = SampleSettings { hz: RATE, user_stacks, ..SampleSettings::default() };
     let (seen, dissection) = anatomy::watch(&watching::everything(command), asked)?;
     let view = View::default();
     let trace = watching::record(command, started.to_owned(), seen.clone(), view);

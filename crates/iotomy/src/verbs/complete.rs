@@ -68,14 +68,14 @@ pub(crate) fn run(args: &CompleteArgs, root: Command) -> Result<ExitCode> {
     root.build();
     let words: Vec<String> =
         args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let answer = Answer::of(&root, &words).text();
+    let answer = Answer::for_words(&root, &words).text();
     // A shell that does not listen has nothing to complete.
     let _ = io::stdout().write_all(answer.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
 impl Answer {
-    fn of(root: &Command, words: &[String]) -> Self {
+    fn for_words(root: &Command, words: &[String]) -> Self {
         let line = Line::read(root, words);
         let word = words.last().map_or("", String::as_str);
         let plain = |add, values| Self { add, fixed: String::new(), values };
@@ -96,7 +96,7 @@ impl Answer {
             given = values[..last].split(delimiter).collect();
             at += last;
         }
-        let kind = kinds::of(&line.name, argument.get_id().as_str());
+        let kind = kinds::for_argument(&line.name, argument.get_id().as_str());
         let (add, values) = match kind {
             Some(kind) => {
                 let rest = word.get(at..).unwrap_or_default();
@@ -190,7 +190,7 @@ mod tests {
     fn answer(words: &[&str]) -> (String, String, Vec<String>) {
         let words: Vec<String> =
             ["iotomy"].iter().chain(words).map(|word| word.to_string()).collect();
-        let text = Answer::of(&root(), &words).text();
+        let text = Answer::for_words(&root(), &words).text();
         let mut lines = text.lines().map(str::to_owned);
         let (add, fixed) = (lines.next().unwrap(), lines.next().unwrap());
         (add, fixed, lines.map(|line| line.split('\t').next().unwrap().to_owned()).collect())
@@ -263,10 +263,10 @@ mod tests {
 
     #[test]
     fn every_value_is_completed_or_free() {
-        fn look(command: &Command, name: &str, free: &mut Vec<String>) {
+        fn collect_free(command: &Command, name: &str, free: &mut Vec<String>) {
             for argument in command.get_arguments().filter(|one| one.get_action().takes_values()) {
                 let id = argument.get_id().as_str();
-                let is_known = kinds::of(name, id).is_some()
+                let is_known = kinds::for_argument(name, id).is_some()
                     || !argument.get_possible_values().is_empty()
                     || paths(argument) != Add::Nothing
                     || argument.is_trailing_var_arg_set();
@@ -275,11 +275,11 @@ mod tests {
                 }
             }
             for lower in command.get_subcommands().filter(|lower| !lower.is_hide_set()) {
-                look(lower, &crate::manual::below(name, lower), free);
+                collect_free(lower, &crate::manual::below(name, lower), free);
             }
         }
         let mut free = Vec::new();
-        look(&root(), "", &mut free);
+        collect_free(&root(), "", &mut free);
         free.sort();
         assert_eq!(free, FREE);
     }

@@ -50,7 +50,7 @@ use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
 use self::same::lies_in;
 use self::source::{FileSystems, Source};
-use self::target::Where;
+use self::target::TargetPlace;
 use super::{judging, outputs};
 use crate::complain::{COULD_NOT_RUN, complain, in_a_line};
 
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         Err(errno) => {
             is_no_folder(args, sources, target, errno)?;
             let is_there = errno == Errno::NOTDIR;
-            let place = Where { folder: None, name: target, path: target, is_there };
+            let place = TargetPlace { folder: None, name: target, path: target, is_there };
             session.part(sources, place);
         }
     }
@@ -155,7 +155,7 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
     let (why, make) = match errno {
         Errno::NOENT => ("there is no such directory".to_owned(), "make it first"),
         Errno::NOTDIR => ("it is not a directory".to_owned(), "name one"),
-        errno => (fault::said(&errno.into()), "name a directory"),
+        errno => (fault::message(&errno.into()), "name a directory"),
     };
     let what = match sources {
         [source] => source.display().to_string(),
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
                 ));
                 continue;
             }
-            let place = Where {
+            let place = TargetPlace {
                 folder: Some(folder.as_fd()),
                 name: name.as_ref(),
                 path: &to,
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
     }
 
     /// Copies sources into one file, and says what went wrong.
-    fn part(&mut self, sources: &[PathBuf], place: Where<'_>) {
+    fn part(&mut self, sources: &[PathBuf], place: TargetPlace<'_>) {
         let done = transfer::transfer(self, sources, place);
         self.settle(done);
     }

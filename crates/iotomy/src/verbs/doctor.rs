@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use iotomy_doctor::{Context, OBSERVER_GROUP, Outcome, Tried, try_all};
+use iotomy_doctor::{Context, OBSERVER_GROUP, Outcome, TriedAbility, try_all};
 use iotomy_host::{machine, rfc3339};
 use iotomy_record::Machine;
 use iotomy_record::store::OutputFile;
@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::outputs;
 use crate::manual::{FAILED, Manual};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -50,7 +50,7 @@ pub(crate) struct DoctorArgs {
     json: Option<PathBuf>,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// What was found.
@@ -58,7 +58,7 @@ pub(crate) struct DoctorArgs {
 struct Findings {
     started: String,
     machine: Machine,
-    abilities: Vec<Tried>,
+    abilities: Vec<TriedAbility>,
 }
 
 impl Findings {
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         written = OutputFile::write(Path::new("-"), Path::new(""), text.as_bytes());
     }
     if let Some(to) = json {
-        let mut json = serde_json::to_vec_pretty(&Record::of(&found))?;
+        let mut json = serde_json::to_vec_pretty(&Record::from_findings(&found))?;
         json.push(b'\n');
         saved = to.put(&json);
     }
@@ -131,18 +131,18 @@ struct Entry<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn of(found: &'a Findings) -> Self {
+    fn from_findings(found: &'a Findings) -> Self {
         Self {
             schema: "iotomy.doctor/1",
             started: &found.started,
             machine: &found.machine,
-            abilities: found.abilities.iter().map(Entry::of).collect(),
+            abilities: found.abilities.iter().map(Entry::from_tried).collect(),
         }
     }
 }
 
 impl<'a> Entry<'a> {
-    fn of(tried: &'a Tried) -> Self {
+    fn from_tried(tried: &'a TriedAbility) -> Self {
         let (detail, reason, remedy) = match &tried.outcome {
             Outcome::Ready(detail) => (Some(detail.as_str()), None, None),
             Outcome::Missing { reason, remedy } => {

@@ -29,7 +29,7 @@ pub(crate) const MANUAL: Manual = Manual {
 pub(crate) struct GenerateArgs {
     /// What to write
     #[arg(value_enum)]
-    what: What,
+    what: Generated,
 
     /// The directory to write to; created if it does not exist
     #[arg(value_name = "DIR")]
@@ -37,7 +37,7 @@ pub(crate) struct GenerateArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum What {
+enum Generated {
     /// A man page for iotomy and one for each verb.
     Man,
     /// Completions for bash, elvish, fish, powershell and zsh.
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &GenerateArgs, command: Command, page: Page) -> Result<E
     let mut command = command.disable_help_subcommand(true);
     command.build();
     match args.what {
-        What::Man => pages(&command, "", &[], (page, folder))?,
-        What::Completions => {
+        Generated::Man => pages(&command, "", &[], (page, folder))?,
+        Generated::Completions => {
             for (name, script) in complete::SCRIPTS {
                 put(folder, name, script.as_bytes())?;
             }

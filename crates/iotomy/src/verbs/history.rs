@@ -65,11 +65,11 @@ pub(crate) const MANUALS: &[(&str, &Manual)] = &[
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
-    what: What,
+    what: HistoryCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum HistoryCommand {
     List(look::ListArgs),
     Show(look::ShowArgs),
     Diff(weigh::DiffArgs),
@@ -87,15 +87,15 @@ enum What {
 /// A run that is none, or a history that cannot be read or written.
 pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode> {
     match &args.what {
-        What::List(args) => look::list(args),
-        What::Show(args) => look::show(args),
-        What::Diff(args) => weigh::diff(args),
-        What::Compare(args) => weigh::compare(args),
-        What::Trend(args) => look::trend(args),
-        What::Name(args) => change::name(args),
-        What::Rm(args) => change::rm(args),
-        What::Export(args) => look::export(args),
-        What::Import(args) => change::import(args),
+        HistoryCommand::List(args) => look::list(args),
+        HistoryCommand::Show(args) => look::show(args),
+        HistoryCommand::Diff(args) => weigh::diff(args),
+        HistoryCommand::Compare(args) => weigh::compare(args),
+        HistoryCommand::Trend(args) => look::trend(args),
+        HistoryCommand::Name(args) => change::name(args),
+        HistoryCommand::Rm(args) => change::rm(args),
+        HistoryCommand::Export(args) => look::export(args),
+        HistoryCommand::Import(args) => change::import(args),
     }
 }
 
@@ -119,7 +119,7 @@ fn print(text: &str) -> Result<ExitCode> {
 fn pick(text: &str) -> Result<Pick, String> {
     match text.is_empty() {
         true => Err(String::from("expected the number or the name of a run")),
-        false => Ok(Pick::of(text)),
+        false => Ok(Pick::from_text(text)),
     }
 }
 

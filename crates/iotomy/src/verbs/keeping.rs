@@ -105,7 +105,7 @@ pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) ->
         store.close()?;
         Ok(done)
     };
-    let opened = Identity::of(path);
+    let opened = Identity::read(path);
     kept().or_else(|error: anyhow::Error| {
         let Some(HistoryError::Damaged { said, .. }) = error.downcast_ref() else {
             return Err(error);

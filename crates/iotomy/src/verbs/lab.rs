@@ -1,8 +1,8 @@
 //! `iotomy lab`: experiments, and what they say of the claims they were made for.
 
-mod around;
 mod bound;
 mod given;
+mod host;
 mod list;
 mod run;
 mod turns;
@@ -37,11 +37,11 @@ pub(crate) const MANUALS: &[(&str, &Manual)] =
 #[derive(Debug, clap::Args)]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
-    what: What,
+    what: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum LabCommand {
     List(list::ListArgs),
     Run(Box<run::RunArgs>),
 }
@@ -52,8 +52,8 @@ enum What {
 /// A name that is none, or an output that cannot be written.
 pub(crate) fn run(args: &LabArgs) -> Result<ExitCode> {
     match &args.what {
-        What::List(args) => list::run(args),
-        What::Run(args) => run::run(args),
+        LabCommand::List(args) => list::run(args),
+        LabCommand::Run(args) => run::run(args),
     }
 }
 

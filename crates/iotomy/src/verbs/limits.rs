@@ -20,7 +20,7 @@ use super::keeping::SaveArgs;
 use super::outputs;
 use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
-use crate::screen::{Looks, is_dumb, shown_lines};
+use crate::screen::{OutputStyle, is_dumb, shown_lines};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -85,7 +85,7 @@ pub(crate) struct LimitsArgs {
     quiet: bool,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// Takes what is kept, measures the rest, keeps it and shows all.

@@ -12,7 +12,7 @@ use iotomy_report::Style;
 use iotomy_sys::startup::was_closed;
 
 use crate::complain::complain;
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 /// The name of the current folder, for messages; empty where it has none any more.
 pub(super) fn here() -> PathBuf {
@@ -63,7 +63,7 @@ pub(super) fn open_one(option: &str, path: &Path, here: &Path) -> Result<OutputF
 /// Writes the report of a command's run: to the file that was asked for, or to standard error.
 pub(super) fn report(
     to: Option<OutputFile>,
-    looks: Looks,
+    looks: OutputStyle,
     text: impl FnOnce(&Style) -> String,
 ) -> Result<(), StoreError> {
     let Some(to) = to else {

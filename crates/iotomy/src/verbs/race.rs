@@ -12,10 +12,10 @@
 //!    from these; then identical images are put together (`Race::roll_up`).
 //! 5. `report` renders the `record::Race`; `show` does only that.
 
-mod around;
 mod baseline;
 mod export;
 mod flames;
+mod host;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,14 @@ use iotomy_record::store::{OutputFile, RecordRef};
 use iotomy_record::{Anatomy, Race};
 use iotomy_sys::front;
 
-use self::around::Around;
 use self::flames::Flames;
+use self::host::CommandHost;
 use super::keeping::SaveArgs;
 use super::outputs::Outputs;
 use super::{history, judging, outputs};
 use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
-use crate::screen::{Looks, StatusLine, shown};
+use crate::screen::{OutputStyle, StatusLine, shown};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -204,7 +204,7 @@ pub(crate) struct RaceArgs {
     quiet: bool,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// What is done about caches.
@@ -259,7 +259,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     let load = |name| baseline::load(name, args.save.name(), &options);
     let baseline = args.against.as_deref().map(load).transpose()?;
     front::split().context("cannot start the process that runs the race")?;
-    let mut around = Around {
+    let mut around = CommandHost {
         observer: args.observer.clone(),
         flames: args.flame.as_ref().map(|_| Flames::new(args.user_stacks)),
         progress: StatusLine::new(args.quiet),

@@ -161,7 +161,7 @@ fn refuse_a_record(args: &ReportArgs, to: &Path, here: &Path) -> Result<()> {
 fn list(sources: &[Source<'_>]) -> String {
     let parts = iotomy_report::parts(sources);
     let widest = parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
-    let line = |part: &iotomy_report::Part| {
+    let line = |part: &iotomy_report::ReportPart| {
         let kind = match part.kind {
             PartKind::Chart => "picture",
             PartKind::Table => "table  ",

@@ -9,7 +9,7 @@ use iotomy_report::Style;
 
 use super::view::ViewArgs;
 use crate::manual::{DONE, FAILED, Manual};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -37,7 +37,7 @@ pub(crate) struct ShowArgs {
     view: ViewArgs,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// Prints the record to standard output.

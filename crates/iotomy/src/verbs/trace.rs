@@ -33,7 +33,7 @@ use super::view::ViewArgs;
 use super::{judging, outputs};
 use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::{Fact, Manual};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -163,7 +163,7 @@ pub(crate) struct TraceArgs {
     max_rows: u32,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) const AUTO: &str = "auto";

@@ -29,9 +29,15 @@ fn stack(name: &str, exec: &str, frames: &[&str], kind: StackKind, ms: u64) -> S
     }
 }
 
-fn dissected(name: &str, exec: &str, on_cpu_ms: u64, blocked_ms: u64, function: &str) -> Dissected {
+fn dissected(
+    name: &str,
+    exec: &str,
+    on_cpu_ms: u64,
+    blocked_ms: u64,
+    function: &str,
+) -> DissectedCall {
     let on_cpu_ns = on_cpu_ms * 1_000_000;
-    Dissected {
+    DissectedCall {
         pid: 7,
         exec: exec.into(),
         image: 0,
@@ -54,7 +60,7 @@ fn dissected(name: &str, exec: &str, on_cpu_ms: u64, blocked_ms: u64, function: 
     }
 }
 
-fn requests(exec: &str, via: Via, call: &str, device: &str, count: u64) -> Requests {
+fn requests(exec: &str, via: BlockPath, call: &str, device: &str, count: u64) -> Requests {
     let slots = |slot| {
         let mut of = Histogram::default();
         of.add_slot(slot, count / 2);
@@ -83,8 +89,8 @@ fn requests(exec: &str, via: Via, call: &str, device: &str, count: u64) -> Reque
     }
 }
 
-fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &str)]) -> Happening {
-    Happening {
+fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &str)]) -> CallEvent {
+    CallEvent {
         at_ns,
         event: event.into(),
         cpu: 1,
@@ -93,10 +99,10 @@ fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &s
     }
 }
 
-fn story(exec: &str, path: &str, device: &str) -> Story {
+fn story(exec: &str, path: &str, device: &str) -> SlowCall {
     let request = [("operation", "write"), ("device", device), ("flags", "sync")];
     let place = [("bytes", 65_536), ("sector", 2_048)];
-    Story {
+    SlowCall {
         pid: 7,
         exec: exec.into(),
         image: 0,
@@ -123,7 +129,7 @@ fn story(exec: &str, path: &str, device: &str) -> Story {
             count: 56,
             before_ns: 181_568,
         }],
-        ..Story::default()
+        ..SlowCall::default()
     }
 }
 
@@ -156,8 +162,8 @@ fn made(exec: &str, function: &str, copying_ms: u64) -> Anatomy {
         ],
         block: Some(BlockIo {
             requests: vec![
-                requests(exec, Via::Call, "fsync", "vda", 64),
-                requests(exec, Via::Journal, "fsync", "vda", 16),
+                requests(exec, BlockPath::Call, "fsync", "vda", 64),
+                requests(exec, BlockPath::Journal, "fsync", "vda", 16),
             ],
             read_ahead: vec![ReadAhead {
                 pid: 7,
@@ -174,12 +180,12 @@ fn made(exec: &str, function: &str, copying_ms: u64) -> Anatomy {
             lost: 0,
             lost_pages: 0,
         }),
-        stories: Some(Stories {
+        stories: Some(SlowestCalls {
             asked: 1,
             followed: 262,
             tracepoints: 30,
             calls: vec![story(exec, "/home/user/copy", "vda")],
-            ..Stories::default()
+            ..SlowestCalls::default()
         }),
     }
 }
@@ -209,7 +215,7 @@ pub(crate) fn hostile_anatomy(folder: &Path) -> PathBuf {
         call.layers[0].layer = HOSTILE.into();
     }
     let block = record.block.get_or_insert_default();
-    block.requests.push(requests(HOSTILE, Via::Fault, HOSTILE, HOSTILE, 20));
+    block.requests.push(requests(HOSTILE, BlockPath::Fault, HOSTILE, HOSTILE, 20));
     record.stories.get_or_insert_default().calls = vec![story(HOSTILE, HOSTILE, HOSTILE)];
     put("hostile-anatomy.json", folder, RecordRef::Anatomy(&record))
 }

@@ -68,7 +68,7 @@ impl Browser {
         browser.session = made["sessionId"].as_str().unwrap().to_owned();
         // What its own first page says and asks for is not looked at.
         browser.of_session("POST", "/url", &json!({"url": "about:blank"}));
-        let _ = (browser.said(), browser.requests());
+        let _ = (browser.console_messages(), browser.requests());
         Some(browser)
     }
 
@@ -140,7 +140,7 @@ impl Browser {
     }
 
     /// Everything the console said since the last call.
-    pub(crate) fn said(&mut self) -> Vec<String> {
+    pub(crate) fn console_messages(&mut self) -> Vec<String> {
         let log = self.of_session("POST", "/se/log", &json!({"type": "browser"}));
         log.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
     }

@@ -28,7 +28,7 @@ use iotomy_record::{Call, Trace};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use self::over::Over;
+use self::over::EndedCommand;
 pub(crate) use self::processes::*;
 
 pub(crate) const IOTOMY: &str = env!("CARGO_BIN_EXE_iotomy");
@@ -138,7 +138,7 @@ impl Tracing {
 
     pub(crate) fn run(mut self) -> Traced {
         let output = self.command.output().unwrap();
-        Traced(Over { output, folder: self.folder })
+        Traced(EndedCommand { output, folder: self.folder })
     }
 
     /// Starts it with standard input, output and error as pipes.
@@ -190,7 +190,7 @@ impl Watching {
         drop(child.stdin.take());
         let mut output = child.wait_with_output().unwrap();
         self.output.read_to_end(&mut output.stdout).unwrap();
-        Traced(Over { output, folder: self.folder.take().unwrap() })
+        Traced(EndedCommand { output, folder: self.folder.take().unwrap() })
     }
 }
 
@@ -205,12 +205,12 @@ impl Drop for Watching {
 }
 
 /// A trace that is over.
-pub(crate) struct Traced(Over);
+pub(crate) struct Traced(EndedCommand);
 
 impl Deref for Traced {
-    type Target = Over;
+    type Target = EndedCommand;
 
-    fn deref(&self) -> &Over {
+    fn deref(&self) -> &EndedCommand {
         &self.0
     }
 }

@@ -5,12 +5,12 @@ use std::process::Output;
 use tempfile::TempDir;
 
 /// How it ended, and the folder its outputs are in.
-pub(crate) struct Over {
+pub(crate) struct EndedCommand {
     pub(crate) output: Output,
     pub(crate) folder: TempDir,
 }
 
-impl Over {
+impl EndedCommand {
     pub(crate) fn code(&self) -> i32 {
         self.output.status.code().unwrap_or_else(|| panic!("{}", self.output.status))
     }

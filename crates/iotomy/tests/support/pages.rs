@@ -15,7 +15,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// None where there is no browser.
-    pub(crate) fn of(records: &[&Path]) -> Option<Self> {
+    pub(crate) fn from_records(records: &[&Path]) -> Option<Self> {
         let browser = Browser::start(1280, 1000)?;
         let folder = tempfile::tempdir().unwrap();
         let mut page = Self { browser, folder };
@@ -32,7 +32,7 @@ impl Page {
 
     /// Nothing is said on the console, and nothing asked for but the file itself.
     fn asks_nobody(&mut self) {
-        assert_eq!(self.browser.said(), [""; 0]);
+        assert_eq!(self.browser.console_messages(), [""; 0]);
         let strange =
             |url: &String| !["file:", "data:", "blob:"].iter().any(|ours| url.starts_with(ours));
         let strange: Vec<String> = self.browser.requests().into_iter().filter(strange).collect();

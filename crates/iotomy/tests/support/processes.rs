@@ -13,12 +13,12 @@ use nix::unistd::Pid;
 use super::bare;
 
 /// A program that runs beside the watch, ended with the test. It is started without a shell.
-pub(crate) struct Bystander {
+pub(crate) struct BackgroundProcess {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
-impl Bystander {
+impl BackgroundProcess {
     /// Starts it and waits until it says a line, which is returned with it.
     pub(crate) fn ready(words: &[&str]) -> (Self, String) {
         let mut command = bare(words[0], &words[1..]);
@@ -51,7 +51,7 @@ impl Bystander {
     }
 }
 
-impl Drop for Bystander {
+impl Drop for BackgroundProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -10,15 +10,15 @@ use iotomy_sys::syscalls::{Abi, number};
 use tempfile::TempDir;
 
 use super::iotomy;
-use super::over::Over;
+use super::over::EndedCommand;
 
 /// A race that is over.
-pub(crate) struct Raced(Over);
+pub(crate) struct FinishedRace(EndedCommand);
 
-impl Deref for Raced {
-    type Target = Over;
+impl Deref for FinishedRace {
+    type Target = EndedCommand;
 
-    fn deref(&self) -> &Over {
+    fn deref(&self) -> &EndedCommand {
         &self.0
     }
 }
@@ -31,15 +31,15 @@ pub(crate) fn racing(folder: &TempDir, options: &[&str]) -> Command {
 }
 
 /// Runs a race in a folder of its own.
-pub(crate) fn raced(options: &[&str]) -> Raced {
+pub(crate) fn raced(options: &[&str]) -> FinishedRace {
     let folder = tempfile::tempdir().unwrap();
     let output = racing(&folder, options).output().unwrap();
-    Raced::of(output, folder)
+    FinishedRace::from_output(output, folder)
 }
 
-impl Raced {
-    pub(crate) fn of(output: Output, folder: TempDir) -> Self {
-        Self(Over { output, folder })
+impl FinishedRace {
+    pub(crate) fn from_output(output: Output, folder: TempDir) -> Self {
+        Self(EndedCommand { output, folder })
     }
 
     pub(crate) fn json(&self) -> PathBuf {

@@ -288,7 +288,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             claim("herd-linear", ClaimVerdict::Holds, line),
             claim("herd-load", ClaimVerdict::Fails, json!(0.5)),
         ],
-        about: About {
+        about: ExperimentFacts {
             summary: "connect() to a listener shared by N sleeping processes".into(),
             extras: vec![Extra {
                 name: "woken".into(),
@@ -297,7 +297,7 @@ pub(crate) fn sweep(folder: &Path) -> PathBuf {
             }],
             along: "processes".into(),
             lines: "waiter".into(),
-            ..About::default()
+            ..ExperimentFacts::default()
         },
         run: SweepRun {
             size: "full".into(),

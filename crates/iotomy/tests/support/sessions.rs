@@ -25,7 +25,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn of(line: &str) -> Self {
+    pub(crate) fn start(line: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shell goes on after keys that the line under test is to see.
         let script = format!(

@@ -92,7 +92,7 @@ pub(crate) struct Device(String);
 
 impl Device {
     /// Of this file, whose size is one of whole sectors; `None`, said and counted: not to be had here.
-    pub(crate) fn of(file: &Path) -> Option<Self> {
+    pub(crate) fn attach(file: &Path) -> Option<Self> {
         if !root() || !has("losetup") {
             return None;
         }

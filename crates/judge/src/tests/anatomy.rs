@@ -12,7 +12,7 @@ fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
         waits: BTreeMap::from([("device".to_owned(), asleep_ns)]),
         ..Layer::default()
     };
-    let row = Dissected {
+    let row = DissectedCall {
         pid: 1,
         exec: "prog".into(),
         image: 0,

@@ -14,14 +14,14 @@ use crate::harness::scratch::Scratch;
 
 /// How the bytes are got at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AccessMode {
     Read,
     Map,
 }
 
-impl Way {
+impl AccessMode {
     /// That of a mover; `None` of those that do neither.
-    pub(super) fn of(mover: &str) -> Option<Self> {
+    pub(super) fn for_mover(mover: &str) -> Option<Self> {
         match mover {
             "read-write" => Some(Self::Read),
             "mmap-write" => Some(Self::Map),
@@ -32,20 +32,20 @@ impl Way {
 
 /// Copies in requests of 8 MiB: what getting at the bytes took, and what writing them, in ns of CPU.
 pub(super) fn by_call(
-    way: Way,
+    way: AccessMode,
     source: &Scratch,
     target: &Scratch,
     bytes: u64,
 ) -> Result<[(&'static str, f64); 2], Skip> {
     let (mut get, mut put, mut at) = (0.0, 0.0, 0);
-    let mut buffer = Aligned::new(if way == Way::Read { WINDOW as usize } else { 1 });
+    let mut buffer = Aligned::new(if way == AccessMode::Read { WINDOW as usize } else { 1 });
     // The pages of a new buffer come with the first use of it, which is no part of a read.
     buffer.fill(0);
     while at < bytes {
         let length = usize::try_from(WINDOW.min(bytes - at)).unwrap_or(usize::MAX);
         let begun = thread_ns();
         let done = match way {
-            Way::Read => {
+            AccessMode::Read => {
                 let got = retry_on_intr(|| pread(source.fd(), &mut buffer[..length], at));
                 let got = got.map_err(|e| Skip::refused("pread64", e))?;
                 let read = thread_ns();
@@ -54,8 +54,8 @@ pub(super) fn by_call(
                 get += read - begun;
                 done.map_err(|e| Skip::refused("write", e))?
             }
-            Way::Map => {
-                let window = Window::of(source.fd().as_fd(), at, length, false);
+            AccessMode::Map => {
+                let window = Window::map(source.fd().as_fd(), at, length, false);
                 let window = window.map_err(|e| Skip::refused("mmap", e))?;
                 let mapped = thread_ns();
                 let done = window.write_to(target.fd().as_fd(), 0..length);
@@ -71,5 +71,5 @@ pub(super) fn by_call(
         }
         at += done as u64;
     }
-    Ok([(if way == Way::Read { "read_ns" } else { "map_ns" }, get), ("write_ns", put)])
+    Ok([(if way == AccessMode::Read { "read_ns" } else { "map_ns" }, get), ("write_ns", put)])
 }

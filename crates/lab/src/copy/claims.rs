@@ -11,7 +11,7 @@ use crate::harness::judgement::quotient;
 use crate::harness::{Cases, Judgement};
 
 /// The case of a mover and block, of the largest size.
-fn of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
+fn case_of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
     let cases = cases.named("mover", mover).at("block", block);
     let size = cases.numbers("size").pop()?;
     cases.at("size", size).first()
@@ -20,7 +20,7 @@ fn of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
 const NEEDS_BOTH: &str = "needs read-write and mmap-write, both with requests of 8 MiB";
 
 pub(super) fn calls_cat_dd(cases: &Cases<'_>) -> Judgement {
-    let calls = |mover, block| of(cases, mover, block)?.extra.get("calls").copied();
+    let calls = |mover, block| case_of(cases, mover, block)?.extra.get("calls").copied();
     let (Some(small), Some(large)) = (calls("read-write", SMALL), calls("mmap-write", WINDOW))
     else {
         return Judgement::inconclusive(
@@ -34,7 +34,7 @@ pub(super) fn calls_cat_dd(cases: &Cases<'_>) -> Judgement {
         digits(large),
         digits(times)
     );
-    Judgement::of(times >= 100.0, because)
+    Judgement::from_bool(times >= 100.0, because)
         .with("read_write_calls", small)
         .with("mmap_write_calls", large)
         .with("times", times)
@@ -42,7 +42,7 @@ pub(super) fn calls_cat_dd(cases: &Cases<'_>) -> Judgement {
 
 pub(super) fn mmap_beats_read(cases: &Cases<'_>) -> Judgement {
     let (Some(read), Some(map)) =
-        (of(cases, "read-write", WINDOW), of(cases, "mmap-write", WINDOW))
+        (case_of(cases, "read-write", WINDOW), case_of(cases, "mmap-write", WINDOW))
     else {
         return Judgement::inconclusive(NEEDS_BOTH);
     };
@@ -105,7 +105,7 @@ fn difference(read: &Case, map: &Case) -> Option<Difference> {
 
 pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
     let (Some(read), Some(map)) =
-        (of(cases, "read-write", WINDOW), of(cases, "mmap-write", WINDOW))
+        (case_of(cases, "read-write", WINDOW), case_of(cases, "mmap-write", WINDOW))
     else {
         return Judgement::inconclusive(NEEDS_BOTH);
     };
@@ -136,8 +136,8 @@ pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
         Difference::Reversed(_) | Difference::Unsure => None,
     };
     let judgement = match (inside(writes, SAME), explained) {
-        (Some(true), Some(true)) => Judgement::of(true, because),
-        (Some(false), _) | (_, Some(false)) => Judgement::of(false, because),
+        (Some(true), Some(true)) => Judgement::from_bool(true, because),
+        (Some(false), _) | (_, Some(false)) => Judgement::from_bool(false, because),
         _ => Judgement::inconclusive(because),
     }
     .with_interval("writes_mmap_over_read", writes);
@@ -153,7 +153,8 @@ const FLAT: f64 = 1.1;
 pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {
     let of_mover = cases.named("mover", "read-write");
     let blocks = of_mover.numbers("block");
-    let points: Vec<&Case> = blocks.iter().filter_map(|at| of(cases, "read-write", *at)).collect();
+    let points: Vec<&Case> =
+        blocks.iter().filter_map(|at| case_of(cases, "read-write", *at)).collect();
     let medians: Option<Vec<f64>> = points.iter().map(|case| case.median).collect();
     let (Some(medians), [smallest, larger @ ..], true) = (medians, &points[..], points.len() > 2)
     else {
@@ -172,7 +173,7 @@ pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {
             "requests of {small} KiB cost no more than larger ones: {} times",
             shown(times)
         );
-        return Judgement::of(false, because).with_interval("smallest_over_knee", times);
+        return Judgement::from_bool(false, because).with_interval("smallest_over_knee", times);
     }
     let because = format!(
         "requests of {} KiB cost {} times as much as those of {} KiB, above which the gain is \
@@ -212,7 +213,7 @@ mod tests {
     fn the_difference_is_explained_by_the_calls_or_the_writes_differ() {
         let verdict = |read: (f64, f64), map: (f64, f64), apart| {
             let cases = [case("read-write", read, apart), case("mmap-write", map, apart)];
-            mmap_explains(&Cases::of(&cases)).verdict
+            mmap_explains(&Cases::new(&cases)).verdict
         };
         // The article's: 16 ms a read, 2 a mapping, 33 ms a write in both, eight times.
         let (read, map) = ((128e6, 264e6), (16e6, 264e6));
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn small_requests_cost_more_or_do_not_by_an_interval_and_not_by_three_copies() {
-        let verdict = |cases: &[Case]| block_size(&Cases::of(cases)).verdict;
+        let verdict = |cases: &[Case]| block_size(&Cases::new(cases)).verdict;
         let falling = [(8 << 10, 90e6), (64 << 10, 50e6), (1 << 20, 40e6), (8 << 20, 41e6)];
         let flat = [(8 << 10, 40e6), (64 << 10, 41e6), (1 << 20, 40e6), (8 << 20, 41e6)];
         assert_eq!(verdict(&sizes(&falling, 9, 0.01)), ClaimVerdict::Holds);

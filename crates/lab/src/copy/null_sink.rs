@@ -3,6 +3,7 @@
 //! From articles 000 and 003: cat of 5 GB into /dev/null in 7 ms, because cat mapped the file and the
 //! null device asks for no page of a mapping. An extra pipe makes the bytes be read.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Instant;
@@ -22,8 +23,8 @@ use crate::harness::claims::{digits, ratio, shown, time};
 use crate::harness::judgement::{quotient, slope};
 use crate::harness::scratch::{Scratch, carry};
 use crate::harness::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value, Watch,
+    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    PreparedExperiment, Sample, Sampling, Takes, Value, Watch,
 };
 
 /// The ways, as the axis has them.
@@ -151,7 +152,11 @@ impl Experiment for NullSink {
         Needs { memory_bytes: case.number("size"), ..Needs::default() }
     }
 
-    fn prepare(&self, cases: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(
+        &self,
+        cases: &[Params],
+        folder: &Folder,
+    ) -> Result<Box<dyn PreparedExperiment>, Skip> {
         let sizes = || cases.iter().map(|case| case.number("size"));
         let file = Scratch::filled(folder, sizes().max().unwrap_or(0))?;
         let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
@@ -167,8 +172,12 @@ struct Sink {
     smallest: u64,
 }
 
-impl Bench for Sink {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for Sink {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         // What the watch of another case, or another program, has dropped.
         if self.file.resident(case.number("size"))? < 1.0 {
             self.pour(READ, case.number("size"))?;
@@ -178,7 +187,7 @@ impl Bench for Sink {
             self.pour(case.name("way"), case.number("size"))?;
             let took = began.elapsed().as_nanos() as f64;
             let extra = vec![("faults", (count_faults() - faults) as f64)];
-            if keep(Sample { value: took, extra }) == Go::Back {
+            if keep(Sample { value: took, extra }).is_break() {
                 return Ok(());
             }
         }
@@ -337,9 +346,9 @@ fn null_sink_atime(cases: &Cases<'_>) -> Judgement {
     };
     let judgement = match (mapped, with_a_byte) {
         (false, true) => {
-            Judgement::of(true, "it changed after a read of 1 byte, and not without it")
+            Judgement::from_bool(true, "it changed after a read of 1 byte, and not without it")
         }
-        (true, _) => Judgement::of(
+        (true, _) => Judgement::from_bool(
             false,
             "it changes, but without any read: on Linux mapping a file counts as an access",
         ),
@@ -364,7 +373,7 @@ fn null_sink_residency(cases: &Cases<'_>) -> Judgement {
         digits(100.0 * mapped),
         digits(100.0 * read)
     );
-    Judgement::of(mapped == 0.0 && read > 0.99, because)
+    Judgement::from_bool(mapped == 0.0 && read > 0.99, because)
         .with("resident_after_mmap", mapped)
         .with("resident_after_read", read)
 }

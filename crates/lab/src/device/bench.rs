@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
@@ -13,9 +14,9 @@ use rustix::fs::{Advice, Mode, OFlags, fadvise, fsync, openat};
 use rustix::io::{pwrite, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::requests::{Asked, order};
-use crate::harness::volumes::{Recipe, Under, Volume};
-use crate::harness::{Bench, Go, Params, Sample};
+use super::requests::{RequestPlan, order};
+use crate::harness::volumes::{Backing, Recipe, Volume};
+use crate::harness::{Params, PreparedExperiment, Sample};
 
 /// Bytes of the file: many windows, and soon read once.
 pub(super) const FILE: u64 = 32 << 20;
@@ -76,8 +77,8 @@ impl Requests {
         };
         let volume = match device {
             "here" => Volume::here(&self.folder)?,
-            "ram" => Volume::image(&recipe, Under::Zram)?,
-            _ => Volume::image(&recipe, Under::Folder(&self.folder))?,
+            "ram" => Volume::image(&recipe, Backing::Zram)?,
+            _ => Volume::image(&recipe, Backing::Folder(&self.folder))?,
         };
         let file = filled(&volume)?;
         Ok(Ready { volume, file })
@@ -97,7 +98,7 @@ impl Requests {
         };
         set_window(&place.volume, case)?;
         forget(&place.file)?;
-        let asked = Asked { case, order: &order, folder: place.volume.top()? };
+        let asked = RequestPlan { case, order: &order, folder: place.volume.top()? };
         let (began, cpu) = (Instant::now(), cpu_ns());
         let (count, took) = asked.run(began)?;
         let cpu = (cpu_ns() - cpu) as f64;
@@ -115,9 +116,13 @@ impl Requests {
     }
 }
 
-impl Bench for Requests {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        while keep(self.sample(case)?) == Go::On {}
+impl PreparedExperiment for Requests {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
+        while keep(self.sample(case)?).is_continue() {}
         Ok(())
     }
 }
@@ -147,7 +152,7 @@ fn forget(file: &OwnedFd) -> Result<(), Skip> {
 
 fn resident(file: &OwnedFd) -> Result<usize, Skip> {
     let length = usize::try_from(FILE).unwrap_or(usize::MAX);
-    let window = Window::of(file.as_fd(), 0, length, false);
+    let window = Window::map(file.as_fd(), 0, length, false);
     window.and_then(|window| window.resident_pages()).map_err(|e| Skip::refused("mincore", e))
 }
 

@@ -17,17 +17,17 @@ const WASTE: f64 = 1.5;
 /// How far from 1 a ratio may be for there to be little difference.
 const LITTLE: f64 = 1.10;
 
-type But = &'static [(&'static str, Value)];
+type Overrides = &'static [(&'static str, Value)];
 
 fn cached(case: Option<&Case>) -> Option<f64> {
     case?.extra.get("cached").copied()
 }
 
 pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
-    const USUAL: But = &[("window", Value::N(128)), ("pattern", Value::S("sequential"))];
-    const NONE: But = &[("window", Value::N(0)), ("pattern", Value::S("sequential"))];
-    const RANDOM: But = &[("pattern", Value::S("random"))];
-    const FAULTS: But = &[("pattern", Value::S("random")), ("way", Value::S("mmap"))];
+    const USUAL: Overrides = &[("window", Value::N(128)), ("pattern", Value::S("sequential"))];
+    const NONE: Overrides = &[("window", Value::N(0)), ("pattern", Value::S("sequential"))];
+    const RANDOM: Overrides = &[("pattern", Value::S("random"))];
+    const FAULTS: Overrides = &[("pattern", Value::S("random")), ("way", Value::S("mmap"))];
     let of = |but| at(cases, BASE, but);
     let gain = of(USUAL).zip(of(NONE)).and_then(|(with, without)| ratio(with, without));
     let (Some(gain), Some(random)) = (gain, cached(of(RANDOM))) else {
@@ -68,8 +68,8 @@ fn pages(mean: f64) -> String {
 }
 
 pub(super) fn shadow_ram(cases: &Cases<'_>) -> Judgement {
-    const DISK: But = &[("op", Value::S("write")), ("device", Value::S("disk"))];
-    const RAM: But = &[("op", Value::S("write")), ("device", Value::S("ram"))];
+    const DISK: Overrides = &[("op", Value::S("write")), ("device", Value::S("disk"))];
+    const RAM: Overrides = &[("op", Value::S("write")), ("device", Value::S("ram"))];
     let found = at(cases, BASE, RAM).zip(at(cases, BASE, DISK));
     let Some((ram, disk)) = found else {
         return Judgement::inconclusive("needs synchronous writes to the disk and to ram");
@@ -106,7 +106,7 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
         shown(writes)
     );
     // That it may do either is refuted where it does neither.
-    let verdict = match (Effect::of(reads), Effect::of(writes)) {
+    let verdict = match (Effect::from_times(reads), Effect::from_times(writes)) {
         (Effect::None, Effect::None) => ClaimVerdict::Fails,
         (Effect::Helps | Effect::Hurts, _) | (_, Effect::Helps | Effect::Hurts) => {
             ClaimVerdict::Holds
@@ -128,7 +128,7 @@ enum Effect {
 }
 
 impl Effect {
-    fn of(times: Interval) -> Self {
+    fn from_times(times: Interval) -> Self {
         match (times.low, times.high) {
             (low, _) if low > LITTLE => Self::Helps,
             (_, high) if high < 1.0 / LITTLE => Self::Hurts,
@@ -138,7 +138,7 @@ impl Effect {
     }
 
     fn word(times: Interval) -> &'static str {
-        match Self::of(times) {
+        match Self::from_times(times) {
             Self::Helps => "helps",
             Self::Hurts => "hurts",
             Self::None => "makes little difference to",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn verdict(judge: fn(&Cases<'_>) -> Judgement, cases: &[Case]) -> ClaimVerdict {
-        let found = judge(&Cases::of(cases));
+        let found = judge(&Cases::new(cases));
         println!("{:?}: {}", found.verdict, found.because);
         found.verdict
     }

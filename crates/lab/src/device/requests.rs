@@ -62,13 +62,14 @@ pub fn mean_of_reads(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = open(folder, flags, Mode::empty())
         .map_err(|error| refused(Skip::refused("open", error)))?;
-    let asked = Asked { case: &Params(params.collect()), order: &order, folder: folder.as_fd() };
+    let asked =
+        RequestPlan { case: &Params(params.collect()), order: &order, folder: folder.as_fd() };
     let (count, took) = asked.run(Instant::now()).map_err(refused)?;
     Ok(took.as_nanos() as f64 / count as f64)
 }
 
 /// Requests to be made.
-pub(super) struct Asked<'a> {
+pub(super) struct RequestPlan<'a> {
     pub(super) case: &'a Params,
     /// Offsets, in blocks.
     pub(super) order: &'a [u64],
@@ -76,7 +77,7 @@ pub(super) struct Asked<'a> {
     pub(super) folder: BorrowedFd<'a>,
 }
 
-impl Asked<'_> {
+impl RequestPlan<'_> {
     /// Makes them until the time is up: how many, and how long they took.
     pub(super) fn run(&self, began: Instant) -> Result<(usize, Duration), Skip> {
         match (self.case.name("op"), self.case.name("way")) {
@@ -136,7 +137,7 @@ impl Asked<'_> {
     fn fault(&self) -> Result<(usize, Duration), Skip> {
         let length = usize::try_from(FILE).unwrap_or(usize::MAX);
         let file = self.opened(OFlags::RDONLY)?;
-        let window = Window::of(file.as_fd(), 0, length, false);
+        let window = Window::map(file.as_fd(), 0, length, false);
         let window = window.map_err(|e| Skip::refused("mmap", e))?;
         let block = self.block();
         self.each(|at| {

@@ -1,7 +1,7 @@
 //! What `files` varies, and the values of a quick, a usual and a full run.
 
 use super::ways;
-use crate::harness::star::Base;
+use crate::harness::star::UsualValues;
 use crate::harness::{Axis, Takes, Value};
 
 /// In the order they are shown.
@@ -9,7 +9,7 @@ pub(super) const AXES: &[Axis] =
     &[WAY, OP, FS, NAME, FILES, SCHED, CACHE, THREADS, SYNC, LAYOUT, DEPTH];
 
 /// What the other cases differ from in one thing.
-pub(super) const BASE: Base = &[
+pub(super) const BASE: UsualValues = &[
     ("way", Value::S("libc")),
     ("op", Value::S("round")),
     ("fs", Value::S("tmpfs")),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,10 @@ use super::layouts::{self, check_room};
 use super::ledger::{is_watched, ledger};
 use super::names::{dentries, fallen, press, reclaimable};
 use super::ways::{WAYS, way};
-use super::worker::{Orders, Program, Worker, path_of};
+use super::worker::{Program, Worker, WorkerPlan, path_of};
 use crate::harness::patience::Patience;
-use crate::harness::volumes::{Under, Volume};
-use crate::harness::{Bench, Go, Params, Sample, Watch};
+use crate::harness::volumes::{Backing, Volume};
+use crate::harness::{Params, PreparedExperiment, Sample, Watch};
 
 /// How long the rounds between two looks at the clock take, about: long beside the clock and what the
 /// scheduler does, short enough for many samples of many cases.
@@ -91,7 +92,7 @@ struct Batch {
 }
 
 /// What the first rounds of a process say, each in ns, where they were made.
-struct Beginning {
+struct FirstRounds {
     first: Option<f64>,
     third: Option<f64>,
     /// Commands of a batch.
@@ -105,7 +106,7 @@ impl Rounds {
         let mut programs = BTreeMap::new();
         // The directories are filled by any of them.
         for one in WAYS.iter().filter(|one| one.program().is_ok()) {
-            programs.insert(one.name, Program::of(one)?);
+            programs.insert(one.name, Program::for_backend(one)?);
         }
         Ok(Self {
             folder,
@@ -151,8 +152,8 @@ impl Rounds {
         let most = if is_cold(case) { case.number("files") } else { self.most_files };
         let recipe = layouts::recipe(kind, case.name("layout"), most);
         // In memory what is measured is the file system's own work; the disk's is that of `here`.
-        Volume::image(&recipe, Under::Memory)
-            .or_else(|_| Volume::image(&recipe, Under::Folder(&self.folder)))
+        Volume::image(&recipe, Backing::Memory)
+            .or_else(|_| Volume::image(&recipe, Backing::Folder(&self.folder)))
     }
 
     /// The directory of a case, filled with the files there are besides.
@@ -164,7 +165,7 @@ impl Rounds {
             let volume = self.volume(case)?;
             let directory = made(volume.top()?, &called)?;
             check_room(&directory, files, case)?;
-            let orders = Orders { name, ..Orders::plain() };
+            let orders = WorkerPlan { name, ..WorkerPlan::plain() };
             let program = self.programs.values().next();
             let program = program.ok_or_else(|| Skip("there is no program".to_owned()))?;
             let mut worker = Worker::start(program, as_fd(&directory), &orders, self.patience)?;
@@ -193,7 +194,7 @@ impl Rounds {
         let directory = self.directory(case)?;
         let mut worker = self.worker(case, &directory)?;
         let (word, rounds) = command(case);
-        let Beginning { first, third, count } = self.begin(case, &mut worker)?;
+        let FirstRounds { first, third, count } = self.begin(case, &mut worker)?;
         // In units of the command, each of which is several rounds.
         let (wall, cpu) = match first {
             Some(first) if is_cold => (first * rounds, None),
@@ -218,7 +219,7 @@ impl Rounds {
     }
 
     /// The first rounds of a process, and how many make a batch.
-    fn begin(&mut self, case: &Params, worker: &mut Worker) -> Result<Beginning, Skip> {
+    fn begin(&mut self, case: &Params, worker: &mut Worker) -> Result<FirstRounds, Skip> {
         let (word, rounds) = command(case);
         let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
         let known = self.batches.get(case).copied();
@@ -231,13 +232,13 @@ impl Rounds {
         let found = || fitting(third.or(first).unwrap_or(BATCH_NS), rounds);
         let count = known.map_or_else(found, |known| known.count);
         self.batches.insert(case.clone(), Batch { count, presses: self.presses });
-        Ok(Beginning { first, third, count })
+        Ok(FirstRounds { first, third, count })
     }
 
     /// A process that is to make the rounds of a case.
     fn worker(&self, case: &Params, directory: &OwnedFd) -> Result<Worker, Skip> {
         let program = self.program(case.name("way"))?;
-        Worker::start(program, as_fd(directory), &Orders::of(case), self.patience)
+        Worker::start(program, as_fd(directory), &WorkerPlan::from_case(case), self.patience)
     }
 
     /// Looks names up that are not there, which the kernel remembers all the same.
@@ -280,13 +281,17 @@ impl Rounds {
     }
 }
 
-impl Bench for Rounds {
+impl PreparedExperiment for Rounds {
     fn wait_at_most(&mut self, left: Option<Duration>) {
-        self.patience = Patience::of(left);
+        self.patience = Patience::for_time_left(left);
     }
 
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
-        while keep(self.sample(case)?) == Go::On {}
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
+        while keep(self.sample(case)?).is_continue() {}
         Ok(())
     }
 
@@ -305,7 +310,7 @@ impl Bench for Rounds {
         let directory = self.directory(case)?;
         let depth = case.number("depth");
         let rounds = self.batches.get(case).map_or(1, |batch| batch.count * depth);
-        let mut arguments: Vec<OsString> = Orders::of(case).arguments().into();
+        let mut arguments: Vec<OsString> = WorkerPlan::from_case(case).arguments().into();
         arguments.push(path_of(directory.as_raw_fd()).into());
         arguments.push(format!("round {rounds}").into());
         let program = self.program(case.name("way"))?.path();
@@ -379,13 +384,13 @@ fn opened(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Skip> {
     openat(parent, name, FOLDER, Mode::empty()).map_err(|e| Skip::refused("open", e))
 }
 
-impl Orders {
+impl WorkerPlan {
     /// Nothing but one thread that makes short names.
     fn plain() -> Self {
         Self { name: 1, threads: 1, depth: 1, sync: "none".into(), sched: "normal".into() }
     }
 
-    fn of(case: &Params) -> Self {
+    fn from_case(case: &Params) -> Self {
         Self {
             name: case.number("name"),
             threads: case.number("threads"),

@@ -26,16 +26,16 @@ const FAR: u64 = 100;
 
 const MIB: f64 = 1_048_576.0;
 
-type But = &'static [(&'static str, Value)];
+type Overrides = &'static [(&'static str, Value)];
 
 /// How many times what `base` takes the `other` takes; both differ from the usual case by what is
 /// given.
-fn times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
+fn times(cases: &Cases<'_>, base: Overrides, other: Overrides) -> Option<Interval> {
     ratio(at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
 
 /// The same of the time on a CPU, which does not depend on who else is at work.
-fn cpu_times(cases: &Cases<'_>, base: But, other: But) -> Option<Interval> {
+fn cpu_times(cases: &Cases<'_>, base: Overrides, other: Overrides) -> Option<Interval> {
     ratio_of("cpu_ns", at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
 
@@ -52,9 +52,9 @@ fn extra(case: Option<&Case>, name: &str) -> Option<f64> {
 }
 
 /// The usual way, and those it is held against.
-const LIBC: But = &[("way", Value::S("libc"))];
-const RAW: But = &[("way", Value::S("raw"))];
-const STATIC: But = &[("way", Value::S("static"))];
+const LIBC: Overrides = &[("way", Value::S("libc"))];
+const RAW: Overrides = &[("way", Value::S("raw"))];
+const STATIC: Overrides = &[("way", Value::S("static"))];
 
 pub(super) fn libc_tax(cases: &Cases<'_>) -> Judgement {
     let Some(found) = cpu_times(cases, RAW, LIBC) else {
@@ -85,9 +85,9 @@ pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
     );
     // A program that makes few rounds gains by its start, too, which is not what is marginal.
     let judgement = if found.low > 1.0 {
-        Judgement::of(found.point <= MARGINAL, because)
+        Judgement::from_bool(found.point <= MARGINAL, because)
     } else if found.high < MEASURABLE {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -98,8 +98,8 @@ pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
 }
 
 pub(super) fn realtime(cases: &Cases<'_>) -> Judgement {
-    const REALTIME: But = &[("sched", Value::S("realtime"))];
-    const NORMAL: But = &[("sched", Value::S("normal"))];
+    const REALTIME: Overrides = &[("sched", Value::S("realtime"))];
+    const NORMAL: Overrides = &[("sched", Value::S("normal"))];
     let Some(found) = times(cases, REALTIME, NORMAL) else {
         return Judgement::inconclusive("needs both scheduling classes, with enough samples");
     };
@@ -139,13 +139,13 @@ pub(super) fn three_runs(cases: &Cases<'_>) -> Judgement {
 }
 
 pub(super) fn tmpfs(cases: &Cases<'_>) -> Judgement {
-    const DISKS: [(&str, But); 4] = [
+    const DISKS: [(&str, Overrides); 4] = [
         ("the file system of --path", &[("fs", Value::S("here"))]),
         ("ext4", &[("fs", Value::S("ext4"))]),
         ("xfs", &[("fs", Value::S("xfs"))]),
         ("btrfs", &[("fs", Value::S("btrfs"))]),
     ];
-    const MEMORY: But = &[("fs", Value::S("tmpfs"))];
+    const MEMORY: Overrides = &[("fs", Value::S("tmpfs"))];
     let found: Vec<(&str, Interval)> = DISKS
         .iter()
         .filter_map(|(name, disk)| Some((*name, times(cases, MEMORY, disk)?)))
@@ -166,7 +166,7 @@ pub(super) fn tmpfs(cases: &Cases<'_>) -> Judgement {
 }
 
 /// File systems in the order they decide: the article's own kind first.
-const KINDS: [(&str, But, But); 3] = [
+const KINDS: [(&str, Overrides, Overrides); 3] = [
     (
         "ext4",
         &[("fs", Value::S("ext4")), ("name", Value::N(14))],
@@ -288,8 +288,8 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
     let longest = of.numbers("name").pop().unwrap_or(0);
     let judgement = match left {
         // A name takes a structure of some 200 bytes; anything near that is one a name.
-        _ if bytes < 50.0 => Judgement::of(false, because),
-        Some(left) if left < bytes / 2.0 && bytes >= 100.0 => Judgement::of(true, because),
+        _ if bytes < 50.0 => Judgement::from_bool(false, because),
+        Some(left) if left < bytes / 2.0 && bytes >= 100.0 => Judgement::from_bool(true, because),
         _ => Judgement::inconclusive(because),
     };
     let judgement = judgement.with("bytes_a_name", bytes).with("longest_name", longest);
@@ -319,9 +319,9 @@ pub(super) fn inode_layout(cases: &Cases<'_>) -> Judgement {
     let is_little = |times: &Interval| times.low > 1.0 / LITTLE && times.high < LITTLE;
     let is_much = |times: &Interval| times.low > LITTLE || times.high < 1.0 / LITTLE;
     let judgement = if found.iter().any(|(_, _, times)| is_much(times)) {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else if found.iter().all(|(_, _, times)| is_little(times)) {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else {
         Judgement::inconclusive(because)
     };

@@ -59,7 +59,7 @@ pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Resu
     let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
     let fs = case.name("fs");
     let advice = if fs == "here" { "; name another directory with --path" } else { "" };
-    Disk::of(&told)
+    Disk::from_statvfs(&told)
         .check(files * WRITTEN, files)
         .map_err(|Skip(reason)| Skip(format!("{fs}: {reason}{advice}")))
 }

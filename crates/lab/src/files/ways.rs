@@ -13,7 +13,7 @@ mod r#static;
 
 /// A way to make the calls.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Backend {
     /// As the axis has it.
     pub(super) name: &'static str,
     /// What it is, in a few words.
@@ -27,14 +27,14 @@ pub(super) struct Way {
 }
 
 /// Every way, in the order they are listed.
-pub(super) static WAYS: &[&Way] =
+pub(super) static WAYS: &[&Backend] =
     &[&libc::WAY, &r#static::WAY, &musl::WAY, &raw::WAY, &io_uring::WAY];
 
 /// Their names, as the axis takes them.
 pub(super) const NAMES: &[&str] = &["libc", "static", "musl", "raw", "io-uring"];
 
 /// The way called `name`.
-pub(super) fn way(name: &str) -> Option<&'static Way> {
+pub(super) fn way(name: &str) -> Option<&'static Backend> {
     WAYS.iter().copied().find(|one| one.name == name)
 }
 
@@ -51,7 +51,7 @@ pub fn program_of_way(name: &str) -> Result<&'static [u8], String> {
     way(name).ok_or_else(|| format!("unknown strategy {name}"))?.program()
 }
 
-impl Way {
+impl Backend {
     /// The compiled loop.
     ///
     /// # Errors

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use iotomy_host::Skip;
 use iotomy_record::Case;
-use iotomy_sys::errno::said;
+use iotomy_sys::errno::message;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::retry_on_intr;
 use rustix::time::Timespec;
 
-use super::ways::Way;
+use super::ways::Backend;
 use crate::harness::patience::Patience;
 
 /// A way's program, in memory, for as long as it may be started.
@@ -29,7 +29,7 @@ pub(super) struct Program(OwnedFd);
 
 /// What a worker is to do; see `worker/worker.c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Orders {
+pub(super) struct WorkerPlan {
     /// Characters of a name.
     pub(super) name: u64,
     /// Threads.
@@ -54,7 +54,7 @@ pub(super) struct Worker {
 }
 
 impl Program {
-    pub(super) fn of(way: &Way) -> Result<Self, Skip> {
+    pub(super) fn for_backend(way: &Backend) -> Result<Self, Skip> {
         let program = way.program().map_err(Skip)?;
         // Kernels since 6.3 want to be told that it is a program; those before do not know the flag.
         let make = |more| memfd_create("iotomy-files", MemfdFlags::CLOEXEC | more);
@@ -76,7 +76,7 @@ pub(super) fn path_of(fd: i32) -> PathBuf {
     format!("/proc/{}/fd/{fd}", std::process::id()).into()
 }
 
-impl Orders {
+impl WorkerPlan {
     /// As the program takes them.
     pub(super) fn arguments(&self) -> [OsString; 5] {
         let Self { name, threads, depth, sync, sched } = self;
@@ -90,7 +90,7 @@ impl Worker {
     pub(super) fn start(
         program: &Program,
         folder: BorrowedFd<'_>,
-        orders: &Orders,
+        orders: &WorkerPlan,
         patience: Patience,
     ) -> Result<Self, Skip> {
         let began = Instant::now();
@@ -171,7 +171,7 @@ fn refusal(answer: &str) -> String {
         _ => "",
     };
     let error = std::io::Error::from_raw_os_error(number);
-    format!("{what}: {}{advice}", said(&error))
+    format!("{what}: {}{advice}", message(&error))
 }
 
 /// Numbers of errors, which the worker answers by.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iotomy_host::Skip;
 use iotomy_host::folder::is_alike;
-use iotomy_record::{About, Machine, Sweep, SweepAxis, SweepRun, Volume};
+use iotomy_record::{ExperimentFacts, Machine, Sweep, SweepAxis, SweepRun, Volume};
 
 use super::figures::{case_of, nanos};
 use super::runner::{Plan, RunError, Start};
@@ -91,8 +91,8 @@ fn is_same(one: &str, other: &str) -> bool {
     Path::new(one) == Path::new(other) || found(one).is_some_and(|one| found(other) == Some(one))
 }
 
-fn about(declared: &Declaration) -> About {
-    About {
+fn about(declared: &Declaration) -> ExperimentFacts {
+    ExperimentFacts {
         summary: declared.summary.to_owned(),
         hypothesis: declared.hypothesis.to_owned(),
         refuted_by: declared.refuted_by.to_owned(),

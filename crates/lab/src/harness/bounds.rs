@@ -47,7 +47,7 @@ impl Bound {
     const NUMBER: char = '#';
 
     /// What bounds them, and how to raise it so that so many are free.
-    fn said(&self, needed: u64) -> String {
+    fn reason(&self, needed: u64) -> String {
         let enough = self.most.saturating_add(needed.saturating_sub(self.free));
         format!("{}; {}", self.by, self.raise.replace(Self::NUMBER, &enough.to_string()))
     }
@@ -55,7 +55,7 @@ impl Bound {
 
 /// What there is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Room {
+pub struct FreeRoom {
     /// Processes that can be made, by the tightest bound.
     pub processes: Option<Bound>,
     /// Descriptors a process may have.
@@ -77,7 +77,7 @@ pub struct Disk {
 
 impl Disk {
     /// As the kernel tells it.
-    pub(crate) fn of(told: &StatVfs) -> Self {
+    pub(crate) fn from_statvfs(told: &StatVfs) -> Self {
         Self {
             // A file system that has no size of its own (ramfs) does not tell.
             bytes: (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize)),
@@ -105,11 +105,13 @@ impl Disk {
     }
 }
 
-impl Room {
+impl FreeRoom {
     /// What there is now, and on the file system of this folder.
     pub fn with(folder: &Folder) -> Self {
         // What cannot be asked now is asked again where files are made.
-        let disk = statvfs(&folder.volume().path).map(|told| Disk::of(&told)).unwrap_or_default();
+        let disk = statvfs(&folder.volume().path)
+            .map(|told| Disk::from_statvfs(&told))
+            .unwrap_or_default();
         Self { disk, ..Self::now() }
     }
 
@@ -138,7 +140,7 @@ impl Room {
             ("descriptors per process", needs.descriptors, &self.descriptors),
         ] {
             if let Some(bound) = bound.as_ref().filter(|bound| bound.free < needed) {
-                let (free, said) = (bound.free, bound.said(needed));
+                let (free, said) = (bound.free, bound.reason(needed));
                 return Err(Skip(format!("needs {needed} {what}; {free} are free: {said}")));
             }
         }
@@ -150,7 +152,7 @@ impl Room {
                 "needs {} MiB of memory; {} MiB are free, and half of them stay reserved: {}",
                 needs.memory_bytes.div_ceil(1 << 20),
                 bound.free >> 20,
-                bound.said(needs.memory_bytes.saturating_mul(RESERVE))
+                bound.reason(needs.memory_bytes.saturating_mul(RESERVE))
             ))),
             _ => Ok(()),
         }
@@ -216,7 +218,7 @@ mod tests {
         let bound = |free, by: &str| {
             Some(Bound { free, most: 2 * free, by: by.into(), raise: "set it to #".into() })
         };
-        let room = Room {
+        let room = FreeRoom {
             processes: bound(100, "x is 100"),
             descriptors: bound(20, "y is 20"),
             memory_bytes: bound(30 << 20, "z"),
@@ -246,6 +248,9 @@ mod tests {
         assert!(reason.starts_with("the file system of --path: needs 5 MiB; 8"), "{reason}");
         assert!(reason.ends_with("name another directory with --path"), "{reason}");
         assert!(disk(0, 6).unwrap().contains("needs 6 inodes; 10 are free"));
-        assert_eq!(Room::default().check(Needs { processes: 1 << 40, ..Needs::default() }), Ok(()));
+        assert_eq!(
+            FreeRoom::default().check(Needs { processes: 1 << 40, ..Needs::default() }),
+            Ok(())
+        );
     }
 }

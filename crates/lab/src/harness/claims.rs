@@ -26,7 +26,7 @@ pub struct Cases<'a> {
 impl<'a> Cases<'a> {
     /// All of these that were measured, and those that there was no time for: these have no samples,
     /// so that what would rest on one of them finds nothing to rest on.
-    pub fn of(cases: &'a [Case]) -> Self {
+    pub fn new(cases: &'a [Case]) -> Self {
         let has_place = |case: &&Case| case.median.is_some() || case.had_no_time();
         Self { some: cases.iter().filter(has_place).collect(), planned: cases }
     }
@@ -339,7 +339,7 @@ mod tests {
                 case(&params, &[n as f64 * 10.0 + 1.0])
             })
             .into();
-        let cases = Cases::of(&all);
+        let cases = Cases::new(&all);
         assert_eq!(cases.numbers("n"), [1, 2, 4]);
         let line = cases.named("way", "a").line("n").unwrap();
         assert!((line.slope - 10.0).abs() < 1e-9 && (line.intercept - 1.0).abs() < 1e-9);
@@ -356,7 +356,7 @@ mod tests {
             case(&[("n", AxisValue::Number(n))], &samples)
         };
         let all = [of(1), of(10), of(100)];
-        let line = Cases::of(&all).line("n").unwrap();
+        let line = Cases::new(&all).line("n").unwrap();
         let [low, high] = line.slope_ci95.unwrap();
         assert!((line.slope - 5.0).abs() < 1e-9 && (low - 5.0).abs() < 1e-9, "{line:?}");
         assert!((high - 5.0).abs() < 1e-9, "{line:?}");
@@ -368,7 +368,7 @@ mod tests {
         let of = |n: u64, samples: &[f64]| case(&[("n", AxisValue::Number(n))], samples);
         let few: Vec<f64> = (0..20).map(f64::from).collect();
         let many: Vec<f64> = few.iter().map(|x| if *x == 0.0 { 30.0 } else { x - 1.0 }).collect();
-        let line = Cases::of(&[of(1, &few), of(2, &many)]).line("n").unwrap();
+        let line = Cases::new(&[of(1, &few), of(2, &many)]).line("n").unwrap();
         let [low, high] = line.slope_ci95.unwrap();
         assert!(low <= line.slope && line.slope <= high, "{line:?}");
     }

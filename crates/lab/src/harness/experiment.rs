@@ -3,6 +3,7 @@
 //! A piece implements [`Experiment`]; the registry lists it, and the runner runs it.
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -238,15 +239,6 @@ pub struct Sample {
     pub extra: Vec<(&'static str, f64)>,
 }
 
-/// Whether a visit goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Go {
-    /// With another sample.
-    On,
-    /// It does not.
-    Back,
-}
-
 /// An experiment.
 pub trait Experiment: Sync {
     /// What it is.
@@ -281,21 +273,29 @@ pub trait Experiment: Sync {
     ///
     /// # Errors
     /// Why none of them can be measured.
-    fn prepare(&self, cases: &[Params], folder: &Folder) -> Result<Box<dyn Bench>, Skip>;
+    fn prepare(
+        &self,
+        cases: &[Params],
+        folder: &Folder,
+    ) -> Result<Box<dyn PreparedExperiment>, Skip>;
 }
 
 /// An experiment ready to be run. Dropping it takes down what was set up.
-pub trait Bench {
+pub trait PreparedExperiment {
     /// Hears how long the operation next may wait for others: processes, answers, silence. What
     /// takes longer is given up, and says [`iotomy_record::Case::NO_TIME`].
     fn wait_at_most(&mut self, _left: Option<Duration>) {}
 
-    /// Sets up a case, measures it and hands each sample to `keep` until that has enough; takes the
+    /// Sets up a case, measures it and hands each sample to `keep` until that breaks off; takes the
     /// case down again.
     ///
     /// # Errors
     /// Why it could not be measured, or not further.
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip>;
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip>;
 
     /// What is counted and not timed: extras of the case, from runs that are watched. One that comes
     /// several times has several samples.

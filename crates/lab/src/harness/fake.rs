@@ -1,6 +1,7 @@
 //! An experiment for the tests of the runner, in a world whose clock goes on by a second a sample.
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::*;
 
 /// What the fake experiment does and is done to.
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct FakeState {
     pub(crate) now: Duration,
     /// The cases visited, in order.
     pub(crate) visits: Vec<u64>,
@@ -37,7 +38,7 @@ pub(crate) struct World {
     pub(crate) stuck_from: Option<Duration>,
 }
 
-pub(crate) type Shared = Arc<Mutex<World>>;
+pub(crate) type Shared = Arc<Mutex<FakeState>>;
 
 pub(crate) struct Fake(pub(crate) Shared);
 
@@ -71,7 +72,7 @@ static FAKE: Declaration = Declaration {
 
 fn rises(cases: &Cases<'_>) -> Judgement {
     match cases.line("n") {
-        Some(line) => Judgement::of(line.slope > 0.0, "a line").with("slope", line.slope),
+        Some(line) => Judgement::from_bool(line.slope > 0.0, "a line").with("slope", line.slope),
         None => Judgement::inconclusive("too few cases"),
     }
 }
@@ -89,7 +90,7 @@ impl Experiment for Fake {
         Needs { processes: case.number("n"), ..Needs::default() }
     }
 
-    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         self.0.lock().unwrap().is_set_up = true;
         Ok(Box::new(FakeBench(self.0.clone())))
     }
@@ -103,12 +104,16 @@ impl Drop for FakeBench {
     }
 }
 
-impl Bench for FakeBench {
+impl PreparedExperiment for FakeBench {
     fn wait_at_most(&mut self, left: Option<Duration>) {
         self.0.lock().unwrap().waits.push(left);
     }
 
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let n = case.number("n");
         {
             let mut world = self.0.lock().unwrap();
@@ -135,7 +140,7 @@ impl Bench for FakeBench {
                 let noise = if world.is_quiet { 0 } else { 100 * (world.samples % 7) };
                 (100 * n + noise) as f64
             };
-            if keep(Sample { value, extra: vec![("twice", 2.0 * value)] }) == Go::Back {
+            if keep(Sample { value, extra: vec![("twice", 2.0 * value)] }).is_break() {
                 return Ok(());
             }
         }
@@ -177,7 +182,7 @@ impl Watch for FakeAround {
 
 const TRACE: &[u8] = include_bytes!("../../../race/src/attribution/trace.json");
 
-impl Around for FakeAround {
+impl RunHost for FakeAround {
     fn now(&self) -> Duration {
         self.0.lock().unwrap().now
     }
@@ -224,7 +229,7 @@ pub(crate) fn run_in(
         max_time: max_time.map(Duration::from_secs),
         seed: 7,
         folder: &folder,
-        room: Room { processes, ..Room::default() },
+        room: FreeRoom { processes, ..FreeRoom::default() },
         json: None,
     };
     let started = "2025-03-01T10:20:30Z".to_owned();

@@ -17,7 +17,7 @@ pub(crate) fn case_of(
     samples: Vec<f64>,
     extra: BTreeMap<String, f64>,
 ) -> Case {
-    let summary = Summary::of(&samples);
+    let summary = Summary::from_samples(&samples);
     Case {
         params,
         metric: metric.to_owned(),
@@ -70,7 +70,7 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
 /// What the cases say of each claim.
 pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
     let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
-    let cases = Cases::of(cases);
+    let cases = Cases::new(cases);
     let judge = |claim: &super::Claim| {
         let Judgement { verdict, mut because, evidence } = match is_measured {
             true => (claim.judge)(&cases),
@@ -114,7 +114,7 @@ pub(crate) fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f6
         let value = match fold_of(name)?.fold {
             Fold::Mean => mean(samples),
             Fold::Median => median(samples),
-            Fold::Least => Summary::of(samples).map(|of| of.min),
+            Fold::Least => Summary::from_samples(samples).map(|of| of.min),
         };
         Some((name.clone(), value?))
     };

@@ -25,7 +25,7 @@ pub struct Judgement {
 
 impl Judgement {
     /// It holds where `is_so`, else it fails.
-    pub fn of(is_so: bool, because: impl Into<String>) -> Self {
+    pub fn from_bool(is_so: bool, because: impl Into<String>) -> Self {
         let verdict = if is_so { ClaimVerdict::Holds } else { ClaimVerdict::Fails };
         Self { verdict, because: because.into(), evidence: Vec::new() }
     }
@@ -109,7 +109,7 @@ const A_LINE: f64 = 0.9;
 
 impl Growth {
     /// Of a line along an axis, and of the last place it goes through.
-    pub(crate) fn of(line: &Line, (most, last): (f64, f64)) -> Self {
+    pub(crate) fn from_line(line: &Line, (most, last): (f64, f64)) -> Self {
         let Some([low, high]) = line.slope_ci95 else { return Self::Unsure };
         let start = line.intercept.abs();
         if low.abs().max(high.abs()) * most < start {
@@ -168,10 +168,10 @@ mod tests {
             miss: None,
             is_weighted: true,
         };
-        let growth = |slope, ends| Growth::of(&line(slope, ends), (1_000.0, 5_100.0));
+        let growth = |slope, ends| Growth::from_line(&line(slope, ends), (1_000.0, 5_100.0));
         let bent = |last| {
             let line = Line { r2: 0.8, ..line(5.0, Some([4.0, 6.0])) };
-            Growth::of(&line, (1_000.0, last))
+            Growth::from_line(&line, (1_000.0, last))
         };
         assert_eq!([bent(9_000.0), bent(3_000.0)], [Growth::Steepens, Growth::Unsure]);
         assert_eq!(growth(0.01, Some([0.0, 0.05])), Growth::Level);

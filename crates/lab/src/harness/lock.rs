@@ -37,7 +37,7 @@ impl Lock {
     ///
     /// # Errors
     /// Another run has it.
-    pub fn of(state: &State, experiment: &str) -> Result<Option<Self>, Locked> {
+    pub fn take(state: &State, experiment: &str) -> Result<Option<Self>, Locked> {
         let path = state.folder().join(format!("lab-{experiment}.lock"));
         let busy = |by: String| Locked { experiment: experiment.to_owned(), by };
         match taken(&path) {
@@ -110,13 +110,13 @@ mod tests {
     fn an_experiment_is_run_once_at_a_time_and_nothing_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let state = State::in_folder(folder.path().join("deep"));
-        let first = Lock::of(&state, "copy").unwrap();
-        let refused = Lock::of(&state, "copy").unwrap_err().to_string();
+        let first = Lock::take(&state, "copy").unwrap();
+        let refused = Lock::take(&state, "copy").unwrap_err().to_string();
         let by = format!("copy is already running, by process {};", std::process::id());
         assert!(refused.starts_with(&by) && refused.contains("XDG_STATE_HOME"), "{refused}");
-        assert!(Lock::of(&state, "herd").unwrap().is_some(), "another experiment");
+        assert!(Lock::take(&state, "herd").unwrap().is_some(), "another experiment");
         drop(first);
-        assert!(Lock::of(&state, "copy").unwrap().is_some());
+        assert!(Lock::take(&state, "copy").unwrap().is_some());
         assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 0);
     }
 
@@ -125,13 +125,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = State::in_folder(folder.path());
         fs::write(folder.path().join("lab-copy.lock"), "12345678 and more").unwrap();
-        let lock = Lock::of(&state, "copy").unwrap().unwrap();
+        let lock = Lock::take(&state, "copy").unwrap().unwrap();
         let text = fs::read_to_string(&lock.path).unwrap();
         assert_eq!(text, std::process::id().to_string());
     }
 
     #[test]
     fn where_no_file_can_be_made_a_run_goes_on_without() {
-        assert!(Lock::of(&State::in_folder("/proc/nowhere"), "copy").unwrap().is_none());
+        assert!(Lock::take(&State::in_folder("/proc/nowhere"), "copy").unwrap().is_none());
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{FlockOperation, flock};
 
 use super::State;
-use super::{made, zram};
+use super::{own_folder, zram};
 
 /// A note that is locked for as long as the run goes on.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ type Remove = fn(&[u8]) -> Option<LeftBehind>;
 /// Removes what runs left behind that were killed.
 pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
     let kinds: [(&str, Remove); 2] =
-        [(made::NOTE, made::remove_noted), (zram::NOTE, zram::remove_noted)];
+        [(own_folder::NOTE, own_folder::remove_noted), (zram::NOTE, zram::remove_noted)];
     let Ok(notes) = fs::read_dir(state.folder()) else { return Vec::new() };
     let of = |name: &OsStr| {
         let name = name.as_bytes();

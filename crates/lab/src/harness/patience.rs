@@ -24,7 +24,7 @@ pub(crate) struct Waiting {
 
 impl Patience {
     /// With so much left of the run.
-    pub(crate) fn of(left: Option<Duration>) -> Self {
+    pub(crate) fn for_time_left(left: Option<Duration>) -> Self {
         Self { end: left.and_then(|left| Instant::now().checked_add(left)) }
     }
 
@@ -64,11 +64,14 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_the_run_and_says_so() {
-        let waiting = Patience::of(Some(Duration::ZERO)).begin();
+        let waiting = Patience::for_time_left(Some(Duration::ZERO)).begin();
         assert!(waiting.is_over() && waiting.left().is_zero());
         assert_eq!(waiting.in_vain("nobody came"), Skip(Case::NO_TIME.to_owned()));
-        for endless in [Patience::of(None), Patience::of(Some(Duration::MAX)), Patience::default()]
-        {
+        for endless in [
+            Patience::for_time_left(None),
+            Patience::for_time_left(Some(Duration::MAX)),
+            Patience::default(),
+        ] {
             let waiting = endless.begin();
             assert!(!waiting.is_over() && endless.end().is_none());
             assert_eq!(waiting.in_vain("nobody came"), Skip("nobody came".to_owned()));

@@ -1,5 +1,5 @@
 //! What a run of any experiment is given, what it needs from outside, and how it may end. How its cases
-//! are gone through is [`super::track`]'s business.
+//! are gone through is [`super::in_progress`]'s business.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use iotomy_host::folder::Folder;
 use iotomy_record::{AxisValue, Machine, Sweep, SweepAxis};
 
 use super::cases::in_common;
-use super::track::Track;
-use super::{Experiment, Params, Room, Size, Watch};
+use super::in_progress::RunInProgress;
+use super::{Experiment, FreeRoom, Params, Size, Watch};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Plan<'a> {
     /// Where files are made.
     pub folder: &'a Folder,
     /// What there is of the machine.
-    pub room: Room,
+    pub room: FreeRoom,
     /// Where the record is to be written in the end, kept for who goes on with it.
     pub json: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct Start {
 }
 
 /// What a run cannot do itself.
-pub trait Around: Watch {
+pub trait RunHost: Watch {
     /// The time since some moment that stays the same.
     fn now(&self) -> Duration;
 
@@ -125,10 +125,10 @@ pub fn run(
     experiment: &dyn Experiment,
     plan: &Plan<'_>,
     start: Start,
-    around: &mut dyn Around,
+    around: &mut dyn RunHost,
 ) -> Result<Sweep, RunError> {
     let declared = experiment.declaration();
-    let mut track = Track::new(experiment, plan, start, around.now())?;
+    let mut track = RunInProgress::new(experiment, plan, start, around.now())?;
     if track.sweep.cases.is_empty() {
         let reason = no_cases(experiment, &track.sweep.axes);
         return Err(RunError::Prepare { experiment: declared.name, reason });

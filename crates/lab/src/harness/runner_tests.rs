@@ -250,7 +250,7 @@ fn what_was_planned_is_run_as_it_was_planned_and_held_against_what_there_is_then
     let place = std::env::temp_dir();
     let folder = &Folder::open(&place).unwrap();
     let given = vec![("n".to_owned(), [3, 13, 50].map(AxisValue::Number).to_vec())];
-    let (max_time, room) = (Some(Duration::from_secs(6)), Room::default());
+    let (max_time, room) = (Some(Duration::from_secs(6)), FreeRoom::default());
     let json = Some("/x.json".to_owned());
     let plan = Plan { size: Size::Quick, given, max_time, seed: 5, folder, room, json };
     let started = "2025-03-01T08:00:00Z".to_owned();
@@ -288,7 +288,7 @@ fn a_case_that_breaks_is_skipped_and_the_others_go_on() {
     let folder = Folder::open(place.path()).unwrap();
     let world = Shared::default();
     let given = vec![("n".to_owned(), vec![AxisValue::Number(99), AxisValue::Number(2)])];
-    let room = Room::default();
+    let room = FreeRoom::default();
     let (size, folder) = (Size::Quick, &folder);
     let plan = Plan { size, given, max_time: None, seed: 1, folder, room, json: None };
     let started = "2025-03-01T10:20:30Z".to_owned();

@@ -88,7 +88,7 @@ impl Scratch {
     pub(crate) fn resident(&self, bytes: u64) -> Result<f64, Skip> {
         let look = || -> io::Result<f64> {
             let length = usize::try_from(bytes).map_err(io::Error::other)?;
-            let window = Window::of(self.file.as_fd(), 0, length, false)?;
+            let window = Window::map(self.file.as_fd(), 0, length, false)?;
             Ok(window.resident_pages()? as f64 / length.div_ceil(4096) as f64)
         };
         look().map_err(|e| Skip::refused("mincore", e))
@@ -104,7 +104,7 @@ pub(crate) fn carry(
     job: Job<'_>,
 ) -> Result<(), Skip> {
     let mover = mover(name).ok_or_else(|| Skip(format!("unknown mover {name}")))?;
-    let look = |fd| End::of(fd).map_err(|e| Skip::refused("fstat", e));
+    let look = |fd| End::new(fd).map_err(|e| Skip::refused("fstat", e));
     let (from, to) = (look(source)?, look(target)?);
     let job = Job { count: Some(bytes), ..job };
     mover.serves(&from, &to, &job).map_err(Skip)?;

@@ -2,7 +2,7 @@
 //! many, and say nothing that a few at a time do not.
 //!
 //! The base is the usual value of each axis, or the first of those given where the usual one is not
-//! among them. A [`Ray`] names axes that may leave it together.
+//! among them. A [`VariedAxes`] names axes that may leave it together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use iotomy_record::{AxisValue, Case, SweepAxis};
 use super::{Cases, Params, Value, points};
 
 /// The usual value of each axis.
-pub(crate) type Base = &'static [(&'static str, Value)];
+pub(crate) type UsualValues = &'static [(&'static str, Value)];
 
 /// Axes that are varied together, and which of their combinations.
 #[derive(Debug)]
-pub(crate) struct Ray {
+pub(crate) struct VariedAxes {
     /// Their names.
     pub(crate) axes: &'static [&'static str],
     /// Whether a combination is one, beside the base.
@@ -23,7 +23,7 @@ pub(crate) struct Ray {
 }
 
 /// The base and what lies on the rays, each once, in the order of the axes' values.
-pub(crate) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> {
+pub(crate) fn star(axes: &[SweepAxis], base: UsualValues, rays: &[VariedAxes]) -> Vec<Params> {
     let usual = |axis: &SweepAxis| {
         let declared = base.iter().find(|(name, _)| *name == axis.name);
         let declared = declared.map(|(_, value)| AxisValue::from(*value));
@@ -35,7 +35,7 @@ pub(crate) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
         let Some(value) = usual(axis) else { return Vec::new() };
         center.0.insert(axis.name.clone(), value);
     }
-    let on_ray = |ray: &Ray| {
+    let on_ray = |ray: &VariedAxes| {
         let one = |axis: &SweepAxis| {
             let is_varied = ray.axes.contains(&axis.name.as_str());
             let usual = || usual(axis).into_iter().collect();
@@ -61,7 +61,7 @@ pub(crate) fn star(axes: &[SweepAxis], base: Base, rays: &[Ray]) -> Vec<Params> 
 /// The case that is at the base but for these values.
 pub(crate) fn at<'a>(
     cases: &Cases<'a>,
-    base: Base,
+    base: UsualValues,
     but: &[(&'static str, Value)],
 ) -> Option<&'a Case> {
     let mut wanted: BTreeMap<&str, AxisValue> = BTreeMap::new();
@@ -90,10 +90,10 @@ fn most_frequent(cases: &Cases<'_>, axis: &str) -> Option<AxisValue> {
 mod tests {
     use super::*;
 
-    const BASE: Base = &[("a", Value::N(2)), ("b", Value::S("x")), ("c", Value::N(0))];
-    const RAYS: &[Ray] = &[
-        Ray { axes: &["a"], only: |_, _| true },
-        Ray { axes: &["b", "c"], only: |case, _| case.number("c") != 9 },
+    const BASE: UsualValues = &[("a", Value::N(2)), ("b", Value::S("x")), ("c", Value::N(0))];
+    const RAYS: &[VariedAxes] = &[
+        VariedAxes { axes: &["a"], only: |_, _| true },
+        VariedAxes { axes: &["b", "c"], only: |case, _| case.number("c") != 9 },
     ];
 
     fn axes(a: &[u64], b: &[&str], c: &[u64]) -> Vec<SweepAxis> {
@@ -136,7 +136,7 @@ mod tests {
                 super::super::figures::case_of(params.0, ("t", "ns"), vec![1.0], BTreeMap::new())
             })
             .collect();
-        let cases = Cases::of(&cases);
+        let cases = Cases::new(&cases);
         // "x" is not among them: most have "y".
         let found = at(&cases, BASE, &[("c", Value::N(5))]).unwrap();
         assert_eq!(Params(found.params.clone()).to_string(), "a 2, b y, c 5");

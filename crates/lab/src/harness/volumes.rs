@@ -3,7 +3,7 @@
 //! The invariant: nothing is left of them, whatever ends this process. Root's are mounts that were
 //! never attached to any folder (`fsmount(2)`), of an image without a name, on a loop device that
 //! clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever sees
-//! them, and they need no mount point. What has to have a name is [`Made`], and a device of memory
+//! them, and they need no mount point. What has to have a name is [`OwnFolder`], and a device of memory
 //! that the kernel would keep is [`Zram`].
 
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ use rustix::mount::{
     fsopen,
 };
 
-use super::made::Made;
+use super::own_folder::OwnFolder;
 use super::zram::Zram;
 
 /// Where a memory file system is expected that everybody may use.
@@ -43,7 +43,7 @@ pub(crate) struct Volume {
     /// `None` only while it is being mounted again.
     top: Option<Top>,
     image: Option<Image>,
-    _made: Option<Made>,
+    _made: Option<OwnFolder>,
 }
 
 /// The top folder of a file system, and what keeps that mounted, which goes last.
@@ -57,19 +57,19 @@ struct Top {
 #[derive(Debug)]
 struct Image {
     kind: &'static str,
-    devices: Vec<Backed>,
+    devices: Vec<BlockDevice>,
 }
 
 /// A block device.
 #[derive(Debug)]
-enum Backed {
+enum BlockDevice {
     /// Of a file.
     File { device: LoopDevice, file: OwnedFd },
     /// Of memory.
     Memory(Zram),
 }
 
-impl Backed {
+impl BlockDevice {
     fn path(&self) -> &str {
         match self {
             Self::File { device, .. } => device.path(),
@@ -97,7 +97,7 @@ pub(crate) struct Recipe<'a> {
 
 /// Where the files of an image lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Under<'a> {
+pub(crate) enum Backing<'a> {
     /// In a folder.
     Folder(&'a Folder),
     /// In memory.
@@ -113,7 +113,7 @@ impl Volume {
     }
 
     fn folder(path: &Path) -> Result<Self, Skip> {
-        let made = Made::in_folder(path)?;
+        let made = OwnFolder::in_folder(path)?;
         let folder =
             open(made.path(), FOLDER, Mode::empty()).map_err(|e| Skip::refused("open", e))?;
         let top = Some(Top { folder, _mount: None });
@@ -133,12 +133,12 @@ impl Volume {
     }
 
     /// A file system in an image of its own.
-    pub(crate) fn image(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Self, Skip> {
+    pub(crate) fn image(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip("only root can mount images of file systems".to_owned()));
         }
         let devices = (0..recipe.devices).map(|_| backed(recipe, under));
-        let devices: Vec<Backed> = devices.collect::<Result<_, Skip>>()?;
+        let devices: Vec<BlockDevice> = devices.collect::<Result<_, Skip>>()?;
         let image = Image { kind: recipe.kind, devices };
         image.format(recipe.options)?;
         let top = image.mount()?;
@@ -172,7 +172,7 @@ impl Volume {
         self.top = None;
         for one in &image.devices {
             // What a device of memory has cached is not told from what it holds.
-            let Backed::File { device, file } = one else { continue };
+            let BlockDevice::File { device, file } = one else { continue };
             device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
             fsync(file).map_err(|e| Skip::refused("fsync", e))?;
             fadvise(file, 0, None, Advice::DontNeed).map_err(|e| Skip::refused("fadvise64", e))?;
@@ -198,7 +198,7 @@ impl Volume {
     /// Whether it is on a device of compressed memory.
     pub(crate) fn is_zram(&self) -> bool {
         let devices = self.image.iter().flat_map(|image| &image.devices);
-        devices.into_iter().any(|one| matches!(one, Backed::Memory(_)))
+        devices.into_iter().any(|one| matches!(one, BlockDevice::Memory(_)))
     }
 }
 
@@ -221,26 +221,26 @@ impl Image {
     }
 }
 
-fn backed(recipe: &Recipe<'_>, under: Under<'_>) -> Result<Backed, Skip> {
-    if matches!(under, Under::Zram) {
+fn backed(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<BlockDevice, Skip> {
+    if matches!(under, Backing::Zram) {
         let needed = usize::try_from(recipe.takes).unwrap_or(usize::MAX);
         room::check_memory(needed)?;
-        if let Ok(device) = Zram::of(recipe.bytes) {
-            return Ok(Backed::Memory(device));
+        if let Ok(device) = Zram::with_size(recipe.bytes) {
+            return Ok(BlockDevice::Memory(device));
         }
     }
     let file = backing(recipe, under)?;
-    let device = LoopDevice::of(file.as_fd(), recipe.past_the_cache)
+    let device = LoopDevice::attach(file.as_fd(), recipe.past_the_cache)
         .map_err(|(call, error)| Skip::refused(call, error))?;
-    Ok(Backed::File { device, file })
+    Ok(BlockDevice::File { device, file })
 }
 
 /// A file without a name that an image has room in.
-fn backing(recipe: &Recipe<'_>, under: Under<'_>) -> Result<OwnedFd, Skip> {
+fn backing(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<OwnedFd, Skip> {
     let memory;
     let folder = match under {
-        Under::Folder(folder) => folder,
-        Under::Memory | Under::Zram => {
+        Backing::Folder(folder) => folder,
+        Backing::Memory | Backing::Zram => {
             memory = Folder::open(Path::new(MEMORY)).map_err(|error| Skip(error.to_string()))?;
             &memory
         }

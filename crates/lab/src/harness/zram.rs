@@ -34,7 +34,7 @@ pub(crate) struct Zram {
 
 impl Zram {
     /// Adds a device of so many bytes. It takes memory as it is written.
-    pub(crate) fn of(bytes: u64) -> Result<Self, Skip> {
+    pub(crate) fn with_size(bytes: u64) -> Result<Self, Skip> {
         Self::noted(bytes, State::of_user().as_ref().map(State::folder))
     }
 

@@ -6,6 +6,7 @@
 
 mod claims;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use iotomy_host::Skip;
@@ -15,8 +16,8 @@ use iotomy_stats::quantile;
 use crate::harness::cpu_time::used_ns;
 use crate::harness::patience::Patience;
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
-    Takes, Value, Watch,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
+    Sampling, Takes, Value, Watch,
 };
 use crate::herd::accept::claims::accept_share;
 use crate::herd::clients::{Clients, Served};
@@ -191,7 +192,7 @@ impl Experiment for Accept {
         Needs { processes, descriptors: DESCRIPTORS, memory_bytes, ..Needs::default() }
     }
 
-    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
+    fn prepare(&self, _: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
         check_loopback()?;
         Ok(Box::new(Loopback::default()))
     }
@@ -200,12 +201,16 @@ impl Experiment for Accept {
 #[derive(Default)]
 struct Loopback(Patience);
 
-impl Bench for Loopback {
+impl PreparedExperiment for Loopback {
     fn wait_at_most(&mut self, left: Option<Duration>) {
-        self.0 = Patience::of(left);
+        self.0 = Patience::for_time_left(left);
     }
 
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let gate = Gate::new(probe(case.name("strategy"))?)?;
         let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
         let herd = gate.herd((size("workers"), 0), self.0)?;
@@ -213,10 +218,10 @@ impl Bench for Loopback {
         // Caches and the queues of waiters get warm.
         serve(both, (size("clients"), size("connections").div_ceil(10)), self.0)?;
         loop {
-            let before = Tally::of(&herd)?;
+            let before = Tally::for_herd(&herd)?;
             let served = serve(both, (size("clients"), size("connections")), self.0)?;
-            let after = Tally::of(&herd)?;
-            if keep(sample(&served, &before, &after)) == Go::Back {
+            let after = Tally::for_herd(&herd)?;
+            if keep(sample(&served, &before, &after)).is_break() {
                 return Ok(());
             }
         }
@@ -274,10 +279,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(herd: &Herd) -> Result<Self, Skip> {
+    fn for_herd(herd: &Herd) -> Result<Self, Skip> {
         let mut text = String::new();
         let of = |pid: &i32| {
-            let task = Task::of(*pid, &mut text);
+            let task = Task::for_pid(*pid, &mut text);
             task.map(|task| task.sleeps).ok_or_else(|| Skip("a worker ended by itself".to_owned()))
         };
         let sleeps = herd.pids().iter().map(of).sum::<Result<u64, Skip>>()?;

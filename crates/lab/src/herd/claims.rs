@@ -33,7 +33,7 @@ pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
     for (waiter, key) in [("select", "select"), ("epoll", "epoll")] {
         let of = plain(cases, waiter);
         let Some((line, last)) = along(&of, "processes") else { continue };
-        found.push(Growth::of(&line, last));
+        found.push(Growth::from_line(&line, last));
         said.push(format!("{} for {waiter}", equation(&line)));
         evidence.push((key, line));
     }
@@ -45,8 +45,8 @@ pub(super) fn herd_linear(cases: &Cases<'_>) -> Judgement {
     let because = format!("connect() to n processes = {}", said.join(", "));
     let all = |growth: Growth| found.iter().all(|one| *one == growth);
     let judgement = match (all(Growth::Rises), all(Growth::Level)) {
-        (true, _) => Judgement::of(true, because),
-        (_, true) => Judgement::of(false, because),
+        (true, _) => Judgement::from_bool(true, because),
+        (_, true) => Judgement::from_bool(false, because),
         (false, false) => Judgement::inconclusive(because),
     };
     evidence.into_iter().fold(judgement, |all, (key, line)| all.with_line(key, line))
@@ -135,9 +135,9 @@ pub(super) fn herd_load(cases: &Cases<'_>) -> Judgement {
     let processes = most as f64;
     // Looking at them takes a part of the time until all are seen to sleep.
     let judgement = if woken >= 0.9 * processes && queued >= processes / 50.0 {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if woken < 0.5 * processes {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn verdict(judge: fn(&Cases<'_>) -> Judgement, cases: &[Case]) -> ClaimVerdict {
-        judge(&Cases::of(cases)).verdict
+        judge(&Cases::new(cases)).verdict
     }
 
     #[test]

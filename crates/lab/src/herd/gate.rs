@@ -130,7 +130,7 @@ pub(crate) struct Task {
 
 impl Task {
     /// Looks at a process; `None` when there is none.
-    pub(crate) fn of(pid: i32, text: &mut String) -> Option<Self> {
+    pub(crate) fn for_pid(pid: i32, text: &mut String) -> Option<Self> {
         text.clear();
         File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(text).ok()?;
         Self::read(text)
@@ -166,7 +166,7 @@ mod tests {
         let running = status.replace("S (sleeping)", "R (running)");
         assert!(!Task::read(&running).unwrap().is_asleep);
         assert_eq!(Task::read("State:\tS"), None);
-        let me = Task::of(std::process::id().cast_signed(), &mut String::new()).unwrap();
+        let me = Task::for_pid(std::process::id().cast_signed(), &mut String::new()).unwrap();
         assert!(me.sleeps < 1 << 40);
         assert!(load().unwrap() >= 0.0);
     }

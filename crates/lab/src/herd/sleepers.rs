@@ -29,7 +29,7 @@ pub(super) struct Sleepers<'a> {
 }
 
 impl<'a> Sleepers<'a> {
-    pub(super) fn of(herd: &'a Herd, patience: Patience) -> Self {
+    pub(super) fn new(herd: &'a Herd, patience: Patience) -> Self {
         Self { herd, sleeps: HashMap::with_capacity(herd.pids().len()), patience }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Sleepers<'a> {
         let mut changed = 0;
         while !awake.is_empty() {
             let mut is_gone = false;
-            awake.retain(|pid| match Task::of(*pid, &mut text) {
+            awake.retain(|pid| match Task::for_pid(*pid, &mut text) {
                 Some(Task { is_asleep: true, sleeps }) => {
                     changed += usize::from(self.sleeps.insert(*pid, sleeps) != Some(sleeps));
                     false

@@ -83,9 +83,9 @@ pub(super) fn wait_scale(cases: &Cases<'_>) -> Judgement {
     );
     let all = |is: fn(&Interval) -> bool| registered.iter().all(|(_, (_, _, of, ..))| is(of));
     let judgement = if all(|of| of.high <= LEVEL) && poll.low > LEVEL {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if !all(|of| of.low <= LEVEL) || poll.high <= LEVEL {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -117,9 +117,9 @@ pub(super) fn wait_active(cases: &Cases<'_>) -> Judgement {
         digits(most as f64)
     );
     let judgement = if many.high < alone.low {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if many.low >= alone.high {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -155,9 +155,9 @@ pub(super) fn wait_small(cases: &Cases<'_>) -> Judgement {
         said.join(", ")
     );
     let judgement = if found.iter().any(|(_, of)| of.low > 1.0) {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if found.iter().all(|(_, of)| of.high <= 1.0) && found.len() == 2 {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -212,7 +212,7 @@ pub(super) fn wait_limits(cases: &Cases<'_>) -> Judgement {
         digits(others),
         digits(ceiling)
     );
-    Judgement::of(select < others && ceiling <= SOFT_LIMIT as f64, because)
+    Judgement::from_bool(select < others && ceiling <= SOFT_LIMIT as f64, because)
         .with("select_watches", select)
         .with("others_watch", others)
         .with("ceiling", ceiling)
@@ -244,9 +244,9 @@ pub(super) fn wait_shared(cases: &Cases<'_>) -> Judgement {
     );
     // A quarter of an even share is enough: who is woken is the scheduler's choice.
     let judgement = if lost > 0.0 || threads < 2.0 || most >= 1.0 {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else if least * threads >= 0.25 {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else {
         Judgement { verdict: ClaimVerdict::Inconclusive, because, evidence: Vec::new() }
     };
@@ -282,9 +282,9 @@ pub(super) fn reactor_tax(cases: &Cases<'_>) -> Judgement {
         None => because,
     };
     let judgement = if found.iter().all(|(_, of, _)| of.low > 1.0) {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if found.iter().all(|(_, of, _)| of.high < 1.0) {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -318,17 +318,17 @@ mod tests {
             let [few, many] = epoll;
             let mut cases = poll.to_vec();
             cases.extend([case("epoll", 100, 1, few), case("epoll", 1_000, 1, many)]);
-            wait_scale(&Cases::of(&cases)).verdict
+            wait_scale(&Cases::new(&cases)).verdict
         };
         assert_eq!(verdict([500.0, 510.0]), ClaimVerdict::Holds);
         assert_eq!(verdict([500.0, 2_000.0]), ClaimVerdict::Fails);
-        assert_eq!(wait_scale(&Cases::of(&poll)).verdict, ClaimVerdict::Inconclusive);
+        assert_eq!(wait_scale(&Cases::new(&poll)).verdict, ClaimVerdict::Inconclusive);
     }
 
     #[test]
     fn an_advantage_shrinks_or_it_does_not() {
         let verdict = |poll_of_many: f64| {
-            wait_active(&Cases::of(&[
+            wait_active(&Cases::new(&[
                 case("epoll", 1_000, 1, 1e3),
                 case("poll", 1_000, 1, 10e3),
                 case("epoll", 1_000, 100, 1e3),
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn registration_costs_more_where_most_are_active_or_it_does_not() {
         let verdict = |epoll: f64, oneshot: f64| {
-            wait_small(&Cases::of(&[
+            wait_small(&Cases::new(&[
                 case("poll", 100, 100, 1e3),
                 case("epoll", 100, 100, epoll),
                 case("epoll-oneshot", 100, 100, oneshot),
@@ -358,7 +358,7 @@ mod tests {
     fn select_that_is_much_cheaper_refutes_that_it_is_no_better() {
         let verdict = |select| {
             let cases = [case("poll", 100, 1, 1e3), case("select", 100, 1, select)];
-            wait_select_poll(&Cases::of(&cases)).verdict
+            wait_select_poll(&Cases::new(&cases)).verdict
         };
         assert_eq!(verdict(1e3), ClaimVerdict::Holds);
         assert_eq!(verdict(0.7e3), ClaimVerdict::Fails);
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn libraries_that_keep_books_decide_what_books_cost() {
         let judged = |libevent: f64, libuv: f64, mio: f64| {
-            reactor_tax(&Cases::of(&[
+            reactor_tax(&Cases::new(&[
                 case("epoll", 7_500, 1, 1e3),
                 case("libevent", 7_500, 1, libevent),
                 case("libuv", 7_500, 1, libuv),

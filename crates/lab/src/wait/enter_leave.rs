@@ -4,6 +4,7 @@
 //! and takes them out on leaving. A wait that may not sleep (time-out 0) hangs in none, so both are
 //! measured: a look, and a sleep that a time-out of 1 ms ends.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use iotomy_host::Skip;
@@ -15,8 +16,8 @@ use crate::harness::claims::{equation, time};
 use crate::harness::cpu_time::thread_ns;
 use crate::harness::judgement::{Growth, along};
 use crate::harness::{
-    Axis, Bench, Cases, Claim, Declaration, Experiment, Extra, Fold, Go, Judgement, Needs, Params,
-    Sample, Sampling, Takes, Value,
+    Axis, Cases, Claim, Declaration, Experiment, Extra, Fold, Judgement, Needs, Params,
+    PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 use crate::wait::BATCH;
 use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
@@ -139,16 +140,20 @@ impl Experiment for EnterLeave {
         of_pairs(case.number("descriptors"))
     }
 
-    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        Ok(Box::new(Idle(Pairs::of(cases)?)))
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
+        Ok(Box::new(Idle(Pairs::for_cases(cases)?)))
     }
 }
 
 /// Sockets that nobody writes to.
 struct Idle(Pairs);
 
-impl Bench for Idle {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for Idle {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let timeout = if case.name("timeout") == "zero" { Duration::ZERO } else { SLEEP };
         let (mut waiter, pairs) = self.0.open(case, case.name("waiter"))?;
         let mut events = Events::with_capacity(BATCH);
@@ -176,7 +181,7 @@ impl Bench for Idle {
             let removed = thread_ns() - begun;
             let of_one = |all: f64| all / pairs as f64;
             let extra = vec![("add_ns", of_one(added)), ("remove_ns", of_one(removed))];
-            if keep(Sample { value, extra }) == Go::Back {
+            if keep(Sample { value, extra }).is_break() {
                 return Ok(());
             }
         }
@@ -211,7 +216,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
         let (rising, level): (&[Growth], &[Growth]) =
             (&[Growth::Rises, Growth::Steepens], &[Growth::Level]);
         let (wanted, refuting) = if kind == 0 { (rising, level) } else { (level, rising) };
-        let growth = Growth::of(&line, last);
+        let growth = Growth::from_line(&line, last);
         is_so &= wanted.contains(&growth);
         is_not |= refuting.contains(&growth);
         said.push(format!("{waiter}, {timeout}: {}", equation(&line)));
@@ -227,7 +232,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
         said.push(format!("adding to epoll takes {} a descriptor", time(add)));
         judgement = judgement.with("epoll_add_ns", add);
     }
-    let verdict = Judgement::of(is_so, said.join("; "));
+    let verdict = Judgement::from_bool(is_so, said.join("; "));
     let verdict = match (is_so, is_not) {
         (true, _) | (_, true) => verdict,
         _ => Judgement::inconclusive(verdict.because),
@@ -275,7 +280,7 @@ mod tests {
     fn a_wait_that_walks_is_told_from_one_that_does_not() {
         let judged = |poll: f64, epoll: f64| {
             let all = [cases("poll", poll), cases("epoll", epoll)].concat();
-            enter_leave(&Cases::of(&all))
+            enter_leave(&Cases::new(&all))
         };
         let found = judged(50.0, 0.001);
         assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
@@ -286,11 +291,11 @@ mod tests {
         );
         assert_eq!(judged(50.0, 50.0).verdict, ClaimVerdict::Fails, "epoll walks, too");
         let steep = [cases_of("poll", |n| 50.0 * n * (n / 10.0)), cases("epoll", 0.001)].concat();
-        let found = enter_leave(&Cases::of(&steep));
+        let found = enter_leave(&Cases::new(&steep));
         assert_eq!(found.verdict, ClaimVerdict::Holds, "{}", found.because);
         assert!(found.because.contains("not linear"), "{}", found.because);
         assert_eq!(judged(0.001, 0.001).verdict, ClaimVerdict::Fails, "poll does not walk");
         let poll = cases("poll", 50.0);
-        assert_eq!(enter_leave(&Cases::of(&poll)).verdict, ClaimVerdict::Inconclusive);
+        assert_eq!(enter_leave(&Cases::new(&poll)).verdict, ClaimVerdict::Inconclusive);
     }
 }

@@ -7,6 +7,7 @@
 
 mod claims;
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use crate::harness::bounds::FewSignals;
 use crate::harness::cpu_time::Usage;
 use crate::harness::{
-    Axis, Bench, Claim, Declaration, Experiment, Extra, Fold, Go, Needs, Params, Sample, Sampling,
-    Takes, Value, Watch,
+    Axis, Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sample,
+    Sampling, Takes, Value, Watch,
 };
 use crate::wait::BATCH;
 use crate::wait::models::claims::models;
@@ -156,15 +157,19 @@ impl Experiment for Models {
         of_pairs(case.number("descriptors"))
     }
 
-    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn Bench>, Skip> {
-        Ok(Box::new(Paced(Pairs::of(cases)?)))
+    fn prepare(&self, cases: &[Params], _: &Folder) -> Result<Box<dyn PreparedExperiment>, Skip> {
+        Ok(Box::new(PacedEvents(Pairs::for_cases(cases)?)))
     }
 }
 
-struct Paced(Pairs);
+struct PacedEvents(Pairs);
 
-impl Bench for Paced {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for PacedEvents {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let done = self.samples(case, keep);
         if done.is_err() {
             self.0.renew()?;
@@ -186,7 +191,7 @@ impl Bench for Paced {
     }
 }
 
-impl Paced {
+impl PacedEvents {
     /// The case's waiter, watching all of the case's descriptors.
     fn open(&mut self, case: &Params) -> Result<(Box<dyn Waiter>, usize), Skip> {
         let (mut waiter, pairs) = self.0.open(case, case.name("model"))?;
@@ -194,7 +199,11 @@ impl Paced {
         Ok((waiter, pairs))
     }
 
-    fn samples(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+    fn samples(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let (mut waiter, pairs) = self.open(case)?;
         let mut events = Events::with_capacity(BATCH);
         let pace = Duration::from_secs(1) / u32::try_from(case.number("rate")).unwrap_or(u32::MAX);
@@ -211,7 +220,7 @@ impl Paced {
                 ("event_ns", cpu / latencies.len() as f64),
             ];
             let value = median(&latencies).ok_or_else(|| Skip("no event came".to_owned()))?;
-            if keep(Sample { value, extra }) == Go::Back {
+            if keep(Sample { value, extra }).is_break() {
                 self.0.ring.leave(waiter.as_mut(), pairs).map_err(refused)?;
                 return Ok(());
             }

@@ -30,7 +30,7 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// As many as the largest of these cases takes.
-    pub(super) fn of(cases: &[Params]) -> Result<Self, Skip> {
+    pub(super) fn for_cases(cases: &[Params]) -> Result<Self, Skip> {
         let limit = SoftLimit::raise()?;
         let most = count(cases.iter().map(|case| case.number(DESCRIPTORS)).max().unwrap_or(1));
         Ok(Self { ring: Ring::new(most).map_err(refused)?, most, _limit: limit })

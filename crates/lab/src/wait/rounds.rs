@@ -1,6 +1,7 @@
 //! The rounds of `wait` in this process, and what is found out besides them.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use iotomy_waiters::{Events, Settings, Waiter, waiter};
 
 use crate::harness::bounds::SoftLimit;
 use crate::harness::cpu_time::thread_ns;
-use crate::harness::{Bench, Go, Needs, Params, Sample, Watch};
+use crate::harness::{Needs, Params, PreparedExperiment, Sample, Watch};
 use crate::wait::crew::Crews;
 use crate::wait::peers::Peer;
 use crate::wait::threads::{Shares, share_out};
@@ -97,7 +98,11 @@ impl Rounds {
     }
 
     /// Rounds of the pairs of this process.
-    fn own(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+    fn own(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         let watchable = self.watchable(case.name("waiter"))?;
         let pairs = count(case.number("descriptors"));
         self.ring.take_first(pairs);
@@ -118,7 +123,7 @@ type Round<'a> = &'a mut dyn FnMut((usize, usize)) -> Result<(f64, f64), Skip>;
 fn samples(
     case: &Params,
     more: Vec<(&'static str, f64)>,
-    keep: &mut dyn FnMut(Sample) -> Go,
+    keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
     round: Round<'_>,
 ) -> Result<(), Skip> {
     let of = (count(case.number("active")), count(case.number("writes")));
@@ -128,7 +133,7 @@ fn samples(
         let mut extra = vec![("wall_ns", wall), ("event_ns", cpu / (of.0 + of.1) as f64)];
         extra.push(("processes", processes(case) as f64));
         extra.extend(&more);
-        if keep(Sample { value: cpu, extra }) == Go::Back {
+        if keep(Sample { value: cpu, extra }).is_break() {
             return Ok(());
         }
     }
@@ -155,8 +160,12 @@ pub(super) fn round(
     Ok((cpu, wall.as_nanos() as f64))
 }
 
-impl Bench for Rounds {
-    fn visit(&mut self, case: &Params, keep: &mut dyn FnMut(Sample) -> Go) -> Result<(), Skip> {
+impl PreparedExperiment for Rounds {
+    fn visit(
+        &mut self,
+        case: &Params,
+        keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
+    ) -> Result<(), Skip> {
         if is_peer(case) {
             let mut peer = Peer::start(case.name("waiter"), case.number("descriptors"))?;
             return samples(case, Vec::new(), keep, &mut |of| peer.round(of));

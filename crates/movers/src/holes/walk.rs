@@ -100,7 +100,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
 
     /// Looks at all a source gives that knows no extents.
     pub(super) fn look_at_all(mut self) -> Result<Outcome, MoveError> {
-        let outcome = self.look(self.job.count).and_then(|_| self.close());
+        let outcome = self.find_extent(self.job.count).and_then(|_| self.close());
         self.end(outcome.map(|()| None))
     }
 
@@ -197,7 +197,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         }
         self.step_over_gap()?;
         if self.looks {
-            return self.look(Some(length)).map(Extent::Moved);
+            return self.find_extent(Some(length)).map(Extent::Moved);
         }
         let job = Job { count: Some(length), ..*self.job };
         let (moved, failure) = match self.session.run(&job) {
@@ -207,7 +207,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
                 return Ok(Extent::Refused(refused));
             }
             Ok(Outcome::Refused { call, errno: Some(errno) }) => {
-                return Err(self.failed(call, Side::of(errno), errno));
+                return Err(self.failed(call, Side::from_errno(errno), errno));
             }
             // Nothing, and no error: the source has ended, and may have grown again since.
             Ok(Outcome::Refused { errno: None, .. }) => (Moved::default(), None),
@@ -229,7 +229,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         }
         self.settle()?;
         if self.looks {
-            self.look(left)?;
+            self.find_extent(left)?;
             return self.close();
         }
         // From the positions, which are right.
@@ -241,7 +241,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
 
     /// Reads `count` bytes and writes those that are in blocks of something else than zeros; returns
     /// how many there were.
-    fn look(&mut self, count: Option<u64>) -> Result<u64, MoveError> {
+    fn find_extent(&mut self, count: Option<u64>) -> Result<u64, MoveError> {
         let mut buffer = match self.buffer.take() {
             Some(buffer) => buffer,
             None => self.new_buffer()?,

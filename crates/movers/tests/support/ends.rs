@@ -27,7 +27,7 @@ pub(crate) enum From {
 
 /// Kinds of targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum TargetKind {
     /// A new regular file.
     File,
     /// A regular file with content, written from here.
@@ -121,32 +121,32 @@ impl Source {
 }
 
 /// A target of `kind`.
-pub(crate) fn target(kind: To, folder: &Path) -> Target {
+pub(crate) fn target(kind: TargetKind, folder: &Path) -> Target {
     let path = folder.join("target");
     let pair = match kind {
-        To::Pipe => From::Pipe,
-        To::Fifo => From::Fifo,
-        To::Unix => From::Unix,
-        To::Tcp => From::Tcp,
-        To::Null => {
+        TargetKind::Pipe => From::Pipe,
+        TargetKind::Fifo => From::Fifo,
+        TargetKind::Unix => From::Unix,
+        TargetKind::Tcp => From::Tcp,
+        TargetKind::Null => {
             let fd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
             return Target { fd, path: None, reader: None };
         }
-        To::File | To::Direct => {
-            let flags = if kind == To::Direct { OFlags::DIRECT } else { OFlags::empty() };
+        TargetKind::File | TargetKind::Direct => {
+            let flags = if kind == TargetKind::Direct { OFlags::DIRECT } else { OFlags::empty() };
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true);
             options.custom_flags(i32::try_from(flags.bits()).unwrap());
             let fd = options.open(&path).unwrap().into();
             return Target { fd, path: Some(path), reader: None };
         }
-        To::Over(at) => {
+        TargetKind::Over(at) => {
             std::fs::write(&path, OLD).unwrap();
             let mut file = OpenOptions::new().write(true).open(&path).unwrap();
             file.seek(SeekFrom::Start(at)).unwrap();
             return Target { fd: file.into(), path: Some(path), reader: None };
         }
-        To::Append => {
+        TargetKind::Append => {
             std::fs::write(&path, OLD).unwrap();
             let file = OpenOptions::new().append(true).open(&path).unwrap();
             return Target { fd: file.into(), path: Some(path), reader: None };
@@ -185,11 +185,11 @@ fn plain(fd: impl AsFd) {
 }
 
 /// What a target of `kind` holds once `moved` has reached it.
-pub(crate) fn expected(kind: To, moved: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn expected(kind: TargetKind, moved: &[u8]) -> Option<Vec<u8>> {
     let at = match kind {
-        To::Null => return None,
-        To::Over(at) => usize::try_from(at).unwrap(),
-        To::Append => OLD.len(),
+        TargetKind::Null => return None,
+        TargetKind::Over(at) => usize::try_from(at).unwrap(),
+        TargetKind::Append => OLD.len(),
         _ => return Some(moved.to_vec()),
     };
     let mut all = OLD.to_vec();
@@ -202,12 +202,12 @@ pub(crate) fn expected(kind: To, moved: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Where a target of `kind` stands once so many bytes have reached it.
-pub(crate) fn position_after(kind: To, moved: u64) -> Option<u64> {
+pub(crate) fn position_after(kind: TargetKind, moved: u64) -> Option<u64> {
     match kind {
-        To::File | To::Direct => Some(moved),
-        To::Over(at) => Some(at + moved),
-        To::Append if moved == 0 => Some(0),
-        To::Append => Some(OLD.len() as u64 + moved),
+        TargetKind::File | TargetKind::Direct => Some(moved),
+        TargetKind::Over(at) => Some(at + moved),
+        TargetKind::Append if moved == 0 => Some(0),
+        TargetKind::Append => Some(OLD.len() as u64 + moved),
         _ => None,
     }
 }

@@ -12,14 +12,14 @@ use super::content;
 
 /// A part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Region {
     Data(usize),
     /// Zeros that are written.
     Zeros(usize),
     Hole(usize),
 }
 
-impl Part {
+impl Region {
     fn length(self) -> usize {
         match self {
             Data(length) | Zeros(length) | Hole(length) => length,
@@ -27,7 +27,7 @@ impl Part {
     }
 }
 
-pub(crate) use Part::{Data, Hole, Zeros};
+pub(crate) use Region::{Data, Hole, Zeros};
 
 const MIB: usize = 1 << 20;
 
@@ -35,7 +35,7 @@ const MIB: usize = 1 << 20;
 static DATA: LazyLock<Vec<u8>> = LazyLock::new(|| content(2 * MIB));
 
 /// Every layout there is a reason for.
-pub(crate) fn all() -> Vec<(&'static str, Vec<Part>)> {
+pub(crate) fn all() -> Vec<(&'static str, Vec<Region>)> {
     vec![
         ("empty", vec![]),
         ("a hole first", vec![Hole(MIB), Data(MIB)]),
@@ -52,7 +52,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Part>)> {
 }
 
 /// Makes a file of these parts at `path` and returns its content.
-pub(crate) fn make(path: &Path, parts: &[Part]) -> Vec<u8> {
+pub(crate) fn make(path: &Path, parts: &[Region]) -> Vec<u8> {
     let file = File::create(path).unwrap();
     let size: usize = parts.iter().map(|part| part.length()).sum();
     // The end first: a file that grows may be given blocks in advance, which stay where holes are

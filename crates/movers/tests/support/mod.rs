@@ -3,11 +3,11 @@
 
 #![allow(dead_code, reason = "each suite uses a part")]
 
+pub(crate) mod carry_report;
 pub(crate) mod content;
 pub(crate) mod ends;
 pub(crate) mod folders;
 pub(crate) mod layouts;
-pub(crate) mod told;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU64;

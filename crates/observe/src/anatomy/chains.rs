@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use iotomy_record::UserStacks;
 
 use super::mappings::Mapped;
-use super::samples::{Callers, Chain, Found, Place, Seen};
+use super::samples::{Callers, Chain, Location, Place, SampleGroup};
 use super::user::{FrameKept, UserSymbols};
 
 /// Stands for the caller of a function that keeps no frame pointer.
@@ -32,9 +32,9 @@ impl<'a> Chains<'a> {
 
     /// The functions a thread was in, the outermost first; `found` is the innermost where it was seen
     /// there itself.
-    pub(super) fn of(
+    pub(super) fn functions(
         &mut self,
-        seen: &Seen,
+        seen: &SampleGroup,
         found: Option<String>,
         symbols: &mut UserSymbols,
     ) -> Vec<String> {
@@ -48,10 +48,10 @@ impl<'a> Chains<'a> {
         let inside = |address: &u64| address.saturating_sub(u64::from(seen.call.is_some()));
         let first = addresses.first().and_then(|first| at(inside(first)));
         let frame = match (&seen.found, &first) {
-            (Found::User(Place::File { path: Some(path), inode, offset }), _) => {
+            (Location::User(Place::File { path: Some(path), inode, offset }), _) => {
                 symbols.frame(path, *inode, *offset)
             }
-            (Found::User(_), _) | (_, None) => None,
+            (Location::User(_), _) | (_, None) => None,
             (_, Some(place)) => symbols.frame(place.path, place.inode, place.offset),
         };
         let innermost = found.or_else(|| first.map(|place| name(&place, symbols).0));
@@ -112,14 +112,14 @@ mod tests {
         Callers { stacks: HashMap::from([(3, stack.to_vec())]), mappings }
     }
 
-    fn seen(chain: Chain) -> Seen {
-        Seen {
+    fn seen(chain: Chain) -> SampleGroup {
+        SampleGroup {
             pid: 7,
             exec: "program".into(),
             image: 0,
             call: Some("write".into()),
             blocked: false,
-            found: Found::Nothing,
+            found: Location::Nothing,
             chain,
             times: 2,
             ns: 0,
@@ -130,7 +130,7 @@ mod tests {
         let callers = callers(stack);
         let mut chains = Chains::new(&callers);
         let seen = seen(Chain::Stack { id: 3, began_ns: 5, returns_to: 0 });
-        let names = chains.of(&seen, found.map(str::to_owned), &mut UserSymbols::default());
+        let names = chains.functions(&seen, found.map(str::to_owned), &mut UserSymbols::default());
         (names, chains.told)
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn what_found_no_place_is_counted() {
         let callers = callers(&[]);
         let mut chains = Chains::new(&callers);
-        let mut of = |chain| chains.of(&seen(chain), None, &mut UserSymbols::default());
+        let mut of = |chain| chains.functions(&seen(chain), None, &mut UserSymbols::default());
         assert_eq!(of(Chain::Collided), Vec::<String>::new());
         assert_eq!(of(Chain::Nothing), Vec::<String>::new());
         assert_eq!((chains.told.lost, chains.told.samples), (2, 0));

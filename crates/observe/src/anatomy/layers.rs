@@ -54,7 +54,10 @@ impl Layers {
     }
 
     /// The layer of a thread that runs; `frames` begin with the innermost function.
-    pub(crate) fn of<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
+    pub(crate) fn layer_of<'a>(
+        &mut self,
+        frames: impl IntoIterator<Item = &'a str>,
+    ) -> &'static str {
         self.layer(frames, false)
     }
 
@@ -178,7 +181,7 @@ mod tests {
             let (is, functions) = line.split_once(": ").unwrap();
             let frames: Vec<&str> = functions.split(';').rev().collect();
             let found = match is.split_once(" ~ ") {
-                None => layers.of(frames.iter().copied()).to_owned(),
+                None => layers.layer_of(frames.iter().copied()).to_owned(),
                 Some(_) => {
                     let layer = layers.asleep(frames.iter().copied());
                     format!("{layer} ~ {}", layers.wait(frames.iter().copied()))
@@ -248,12 +251,18 @@ mod tests {
     fn the_innermost_function_with_a_rule_counts_and_an_enclosing_one_takes_all() {
         let mut layers = Layers::new();
         let frames = ["memcpy", "ext4_x", "vfs_write", "ksys_write"];
-        assert_eq!(layers.of(frames), "file system (ext4)");
-        assert_eq!(layers.of(["memcpy", "ext4_x", "asm_exc_page_fault", "vfs_x"]), "page faults");
-        assert_eq!(layers.of(["memcpy", "no_such_function"]), UNKNOWN);
-        assert_eq!(layers.of([]), UNKNOWN);
-        assert_eq!(layers.of(["crc32c_x86_3way", "btrfs_csum_one_bio"]), "file system (btrfs)");
+        assert_eq!(layers.layer_of(frames), "file system (ext4)");
+        assert_eq!(
+            layers.layer_of(["memcpy", "ext4_x", "asm_exc_page_fault", "vfs_x"]),
+            "page faults"
+        );
+        assert_eq!(layers.layer_of(["memcpy", "no_such_function"]), UNKNOWN);
+        assert_eq!(layers.layer_of([]), UNKNOWN);
+        assert_eq!(
+            layers.layer_of(["crc32c_x86_3way", "btrfs_csum_one_bio"]),
+            "file system (btrfs)"
+        );
         let pair = ["_raw_spin_unlock_irqrestore", "anon_pipe_write", "vfs_write"];
-        assert_eq!(layers.of(pair), "scheduler and wake-up");
+        assert_eq!(layers.layer_of(pair), "scheduler and wake-up");
     }
 }

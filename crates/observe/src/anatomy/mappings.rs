@@ -28,13 +28,13 @@ pub(crate) struct Mappings {
 /// A process from a fork or an exec on, until its next exec.
 struct Era {
     began_ns: u64,
-    begun: Begun,
+    begun: Inherited,
     maps: Vec<Mapping>,
 }
 
 /// What an era has from the one before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Begun {
+enum Inherited {
     /// Nothing: another program.
     Anew,
     /// All that its parent had.
@@ -81,7 +81,7 @@ impl Mappings {
 
     /// A process that runs already, with its `/proc/PID/maps`.
     pub(crate) fn attach(&mut self, pid: u32, maps: &str) {
-        self.begin(pid, 0, Begun::Anew);
+        self.begin(pid, 0, Inherited::Anew);
         for line in maps.lines() {
             if let Some(mapping) = line_of_maps(line) {
                 self.map(pid, 0, mapping);
@@ -94,20 +94,22 @@ impl Mappings {
         let Record { at_ns, event } = record;
         match event {
             Event::Fork { pid, parent } => {
-                let from = self.last(parent).map(Begun::From);
-                match from.or((parent == self.own).then_some(Begun::Here)) {
+                let from = self.last(parent).map(Inherited::From);
+                match from.or((parent == self.own).then_some(Inherited::Here)) {
                     Some(begun) => self.begin(pid, at_ns, begun),
                     None if self.by_pid.contains_key(&pid) => {
-                        self.begin(pid, at_ns, Begun::Elsewhere);
+                        self.begin(pid, at_ns, Inherited::Elsewhere);
                     }
                     None => {}
                 }
             }
-            Event::Exec { pid } if self.last(pid).is_some() => self.begin(pid, at_ns, Begun::Anew),
+            Event::Exec { pid } if self.last(pid).is_some() => {
+                self.begin(pid, at_ns, Inherited::Anew)
+            }
             Event::Exec { .. } => {}
             Event::Map { pid, start, length, offset, inode, path } => {
                 let end = start.saturating_add(length);
-                self.map(pid, at_ns, Found { start, end, offset, inode, path: &path });
+                self.map(pid, at_ns, MapsLine { start, end, offset, inode, path: &path });
             }
             Event::Lost(records) => self.lost += records,
         }
@@ -129,7 +131,7 @@ impl Mappings {
                         offset: (address - mapping.start).wrapping_add(mapping.offset),
                     });
                 }
-                (None, Begun::From(parent)) => {
+                (None, Inherited::From(parent)) => {
                     until = until.min(era.began_ns);
                     era = &self.eras[parent];
                 }
@@ -144,17 +146,17 @@ impl Mappings {
         let eras = self.by_pid.get(&pid)?;
         let behind = eras.partition_point(|era| self.eras[*era].began_ns <= began_ns);
         let at = behind.saturating_sub(1);
-        let launched = self.eras[eras[at]].begun == Begun::Here;
+        let launched = self.eras[eras[at]].begun == Inherited::Here;
         eras.get(at + usize::from(launched)).copied()
     }
 
     /// The era a process of interest is in.
     fn last(&self, pid: u32) -> Option<usize> {
         let last = *self.by_pid.get(&pid)?.last()?;
-        (self.eras[last].begun != Begun::Elsewhere).then_some(last)
+        (self.eras[last].begun != Inherited::Elsewhere).then_some(last)
     }
 
-    fn begin(&mut self, pid: u32, began_ns: u64, begun: Begun) {
+    fn begin(&mut self, pid: u32, began_ns: u64, begun: Inherited) {
         if !self.has_room() {
             // What it had before would be taken for what it has now.
             self.by_pid.remove(&pid);
@@ -164,7 +166,7 @@ impl Mappings {
         self.eras.push(Era { began_ns, begun, maps: Vec::new() });
     }
 
-    fn map(&mut self, pid: u32, at_ns: u64, found: Found<'_>) {
+    fn map(&mut self, pid: u32, at_ns: u64, found: MapsLine<'_>) {
         let Some(era) = self.last(pid) else { return };
         if !self.has_room() {
             return;
@@ -177,7 +179,7 @@ impl Mappings {
                 self.paths.len() - 1
             }
         };
-        let Found { start, end, offset, inode, .. } = found;
+        let MapsLine { start, end, offset, inode, .. } = found;
         self.eras[era].maps.push(Mapping { at_ns, start, end, offset, inode, path });
     }
 
@@ -189,7 +191,7 @@ impl Mappings {
     }
 }
 
-struct Found<'a> {
+struct MapsLine<'a> {
     start: u64,
     end: u64,
     offset: u64,
@@ -198,7 +200,7 @@ struct Found<'a> {
 }
 
 /// `55d0c0de4000-55d0c0df8000 r-xp 00004000 fe:01 1234   /usr/bin/dd`, of code.
-fn line_of_maps(line: &str) -> Option<Found<'_>> {
+fn line_of_maps(line: &str) -> Option<MapsLine<'_>> {
     let mut rest = line;
     let mut word = || {
         let (word, left) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
@@ -210,7 +212,7 @@ fn line_of_maps(line: &str) -> Option<Found<'_>> {
     let (offset, _, inode) = (word(), word(), word());
     let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
     is_code.then_some(())?;
-    Some(Found {
+    Some(MapsLine {
         start: hex(start)?,
         end: hex(end)?,
         offset: hex(offset)?,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Call, Dissected, Function, Layer, LedgerRow, Stack, StackKind};
+use iotomy_record::{Call, DissectedCall, Function, Layer, LedgerRow, Stack, StackKind};
 
 use super::layers::{NOT_SAMPLED, UNKNOWN};
 
@@ -33,7 +33,7 @@ pub(super) fn split(
     calls: &[Call],
     ledger: &[LedgerRow],
     found: Vec<Named>,
-) -> (Vec<Dissected>, Vec<Stack>) {
+) -> (Vec<DissectedCall>, Vec<Stack>) {
     let mut wholes = wholes(calls, ledger);
     for Named(stack) in found {
         let key = ((stack.pid, stack.exec.clone(), stack.image), stack.syscall.clone());
@@ -49,7 +49,7 @@ pub(super) fn split(
         if whole.on_cpu_ns + whole.blocked_ns + samples > 0 {
             let layers = layers(&whole);
             let Whole { on_cpu_ns, blocked_ns, .. } = whole;
-            dissected.push(Dissected {
+            dissected.push(DissectedCall {
                 pid,
                 exec,
                 image,

@@ -7,7 +7,7 @@ use super::mappings::Mappings;
 
 /// How a watch is to be sampled, and what else is to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct SampleSettings {
     /// Samples a second on each CPU.
     pub hz: u32,
     /// How many of the slowest calls that read, and of those that write, are told moment by moment.
@@ -25,7 +25,7 @@ pub(crate) struct Raw {
     pub(crate) lost: u64,
     pub(crate) lost_sleeps: u64,
     pub(crate) lost_names: u64,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<SampleGroup>,
     /// Addresses in the kernel by stack, the innermost first.
     pub(crate) stacks: HashMap<i32, Vec<u64>>,
     /// Where the stacks of user space were asked for.
@@ -40,13 +40,13 @@ pub(crate) struct Callers {
 }
 
 /// All samples, or sleeps, that were alike.
-pub(crate) struct Seen {
+pub(crate) struct SampleGroup {
     pub(crate) pid: u32,
     pub(crate) exec: String,
     pub(crate) image: u32,
     pub(crate) call: Option<String>,
     pub(crate) blocked: bool,
-    pub(crate) found: Found,
+    pub(crate) found: Location,
     pub(crate) chain: Chain,
     pub(crate) times: u64,
     /// Of sleeps.
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
 }
 
 /// Where a thread was found.
-pub(crate) enum Found {
+pub(crate) enum Location {
     /// In the kernel, with this stack.
     Kernel(i32),
     /// In user space.

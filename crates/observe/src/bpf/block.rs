@@ -21,7 +21,7 @@ use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle};
 
-use iotomy_record::{BlockIo, Stories};
+use iotomy_record::{BlockIo, SlowestCalls};
 use iotomy_sys::perf_event;
 use iotomy_sys::syscalls::{self, Abi};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, ProgramMut};
@@ -29,7 +29,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, PerfEventOpts, Prog
 use self::events::{TRACEPOINTS, may_happen};
 use self::layout::{
     ASKED_COUNT, ASKED_VECTOR, AheadRow, Counters, KIND_AT, KIND_READ, KIND_SYNC, KIND_WRITE, Plan,
-    Row, RowKey, Story,
+    Row, RowKey, SlowCallRow,
 };
 use super::companion::{Companion, Images};
 use super::layout::{Fields, Wire};
@@ -53,15 +53,15 @@ const PAGE_EVENT: (&str, &str) = ("filemap", "mm_filemap_add_to_page_cache");
 pub(crate) struct Block {
     stories: u32,
     loaded: Option<Loaded>,
-    found: Result<Found, String>,
+    found: Result<BlockCounts, String>,
 }
 
 /// What it found.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Found {
+pub(crate) struct BlockCounts {
     pub(crate) block: BlockIo,
     /// Where stories were asked for.
-    pub(crate) stories: Option<Stories>,
+    pub(crate) stories: Option<SlowestCalls>,
 }
 
 impl Block {
@@ -85,7 +85,7 @@ impl Block {
     ///
     /// # Errors
     /// Why the block layer was not watched.
-    pub(crate) fn into_found(self) -> Result<Found, String> {
+    pub(crate) fn into_found(self) -> Result<BlockCounts, String> {
         self.found
     }
 }
@@ -176,7 +176,7 @@ impl Loaded {
         };
         check("rows", RowKey::SIZE, Row::SIZE);
         check("ahead_rows", 4, AheadRow::SIZE);
-        check("pool", 4, Story::SIZE);
+        check("pool", 4, SlowCallRow::SIZE);
         check("plans", 4, Plan::default().wire().len());
         check(".bss", 4, Counters::SIZE);
     }
@@ -253,10 +253,10 @@ impl Loaded {
     }
 
     /// What was found, in the record's terms.
-    fn found(&self, images: &Images) -> Found {
+    fn found(&self, images: &Images) -> BlockCounts {
         let counters = self.counted().since(&self.before);
         let block = outcome::block(&self.object, &counters, images);
-        let stories = (self.stories > 0).then(|| Stories {
+        let stories = (self.stories > 0).then(|| SlowestCalls {
             asked: self.stories,
             followed: counters.followed,
             not_followed: counters.not_followed,
@@ -265,7 +265,7 @@ impl Loaded {
             absent: self.absent.clone(),
             calls: stories::stories(&self.object, &counters, images),
         });
-        Found { block, stories }
+        BlockCounts { block, stories }
     }
 }
 

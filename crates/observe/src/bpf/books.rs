@@ -12,7 +12,7 @@ use super::layout::{
     CARRY_STEP, CallKey, CallStats, ErrorCount, FileKey, FileName, FileStats, Image, Program,
     WaitStats,
 };
-use super::object::{Fate, Session};
+use super::object::{RowAction, Session};
 
 /// A call of an image, all threads together.
 #[derive(Debug, Default)]
@@ -61,10 +61,10 @@ impl Books {
         self.take(session, &|thread| dead.contains(&thread));
         session.visit("images", |id, image: Image| {
             if image.live > 0 {
-                return Fate::Kept;
+                return RowAction::Kept;
             }
             self.images.insert(id, image);
-            Fate::Freed
+            RowAction::Freed
         });
     }
 
@@ -73,11 +73,11 @@ impl Books {
         self.take(session, &|_| true);
         session.visit("images", |id, image| {
             self.images.insert(id, image);
-            Fate::Freed
+            RowAction::Freed
         });
         session.visit("file_names", |key, name| {
             self.file_names.insert(key, name);
-            Fate::Freed
+            RowAction::Freed
         });
     }
 
@@ -112,7 +112,7 @@ impl Books {
     pub(super) fn take_programs(&mut self, session: &Session) {
         session.visit("programs", |image, program| {
             self.programs.entry(image).or_insert(program);
-            Fate::Freed
+            RowAction::Freed
         });
     }
 
@@ -182,12 +182,12 @@ impl CallBook {
 }
 
 /// Takes a row over, if it is to be taken.
-fn fate(taken: bool, take: impl FnOnce()) -> Fate {
+fn fate(taken: bool, take: impl FnOnce()) -> RowAction {
     if !taken {
-        return Fate::Kept;
+        return RowAction::Kept;
     }
     take();
-    Fate::Freed
+    RowAction::Freed
 }
 
 fn add(to: &mut Histogram, from: &[u32]) {

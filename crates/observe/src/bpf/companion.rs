@@ -88,7 +88,7 @@ pub(crate) struct Images {
 
 impl Images {
     /// Of the books, this process's own left out.
-    pub(super) fn of(books: &Books) -> Self {
+    pub(super) fn from_books(books: &Books) -> Self {
         let own = std::process::id();
         let watched = || books.images.iter().filter(|(_, image)| image.pid != own);
         let name = |id: u32| books.program(id).map_or("?", |program| program.exec.as_str());
@@ -140,7 +140,7 @@ mod tests {
     use std::process::Command;
 
     use super::super::layout::Image;
-    use super::super::object::Fate;
+    use super::super::object::RowAction;
     use super::*;
     use crate::{Request, Target};
 
@@ -155,7 +155,7 @@ mod tests {
         let mut images = 0;
         session.visit("images", |_: u32, _: Image| {
             images += 1;
-            Fate::Kept
+            RowAction::Kept
         });
         images
     }

@@ -62,7 +62,7 @@ pub(super) enum Adoption {
 
 /// What becomes of a row that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RowAction {
     /// It stays, and may change.
     Kept,
     /// It has been taken over: the kernel need not keep it.
@@ -256,7 +256,7 @@ impl Session {
     pub(super) fn visit<Key: Wire, Row: Wire>(
         &self,
         table: &str,
-        visit: impl FnMut(Key, Row) -> Fate,
+        visit: impl FnMut(Key, Row) -> RowAction,
     ) {
         visit_rows(&self.object, table, visit);
     }
@@ -277,11 +277,11 @@ impl Session {
 pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     object: &Object,
     table: &str,
-    mut visit: impl FnMut(Key, Row) -> Fate,
+    mut visit: impl FnMut(Key, Row) -> RowAction,
 ) {
     let table = map(object, table);
     let visited = map_batch::visit_entries(table.as_fd(), |key, value| {
-        visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == Fate::Freed
+        visit(Key::read(&mut Fields(key)), Row::read(&mut Fields(value))) == RowAction::Freed
     });
     // Rows that could not be read are lost, how many is unknown: one at least.
     if visited.is_err() {
@@ -333,7 +333,7 @@ fn is_iterator(name: &str) -> bool {
 
 /// Those that only show what has been counted.
 fn shows(name: &str) -> bool {
-    name.starts_with("glimpse_")
+    name.starts_with("snapshot_")
 }
 
 pub(super) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {

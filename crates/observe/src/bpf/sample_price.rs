@@ -61,7 +61,7 @@ pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, Strin
     })?;
     let samples = loaded.counted().samples - before;
     loaded.detach_last();
-    Ok(of(rounds, samples))
+    Ok(per_sample(rounds, samples))
 }
 
 fn most() -> u32 {
@@ -85,7 +85,7 @@ fn rounds(zero: &File) -> Vec<u64> {
 }
 
 /// The median of the `samples` longest rounds, less that of all.
-fn of(mut rounds: Vec<u64>, samples: u64) -> f64 {
+fn per_sample(mut rounds: Vec<u64>, samples: u64) -> f64 {
     rounds.sort_unstable_by(|a, b| b.cmp(a));
     let hit = usize::try_from(samples).unwrap_or(usize::MAX).min(rounds.len());
     let (Some(long), Some(usual)) = (rounds[..hit].get(hit / 2), rounds.get(rounds.len() / 2))
@@ -104,7 +104,7 @@ mod tests {
         let mut rounds = vec![500; 1_000];
         rounds.extend([4_500; 9]);
         rounds.push(90_000);
-        assert!((of(rounds, 10) - 4_000.0).abs() < 0.5);
-        assert!(of(Vec::new(), 10).abs() < 0.5 && of(vec![5; 5], 0).abs() < 0.5);
+        assert!((per_sample(rounds, 10) - 4_000.0).abs() < 0.5);
+        assert!(per_sample(Vec::new(), 10).abs() < 0.5 && per_sample(vec![5; 5], 0).abs() < 0.5);
     }
 }

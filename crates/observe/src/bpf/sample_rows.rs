@@ -4,7 +4,7 @@ use super::layout::{Fields, FileKey, Wire};
 
 /// `struct sampling` of `anatomy.h`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
+pub(super) struct SampleCounts {
     pub(super) samples: u64,
     pub(super) others: u64,
     pub(super) lost: u64,
@@ -12,7 +12,7 @@ pub(super) struct Counted {
     pub(super) lost_names: u64,
 }
 
-impl Wire for Counted {
+impl Wire for SampleCounts {
     const SIZE: usize = 40;
 
     fn read(from: &mut Fields<'_>) -> Self {

@@ -15,12 +15,12 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 use super::companion::{Companion, Images, call_by_number};
 use super::layout::{Fields, FileKey, FileName, Wire};
 use super::object::{
-    Aligned, Fate, Session, Shared, iterate, map, open, refusal, visit_rows, written,
+    Aligned, RowAction, Session, Shared, iterate, map, open, refusal, visit_rows, written,
 };
-use super::sample_rows::{Counted, SampleKey, SampleSum};
+use super::sample_rows::{SampleCounts, SampleKey, SampleSum};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
-use crate::anatomy::samples::{Asked, Callers, Chain, Found, Place, Raw, Seen};
+use crate::anatomy::samples::{Callers, Chain, Location, Place, Raw, SampleGroup, SampleSettings};
 use crate::anatomy::side_band::Listener;
 
 static OBJECT: &Aligned<[u8]> =
@@ -37,7 +37,7 @@ const DEPTH: u32 = 127;
 
 /// Samples the watched threads, and notes what they sleep in.
 pub(crate) struct Sampler {
-    asked: Asked,
+    asked: SampleSettings,
     /// That runs already.
     process: Option<u32>,
     loaded: Option<Loaded>,
@@ -49,13 +49,13 @@ pub(super) struct Loaded {
     links: Vec<Link>,
     ticker: Ticker,
     price_ns: f64,
-    before: Counted,
+    before: SampleCounts,
     listener: Option<Listener>,
 }
 
 impl Sampler {
     /// As asked; of a process that runs already, or of a command.
-    pub(crate) fn new(asked: Asked, process: Option<u32>) -> Self {
+    pub(crate) fn new(asked: SampleSettings, process: Option<u32>) -> Self {
         Self { asked, process, loaded: None, raw: None }
     }
 
@@ -129,7 +129,7 @@ impl Loaded {
             links: Vec::new(),
             ticker: Ticker::CpuClock,
             price_ns: 0.0,
-            before: Counted::default(),
+            before: SampleCounts::default(),
             listener: None,
         };
         loaded.assert_sizes();
@@ -145,7 +145,7 @@ impl Loaded {
         assert_eq!(sizes("samples"), (SampleKey::SIZE, SampleSum::SIZE));
         assert_eq!(sizes("places"), (FileKey::SIZE, FileName::SIZE));
         assert_eq!(sizes("addresses"), (4, size_of::<u64>()));
-        assert_eq!(sizes(".bss"), (4, Counted::SIZE));
+        assert_eq!(sizes(".bss"), (4, SampleCounts::SIZE));
     }
 
     fn attach_sleeps(&mut self) -> Result<(), String> {
@@ -183,9 +183,9 @@ impl Loaded {
         self.ticker
     }
 
-    pub(super) fn counted(&self) -> Counted {
+    pub(super) fn counted(&self) -> SampleCounts {
         let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        Counted::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
+        SampleCounts::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
     }
 
     fn collect(&mut self, hz: u32, images: &Images) -> Raw {
@@ -194,7 +194,7 @@ impl Loaded {
         let mut names: HashMap<FileKey, String> = HashMap::new();
         visit_rows(&self.object, "places", |key: FileKey, name: FileName| {
             names.insert(key, outcome::path(&name, key.inode));
-            Fate::Kept
+            RowAction::Kept
         });
         let mut seen = Vec::new();
         let mut stacks: HashMap<i32, Vec<u64>> = HashMap::new();
@@ -210,7 +210,7 @@ impl Loaded {
                     let read = || self.stack(id, ["user_stacks", "more_user_stacks"]);
                     user_stacks.entry(id).or_insert_with(read);
                 }
-                seen.push(Seen {
+                seen.push(SampleGroup {
                     pid,
                     exec: exec.to_owned(),
                     image: images.number(key.image),
@@ -222,7 +222,7 @@ impl Loaded {
                     ns: sum.ns,
                 });
             }
-            Fate::Kept
+            RowAction::Kept
         });
         Raw {
             event: match self.ticker {
@@ -284,21 +284,21 @@ fn chain(key: &SampleKey, images: &Images) -> Chain {
     }
 }
 
-fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Found {
+fn found(key: &SampleKey, names: &HashMap<FileKey, String>) -> Location {
     const IN_FILE: u32 = 1;
     const IN_VDSO: u32 = 2;
     const IN_MEMORY: u32 = 3;
     match key.place {
-        _ if key.stack >= 0 => Found::Kernel(key.stack),
-        IN_FILE => Found::User(Place::File {
+        _ if key.stack >= 0 => Location::Kernel(key.stack),
+        IN_FILE => Location::User(Place::File {
             path: names.get(&key.file).cloned(),
             inode: key.file.inode,
             offset: key.offset,
         }),
-        IN_VDSO => Found::User(Place::Vdso),
-        IN_MEMORY => Found::User(Place::Memory),
-        _ if key.stack == COLLIDED => Found::Collided,
-        _ => Found::Nothing,
+        IN_VDSO => Location::User(Place::Vdso),
+        IN_MEMORY => Location::User(Place::Memory),
+        _ if key.stack == COLLIDED => Location::Collided,
+        _ => Location::Nothing,
     }
 }
 

@@ -6,7 +6,7 @@
  * sched_wakeup, sched_wakeup_new, sched_process_fork, sched_process_exec,
  * sched_process_exit, and iterators run by user space: `adopt` begins a
  * watch, `settle` closes the books of threads that outlive it, those of
- * glimpse.bpf.h show what has been counted so far.
+ * snapshot.bpf.h show what has been counted so far.
  *
  * A thread is watched when it has a `struct thread` in task storage; an
  * unwatched one pays a failed look-up. Rows are kept a thread, not a process,
@@ -141,6 +141,6 @@ static __always_inline bool is_error(long ret)
 #include "files.bpf.h"
 #include "calls.bpf.h"
 #include "sched.bpf.h"
-#include "glimpse.bpf.h"
+#include "snapshot.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

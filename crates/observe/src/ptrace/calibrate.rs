@@ -78,7 +78,7 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
     };
     // Signals that come meanwhile are left to the watch this is for.
     let guide =
-        Guide { wake, interrupts: None, command: None, duration: Some(limit), audience: None };
+        Guide { wake, interrupts: None, command: None, duration: Some(limit), viewer: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
         let session = Session::running(pid, &request)?;
         child.start();

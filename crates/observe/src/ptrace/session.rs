@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, Glimpse, Running};
-use iotomy_sys::ptrace::{self, Waited};
+use iotomy_record::{Exit, Running, Snapshot};
+use iotomy_sys::ptrace::{self, WaitResult};
 
 use super::procfs;
 use super::stops::ExecCalls;
@@ -54,21 +54,21 @@ pub(super) struct Flags {
     pub(super) root_ended: AtomicBool,
     /// The counts so far are asked for. Whoever sets it also has to wake the tracer thread.
     asked: AtomicBool,
-    glimpse: Mutex<Option<Glimpse>>,
+    snapshot: Mutex<Option<Snapshot>>,
     answered: Condvar,
 }
 
 impl Flags {
     /// The counts so far, from the tracer thread, which `wake` wakes; it says whether that goes on.
-    pub(super) fn glimpse(&self, mut wake: impl FnMut() -> bool) -> Result<Glimpse, String> {
+    pub(super) fn snapshot(&self, mut wake: impl FnMut() -> bool) -> Result<Snapshot, String> {
         /// Between two attempts at waking a thread that was just about to sleep.
         const AGAIN: Duration = Duration::from_millis(2);
-        let mut answer = self.glimpse.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answer = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         *answer = None;
         self.asked.store(true, Ordering::Relaxed);
         loop {
-            if let Some(glimpse) = answer.take() {
-                return Ok(glimpse);
+            if let Some(snapshot) = answer.take() {
+                return Ok(snapshot);
             }
             if !wake() {
                 return Err(String::from("the watch is over"));
@@ -79,19 +79,19 @@ impl Flags {
     }
 
     /// The tracer thread's side.
-    fn answer(&self, glimpse: impl FnOnce() -> Glimpse) {
+    fn answer(&self, snapshot: impl FnOnce() -> Snapshot) {
         if !self.asked.swap(false, Ordering::Relaxed) {
             return;
         }
-        let glimpse = glimpse();
-        *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = Some(glimpse);
+        let snapshot = snapshot();
+        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
         self.answered.notify_one();
     }
 }
 
 /// What a watch came to.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct SessionResult {
     pub(super) tally: Tally,
     /// How the root ended, if it did; it has been waited for then.
     pub(super) exit: Option<Exit>,
@@ -100,7 +100,7 @@ pub(super) struct Seen {
     pub(super) still_running: Vec<Running>,
 }
 
-impl Seen {
+impl SessionResult {
     /// Of a command that a signal ended before it could be watched.
     pub(super) fn nothing(exit: Exit) -> Self {
         let (ended, still_running) = (Instant::now(), Vec::new());
@@ -169,18 +169,18 @@ impl Session {
     }
 
     /// Watches until it is over or told to stop.
-    pub(super) fn run(mut self, flags: &Flags) -> Seen {
+    pub(super) fn run(mut self, flags: &Flags) -> SessionResult {
         // An error of `waitpid` ends the watch, never the command.
         while !self.is_over()
             && !flags.stop.load(Ordering::Relaxed)
             && let Ok(waited) = self.next()
         {
             match waited {
-                Waited::Task(tid, status) => self.note(tid, status),
-                Waited::Nothing => {}
-                Waited::Nobody => break,
+                WaitResult::Task(tid, status) => self.note(tid, status),
+                WaitResult::Nothing => {}
+                WaitResult::Nobody => break,
             }
-            flags.answer(|| self.glimpse());
+            flags.answer(|| self.snapshot());
             if self.end.is_some() {
                 flags.root_ended.store(true, Ordering::Relaxed);
             }
@@ -188,20 +188,20 @@ impl Session {
         self.finish()
     }
 
-    fn glimpse(&self) -> Glimpse {
+    fn snapshot(&self) -> Snapshot {
         let wanted =
             |name: &str| self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)));
-        let mut glimpse = self.tally.glimpse(&wanted);
-        self.tracees.show(&mut glimpse, &self.tally, &wanted);
-        glimpse.elapsed_ns = nanoseconds(self.began, Instant::now());
-        glimpse
+        let mut snapshot = self.tally.snapshot(&wanted);
+        self.tracees.show(&mut snapshot, &self.tally, &wanted);
+        snapshot.elapsed_ns = nanoseconds(self.began, Instant::now());
+        snapshot
     }
 
-    fn next(&mut self) -> io::Result<Waited> {
+    fn next(&mut self) -> io::Result<WaitResult> {
         let Some(began) = self.tracees.early_since() else { return ptrace::next_of_thread(true) };
         // A task waits for its maker to tell of it, which takes microseconds unless it was killed.
         let waited = ptrace::next_of_thread(false)?;
-        if waited == Waited::Nothing {
+        if waited == WaitResult::Nothing {
             self.adopt_overdue();
             if began.elapsed() < Duration::from_millis(1) {
                 std::thread::yield_now();
@@ -218,10 +218,10 @@ impl Session {
     }
 
     /// Counts what has happened by now, and closes every account.
-    fn finish(mut self) -> Seen {
+    fn finish(mut self) -> SessionResult {
         // News there are already, of each tracee once: more come as long as they are answered.
         for _ in 0..self.tracees.len() {
-            let Ok(Waited::Task(tid, status)) = ptrace::next_of_thread(false) else { break };
+            let Ok(WaitResult::Task(tid, status)) = ptrace::next_of_thread(false) else { break };
             self.note(tid, status);
         }
         let now = Instant::now();
@@ -230,6 +230,6 @@ impl Session {
             Some((exit, at)) => (Some(exit), at),
             None => (None, now),
         };
-        Seen { tally: self.tally, exit, ended, still_running }
+        SessionResult { tally: self.tally, exit, ended, still_running }
     }
 }

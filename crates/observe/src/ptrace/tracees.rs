@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Call, Glimpse, Process, Running};
+use iotomy_record::{Call, Process, Running, Snapshot};
 use iotomy_sys::ptrace::Stop;
 use iotomy_sys::syscalls;
 
@@ -84,14 +84,19 @@ impl Tracees {
 
     /// Adds to a look at the counts what the threads are in the middle of, and leaves out the images
     /// that nobody runs any more.
-    pub(super) fn show(&self, glimpse: &mut Glimpse, tally: &Tally, wanted: &dyn Fn(&str) -> bool) {
+    pub(super) fn show(
+        &self,
+        snapshot: &mut Snapshot,
+        tally: &Tally,
+        wanted: &dyn Fn(&str) -> bool,
+    ) {
         let now = Instant::now();
         for tracee in self.threads.values().filter(|tracee| !tracee.ending) {
             let image = self.processes.get(&tracee.process).copied().flatten();
             let Some(image) = image else { continue };
-            let doing = &mut glimpse.processes[tally.place(image)];
+            let doing = &mut snapshot.processes[tally.place(image)];
             doing.threads += 1;
-            glimpse.threads += 1;
+            snapshot.threads += 1;
             let Some(entered) = &tracee.entered else { continue };
             let (abi, number) = entered.call;
             let name = call_name(abi, number);
@@ -100,17 +105,17 @@ impl Tracees {
             }
             let wall_ns = nanoseconds(entered.at, now);
             doing.calls_ns = doing.calls_ns.saturating_add(wall_ns);
-            let row = glimpse.calls.iter_mut().find(|row| row.syscall == name);
+            let row = snapshot.calls.iter_mut().find(|row| row.syscall == name);
             if let Some(row) = row {
                 row.in_flight += 1;
                 row.wall_ns = row.wall_ns.saturating_add(wall_ns);
             } else {
                 let syscall = name.clone();
-                glimpse.calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
+                snapshot.calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
             }
             doing.inside = Some(name);
         }
-        glimpse.processes.retain(|doing| doing.threads > 0);
+        snapshot.processes.retain(|doing| doing.threads > 0);
     }
 
     /// How many tasks there are.

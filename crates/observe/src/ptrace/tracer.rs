@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use iotomy_record::Exit;
-use iotomy_sys::ptrace::{Status, Waited, news_of};
+use iotomy_sys::ptrace::{Status, WaitResult, news_of};
 use iotomy_sys::thread_wake::ThreadWake;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::session::Flags;
 use crate::interrupts::Interrupts;
-use crate::{Audience, Onlooker, Wish};
+use crate::{OptionalViewer, Viewer, ViewerRequest};
 
 /// How a watch treats signals, and when it ends.
 pub(super) struct Guide<'a> {
@@ -25,7 +25,7 @@ pub(super) struct Guide<'a> {
     pub(super) command: Option<u32>,
     pub(super) duration: Option<Duration>,
     /// Who looks on.
-    pub(super) audience: Onlooker<'a>,
+    pub(super) viewer: OptionalViewer<'a>,
 }
 
 /// Runs `body` on a thread of its own, whose end lets go of all it traces; tells it to stop when it
@@ -59,21 +59,20 @@ impl Guide<'_> {
     fn until_stop(&mut self, flags: &Flags, tid: &AtomicU32, ended: BorrowedFd<'_>) {
         let deadline = self.duration.and_then(|length| Instant::now().checked_add(length));
         // When not even waiting works, the watch ends: the command does not.
-        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline, self.audience.as_deref())
-        {
+        while let Ok(has_ended) = sleep(ended, self.interrupts, deadline, self.viewer.as_deref()) {
             let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if has_ended || is_past || self.ends_it(flags) {
                 return;
             }
             let wake = self.wake;
             let mut look = || {
-                flags.glimpse(|| {
+                flags.snapshot(|| {
                     wake.wake(tid.load(Ordering::Relaxed));
                     !is_ready(ended, Duration::ZERO)
                 })
             };
-            if let Some(audience) = &mut self.audience
-                && audience.attend(Some(&mut look)) == Wish::End
+            if let Some(viewer) = &mut self.viewer
+                && viewer.attend(Some(&mut look)) == ViewerRequest::End
             {
                 return;
             }
@@ -83,8 +82,8 @@ impl Guide<'_> {
     /// Passes signals on to the command; returns whether one ends the watch.
     fn ends_it(&mut self, flags: &Flags) -> bool {
         while let Some(interrupt) = self.interrupts.and_then(Interrupts::next) {
-            if let Some(audience) = &mut self.audience {
-                audience.hear(interrupt.number());
+            if let Some(viewer) = &mut self.viewer {
+                viewer.hear(interrupt.number());
             }
             match self.command {
                 // A command that has just been reaped, before the flag says so, cannot have it.
@@ -102,50 +101,50 @@ impl Guide<'_> {
 pub(super) fn outlive(
     pid: u32,
     interrupts: &Interrupts,
-    mut audience: Onlooker<'_>,
+    mut viewer: OptionalViewer<'_>,
 ) -> Option<Exit> {
     let process = Pid::from_raw(pid.cast_signed())?;
     let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
     loop {
-        if let Some(audience) = &mut audience {
-            audience.attend(None);
+        if let Some(viewer) = &mut viewer {
+            viewer.attend(None);
         }
-        let ended = sleep(process.as_fd(), Some(interrupts), None, audience.as_deref()).ok()?;
+        let ended = sleep(process.as_fd(), Some(interrupts), None, viewer.as_deref()).ok()?;
         while let Some(interrupt) = interrupts.next() {
-            if let Some(audience) = &mut audience {
-                audience.hear(interrupt.number());
+            if let Some(viewer) = &mut viewer {
+                viewer.hear(interrupt.number());
             }
             interrupt.pass_on(pid);
         }
         match news_of(pid).ok()? {
-            Waited::Task(_, Status::Exited(code)) => return Some(Exit::Code(code)),
-            Waited::Task(_, Status::Killed(signal)) => return Some(Exit::Signal(signal)),
-            Waited::Nobody => return None,
+            WaitResult::Task(_, Status::Exited(code)) => return Some(Exit::Code(code)),
+            WaitResult::Task(_, Status::Killed(signal)) => return Some(Exit::Signal(signal)),
+            WaitResult::Nobody => return None,
             // A last stop for a tracer that is just ending, or threads that are not quite gone.
-            Waited::Task(_, Status::Stopped(_)) | Waited::Nothing if ended => {
+            WaitResult::Task(_, Status::Stopped(_)) | WaitResult::Nothing if ended => {
                 std::thread::yield_now();
             }
-            Waited::Task(_, Status::Stopped(_)) | Waited::Nothing => {}
+            WaitResult::Task(_, Status::Stopped(_)) | WaitResult::Nothing => {}
         }
     }
 }
 
-/// Sleeps until there is something on `fd`, a signal, `until`, or something for the audience;
+/// Sleeps until there is something on `fd`, a signal, `until`, or something for the viewer;
 /// returns whether it was `fd`.
 fn sleep(
     fd: BorrowedFd<'_>,
     interrupts: Option<&Interrupts>,
     until: Option<Instant>,
-    audience: Option<&dyn Audience>,
+    viewer: Option<&dyn Viewer>,
 ) -> io::Result<bool> {
-    let due = audience.and_then(Audience::due);
+    let due = viewer.and_then(Viewer::due);
     let until = [until, due].into_iter().flatten().min();
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     // A length of centuries, which the kernel's clock cannot hold, is for ever.
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     let mut waits = vec![PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     waits.extend(interrupts.map(|held| PollFd::from_borrowed_fd(held.as_fd(), PollFlags::IN)));
-    let wakers = audience.map(Audience::wakers).unwrap_or_default();
+    let wakers = viewer.map(Viewer::wakers).unwrap_or_default();
     waits.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
     match rustix::event::poll(&mut waits, left.as_ref()) {
         Ok(_) => Ok(!waits[0].revents().is_empty()),

@@ -28,7 +28,7 @@ pub struct BlockIo {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Via {
+pub enum BlockPath {
     /// A thread of the run, in the call.
     #[default]
     Call,
@@ -56,7 +56,7 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
     pub image: u32,
     /// Who sent them.
-    pub via: Via,
+    pub via: BlockPath,
     /// The call they were sent in, or that waits for them; `null` where there is none.
     pub syscall: Option<String>,
     /// The device's name, or its number where it has none.

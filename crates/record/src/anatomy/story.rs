@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The slowest calls of a run that read, and those that write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Stories {
+pub struct SlowestCalls {
     /// Calls of each kind that were asked for.
     pub asked: u32,
     /// Calls that were followed: reads, writes and syncs of files and block devices.
@@ -20,12 +20,12 @@ pub struct Stories {
     /// Tracepoints that this kernel does not have, or has otherwise.
     pub absent: Vec<String>,
     /// The calls, slowest first.
-    pub calls: Vec<Story>,
+    pub calls: Vec<SlowCall>,
 }
 
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Story {
+pub struct SlowCall {
     /// Process id.
     pub pid: u32,
     /// Program image.
@@ -59,7 +59,7 @@ pub struct Story {
     /// Of that, asleep.
     pub blocked_ns: u64,
     /// What happened, in order.
-    pub events: Vec<Happening>,
+    pub events: Vec<CallEvent>,
     /// What else happened, which is not among the events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<Hidden>,
@@ -67,7 +67,7 @@ pub struct Story {
 
 /// Something that happened inside a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Happening {
+pub struct CallEvent {
     /// From the call's entry.
     pub at_ns: u64,
     /// A tracepoint's name, or `off-cpu`, `on-cpu`, `woken`, `block-queue`, `block-insert`,

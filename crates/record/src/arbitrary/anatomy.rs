@@ -52,10 +52,10 @@ fn sampling() -> impl Strategy<Value = Sampling> {
     })
 }
 
-fn dissected() -> impl Strategy<Value = Dissected> {
+fn dissected() -> impl Strategy<Value = DissectedCall> {
     let times = (number(), number(), number());
     let whose = (any::<u32>(), text(), option::of(text()));
-    (whose, times, vec(layer(), 0..4)).prop_map(|(whose, times, layers)| Dissected {
+    (whose, times, vec(layer(), 0..4)).prop_map(|(whose, times, layers)| DissectedCall {
         pid: whose.0,
         exec: whose.1,
         image: (times.2 % 3) as u32,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{histogram, number, text};
-use crate::{BlockIo, Happening, Hidden, ReadAhead, Requests, Stories, Story, Via};
+use crate::{BlockIo, BlockPath, CallEvent, Hidden, ReadAhead, Requests, SlowCall, SlowestCalls};
 
 /// What the block layer did.
 pub fn block_io() -> BoxedStrategy<BlockIo> {
@@ -24,14 +24,14 @@ pub fn block_io() -> BoxedStrategy<BlockIo> {
     all.boxed()
 }
 
-fn via() -> impl Strategy<Value = Via> {
+fn via() -> impl Strategy<Value = BlockPath> {
     select(vec![
-        Via::Call,
-        Via::Fault,
-        Via::WriteBack,
-        Via::Journal,
-        Via::OtherProcess,
-        Via::IoUring,
+        BlockPath::Call,
+        BlockPath::Fault,
+        BlockPath::WriteBack,
+        BlockPath::Journal,
+        BlockPath::OtherProcess,
+        BlockPath::IoUring,
     ])
 }
 
@@ -90,10 +90,10 @@ fn read_ahead() -> impl Strategy<Value = ReadAhead> {
 }
 
 /// Stories of calls.
-pub fn stories() -> BoxedStrategy<Stories> {
+pub fn stories() -> BoxedStrategy<SlowestCalls> {
     let counts = [(); 4].map(|()| number().boxed());
     let parts = (any::<u32>(), counts, vec(text().boxed(), 0..4), vec(story(), 0..4));
-    let all = parts.prop_map(|(asked, counts, absent, calls)| Stories {
+    let all = parts.prop_map(|(asked, counts, absent, calls)| SlowestCalls {
         asked,
         followed: counts[0],
         not_followed: counts[1],
@@ -105,7 +105,7 @@ pub fn stories() -> BoxedStrategy<Stories> {
     all.boxed()
 }
 
-fn story() -> BoxedStrategy<Story> {
+fn story() -> BoxedStrategy<SlowCall> {
     let whose =
         (any::<(u32, u32)>(), text(), any::<u32>(), text(), any::<u32>(), option::of(text()));
     let asked = (option::of(number()), option::of(number()), any::<i64>(), option::of(text()));
@@ -113,7 +113,7 @@ fn story() -> BoxedStrategy<Story> {
     let times = [(); 4].map(|()| number().boxed());
     let all =
         (whose.boxed(), asked.boxed(), times, inside).prop_map(|(whose, asked, ns, inside)| {
-            Story {
+            SlowCall {
                 pid: whose.0.0,
                 exec: whose.1,
                 image: whose.0.1,
@@ -136,7 +136,7 @@ fn story() -> BoxedStrategy<Story> {
     all.boxed()
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn happening() -> impl Strategy<Value = CallEvent> {
     let event = prop_oneof![
         text(),
         select(vec!["off-cpu", "on-cpu", "woken", "block-issue"]).prop_map(str::to_owned)
@@ -146,7 +146,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let values = btree_map(name(vec!["bytes", "sector", "status"]), any::<i64>(), 0..4);
     let words = btree_map(name(vec!["state", "by", "device", "operation", "flags"]), text(), 0..4);
     (number(), event, any::<u32>(), values, words).prop_map(|(at_ns, event, cpu, values, words)| {
-        Happening { at_ns, event, cpu, values, words }
+        CallEvent { at_ns, event, cpu, values, words }
     })
 }
 

@@ -110,12 +110,12 @@ fn claim() -> impl Strategy<Value = Claim> {
     )
 }
 
-fn about() -> impl Strategy<Value = About> {
+fn about() -> impl Strategy<Value = ExperimentFacts> {
     let extra =
         (text(), text()).prop_map(|(unit, summary)| Extra { name: "woken".into(), unit, summary });
     let texts = [(); 3].map(|()| text());
     (texts, vec(text(), 0..3), vec(extra, 0..2), [(); 2].map(|()| text())).prop_map(
-        |([summary, hypothesis, refuted_by], controls, extras, [along, lines])| About {
+        |([summary, hypothesis, refuted_by], controls, extras, [along, lines])| ExperimentFacts {
             summary,
             hypothesis,
             refuted_by,

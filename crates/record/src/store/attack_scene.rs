@@ -18,7 +18,7 @@ pub(crate) fn give(path: &Path) {
 }
 
 /// A folder `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with another.
-pub(crate) struct Scene {
+pub(crate) struct AttackScene {
     top: tempfile::TempDir,
 }
 
@@ -31,7 +31,7 @@ impl Drop for End<'_> {
     }
 }
 
-impl Scene {
+impl AttackScene {
     pub(crate) fn new() -> Self {
         // In memory, where there is some: every replaced file is synced.
         let memory = tempfile::tempdir_in("/dev/shm");

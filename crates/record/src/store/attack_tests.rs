@@ -12,7 +12,7 @@ use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 
 use super::*;
-use scene::{OTHER, SWAPS, Scene, give};
+use scene::{AttackScene, OTHER, SWAPS, give};
 
 #[path = "attack_scene.rs"]
 mod scene;
@@ -34,7 +34,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = AttackScene::new();
     scene.link("../ours", "theirs/l");
     let ours = scene.ours();
     let out = scene.path("theirs/d/f");
@@ -63,7 +63,7 @@ fn a_file_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = AttackScene::new();
     scene.link("../../ours/f", "theirs/d/l");
     let ours = scene.ours();
     let out = scene.path("theirs/d/f");
@@ -78,7 +78,7 @@ fn a_place_that_was_looked_up_stays_where_it_was() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = AttackScene::new();
     scene.link("../ours", "theirs/l");
     let ours = scene.ours();
     let (folder, link) = (scene.path("theirs/d"), scene.path("theirs/l"));
@@ -140,7 +140,7 @@ fn a_file_that_changes_all_the_while_is_replaced_and_nothing_is_left_beside_it()
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = AttackScene::new();
     // In root's folder, where files of both come and go.
     fs::write(scene.path("ours/theirs"), "old").unwrap();
     give(&scene.path("ours/theirs"));
@@ -184,9 +184,9 @@ fn what_is_appended_to_is_what_was_looked_up() {
     let dir = tempfile::tempdir().unwrap();
     let (path, moved) = (dir.path().join("f"), dir.path().join("moved"));
     fs::write(&path, "old").unwrap();
-    let place = Place::of(&path).unwrap();
+    let place = Place::resolve(&path).unwrap();
     fs::rename(&path, &moved).unwrap();
-    let none = Place::of(&path).unwrap();
+    let none = Place::resolve(&path).unwrap();
     fs::write(&path, "other").unwrap();
     place.append().unwrap().write_all(b" new").unwrap();
     assert_eq!(none.append().unwrap_err().kind(), ErrorKind::AlreadyExists);
@@ -226,7 +226,7 @@ fn a_link_of_another_is_followed_within_what_is_that_users() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = AttackScene::new();
     scene.link("d", "theirs/own");
     scene.link("d/f", "theirs/file");
     scene.link("../ours/f", "theirs/stolen");

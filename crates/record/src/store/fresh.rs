@@ -28,14 +28,14 @@ const TRIES: usize = 100;
 
 /// A new file, open for reading and writing, that is nowhere yet.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct NewFile {
     file: File,
     slot: Slot,
     /// The name it has meanwhile, where it must have one.
     named: Option<OsString>,
 }
 
-impl Fresh {
+impl NewFile {
     /// Makes a file in the folder of `slot`, with `mode` less the umask.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Fresh {
     /// Whether a file can be made there; nothing is left of it.
     ///
     /// # Errors
-    /// As [`Fresh::beside`].
+    /// As [`NewFile::beside`].
     pub(super) fn try_beside(slot: &Slot) -> io::Result<()> {
         let (_, named) = made(slot, 0o600)?;
         if let Some(name) = named {
@@ -149,7 +149,7 @@ impl Fresh {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Undoes [`Fresh::take_over`], as to the owner.
+    /// Undoes [`NewFile::take_over`], as to the owner.
     fn keep_own(&self, own: &Metadata) -> io::Result<()> {
         let now = self.file.metadata()?;
         match (now.uid(), now.gid()) == (own.uid(), own.gid()) {
@@ -174,7 +174,7 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for NewFile {
     fn drop(&mut self) {
         let Some(name) = &self.named else { return };
         // Only what is still it: names of a folder that others write to are theirs.

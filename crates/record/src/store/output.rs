@@ -20,8 +20,8 @@ use rustix::fs::{Access, AtFlags, CWD, accessat, fdatasync};
 use rustix::io::Errno;
 
 use super::error::write_hint;
-use super::place::{Passage, Slot};
-use super::{Fresh, Place, StoreError, shown};
+use super::place::{OpenPlace, Slot};
+use super::{NewFile, Place, StoreError, shown};
 
 /// An output of a run, a record or a text, whose place has been looked up and is held.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ pub struct OutputFile {
     is_nowhere: bool,
     /// Whether what replaces something is on the disk first.
     syncs: bool,
-    to: To,
+    to: Destination,
 }
 
 #[derive(Debug)]
-enum To {
+enum Destination {
     Standard,
     Place(Box<Place>),
 }
@@ -51,14 +51,14 @@ impl OutputFile {
     pub fn open(path: &Path, base_dir: &Path) -> Result<Self, StoreError> {
         if path == Path::new("-") {
             let name = shown(path, "standard output");
-            return Ok(Self { name, is_nowhere: false, syncs: false, to: To::Standard });
+            return Ok(Self { name, is_nowhere: false, syncs: false, to: Destination::Standard });
         }
         let whole = base_dir.join(path);
         let name = shown(&whole, "");
         let is_nowhere = path.is_relative() && std::env::current_dir().is_err();
         // By its descriptor: the names on the way to it may lead elsewhere by now.
         let is_from_here = is_current(base_dir) && !path.as_os_str().is_empty();
-        let found = Place::of(if is_from_here { path } else { &whole });
+        let found = Place::resolve(if is_from_here { path } else { &whole });
         let place = found.map_err(|e| Failed("write", e)).and_then(|place| match place {
             Place::Replace(slot) => {
                 Ok(Place::Replace(tried(slot).map_err(|e| Failed("write", e))?))
@@ -69,7 +69,9 @@ impl OutputFile {
             }
         });
         match place {
-            Ok(place) => Ok(Self { name, is_nowhere, syncs: true, to: To::Place(Box::new(place)) }),
+            Ok(place) => {
+                Ok(Self { name, is_nowhere, syncs: true, to: Destination::Place(Box::new(place)) })
+            }
             Err(Failed(operation, error)) => Err(failed(operation, &name, is_nowhere, error)),
         }
     }
@@ -96,8 +98,8 @@ impl OutputFile {
     ) -> Result<(), StoreError> {
         let Self { name, is_nowhere, syncs, to } = self;
         let done = match to {
-            To::Standard => through(io::stdout().as_fd(), content),
-            To::Place(place) => match *place {
+            Destination::Standard => through(io::stdout().as_fd(), content),
+            Destination::Place(place) => match *place {
                 Place::Replace(slot) => replace(slot, syncs, content),
                 Place::Through(passage) => match passage.open() {
                     Ok(file) => through(file.as_fd(), content),
@@ -142,7 +144,7 @@ impl OutputFile {
 
     /// Whether it is standard output, by the name `-`.
     pub fn is_standard(&self) -> bool {
-        matches!(self.to, To::Standard)
+        matches!(self.to, Destination::Standard)
     }
 }
 
@@ -162,7 +164,7 @@ pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
         (Ok(a), Ok(b)) => {
             !a.file_type().is_char_device() && (a.dev(), a.ino()) == (b.dev(), b.ino())
         }
-        (Err(_), Err(_)) => match (Place::of(&a), Place::of(&b)) {
+        (Err(_), Err(_)) => match (Place::resolve(&a), Place::resolve(&b)) {
             (Ok(Place::Replace(a)), Ok(Place::Replace(b))) => {
                 let folder = |slot: &Slot| rustix::fs::fstat(slot.folder()).ok();
                 let same = folder(&a).zip(folder(&b));
@@ -200,9 +202,9 @@ fn replace(
 }
 
 /// The file that is to take the place of another.
-fn fresh(slot: Slot) -> io::Result<Fresh> {
+fn fresh(slot: Slot) -> io::Result<NewFile> {
     let mode = if slot.old().is_some() { 0o600 } else { 0o666 };
-    Fresh::beside(slot, mode)
+    NewFile::beside(slot, mode)
 }
 
 /// Whether an output can begin there.
@@ -210,12 +212,12 @@ fn tried(slot: Slot) -> io::Result<Slot> {
     // A rename needs no right to the file it replaces, so ask for it: a file made read-only was made so
     // for a reason.
     slot.try_old()?;
-    Fresh::try_beside(&slot)?;
+    NewFile::try_beside(&slot)?;
     Ok(slot)
 }
 
 /// Whether a device, a FIFO or the like may be written to; to open one may wait, or do something.
-fn can_be_opened(passage: &Passage) -> io::Result<()> {
+fn can_be_opened(passage: &OpenPlace) -> io::Result<()> {
     if passage.metadata().file_type().is_socket() {
         return Err(Errno::NXIO.into());
     }

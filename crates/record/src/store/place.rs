@@ -22,7 +22,7 @@ pub enum Place {
     /// A regular file, or a name that is free: what is written beside it may be renamed over it.
     Replace(Slot),
     /// Anything else: a device, a FIFO, a socket, or what a name in `/proc` leads to.
-    Through(Passage),
+    Through(OpenPlace),
 }
 
 /// A name in a folder that is held open.
@@ -35,7 +35,7 @@ pub struct Slot {
 
 /// What is to be opened and written through.
 #[derive(Debug)]
-pub struct Passage {
+pub struct OpenPlace {
     /// Open as a place only (`O_PATH`).
     node: File,
     metadata: Metadata,
@@ -52,14 +52,14 @@ impl Place {
     /// # Errors
     /// When it is a folder, its links or folders cannot be followed, or a link of another user leads to
     /// what is not that user's.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn resolve(path: &Path) -> io::Result<Self> {
         Self::from(CWD, path)
     }
 
-    /// As [`Place::of`]; a relative name is looked up from a folder that is open.
+    /// As [`Place::resolve`]; a relative name is looked up from a folder that is open.
     ///
     /// # Errors
-    /// As [`Place::of`].
+    /// As [`Place::resolve`].
     pub fn from(folder: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
         let found = walk::find(folder, path)?;
         let (folder, name) = (found.folder, found.name);
@@ -68,7 +68,7 @@ impl Place {
             Some((node, metadata)) if found.is_open_elsewhere || !metadata.is_file() => {
                 // What such a name of /proc leads to is open elsewhere, at a position of its own.
                 let append = metadata.is_file();
-                Ok(Self::Through(Passage { node, metadata, folder, name, append }))
+                Ok(Self::Through(OpenPlace { node, metadata, folder, name, append }))
             }
             old => Ok(Self::Replace(Slot { folder, name, old })),
         }
@@ -146,7 +146,7 @@ impl Slot {
     }
 }
 
-impl Passage {
+impl OpenPlace {
     /// What it is.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::RecordError;
 use super::parse::{Stored, check_schema, check_time, parse, quoted, wrong};
-use crate::{About, Case, Sweep, SweepRun};
+use crate::{Case, ExperimentFacts, Sweep, SweepRun};
 
 /// Reads a sweep from the bytes of a JSON record.
 ///
@@ -33,7 +33,7 @@ impl Sweep {
         // One or several, as in "000, 003".
         let is_number =
             |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b',' | b' '));
-        self.about == About::default()
+        self.about == ExperimentFacts::default()
             && self.run == SweepRun::default()
             && (self.claims.is_empty() || self.claims.iter().any(|claim| !is_number(&claim.source)))
     }

@@ -28,7 +28,7 @@ fn refused(from: &str, to: &str) -> String {
 fn fields_added_later_have_defaults() {
     let sweep = parse_sweep(PLAIN.as_bytes()).unwrap();
     assert_eq!((sweep.cases.len(), sweep.run.is_partial), (2, false));
-    assert_eq!(sweep.about, crate::About::default());
+    assert_eq!(sweep.about, crate::ExperimentFacts::default());
     assert!(sweep.cases[0].extra_samples.is_empty() && sweep.claims[0].because.is_empty());
     let text = PLAIN.replacen("\"experiment\"", "\"new\": [1], \"experiment\"", 1);
     assert_eq!(parse_sweep(text.as_bytes()).unwrap(), sweep);

@@ -51,7 +51,7 @@ impl From<ForeignLink> for io::Error {
 
 /// What a path leads to.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ResolvedPath {
     /// The folder that holds the last name.
     pub(super) folder: OwnedFd,
     /// That name, which is no link but one of /proc.
@@ -63,7 +63,7 @@ pub(super) struct Found {
 }
 
 /// Looks `path` up; one that is relative starts from `from`.
-pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<Found> {
+pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<ResolvedPath> {
     if path.as_os_str().is_empty() {
         return Err(Errno::NOENT.into());
     }
@@ -75,7 +75,12 @@ pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<Found> {
             Step::Into(name) => walk.enter(&name)?,
             Step::Last(name) => {
                 if let Some((there, is_open_elsewhere)) = walk.look_at(&name)? {
-                    return Ok(Found { folder: walk.end()?, name, there, is_open_elsewhere });
+                    return Ok(ResolvedPath {
+                        folder: walk.end()?,
+                        name,
+                        there,
+                        is_open_elsewhere,
+                    });
                 }
             }
         }
@@ -135,7 +140,7 @@ struct Walk {
     links: usize,
 }
 
-type There = Option<(File, Metadata)>;
+type ExistingFile = Option<(File, Metadata)>;
 
 impl Walk {
     fn begin(from: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
@@ -181,7 +186,7 @@ impl Walk {
 
     /// What has the last name, if anything has, and whether that is a link of /proc; `None` for another
     /// link, whose parts are then to be gone.
-    fn look_at(&mut self, name: &OsStr) -> io::Result<Option<(There, bool)>> {
+    fn look_at(&mut self, name: &OsStr) -> io::Result<Option<(ExistingFile, bool)>> {
         let (link, of) = match openat(self.folder(), name, ITSELF, Mode::empty()) {
             Ok(fd) => with_metadata(fd)?,
             Err(Errno::NOENT) => return Ok(Some((None, false))),

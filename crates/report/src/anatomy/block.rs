@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{BlockIo, Histogram, ReadAhead, Requests, Via};
+use iotomy_record::{BlockIo, BlockPath, Histogram, ReadAhead, Requests};
 
 use crate::numbers::{bytes, counted, figure, share, thousands};
 use crate::page::{Ink, Page};
@@ -190,12 +190,12 @@ fn cells(page: &Page<'_>, row: &Requests, whose: &str) -> Vec<String> {
 pub(super) fn cause(page: &Page<'_>, row: &Requests) -> String {
     let call = row.syscall.as_ref().map(|name| page.name(name, 24));
     let what = match row.via {
-        Via::Call => return call.unwrap_or_else(|| "a call".to_owned()),
-        Via::Fault => "page faults",
-        Via::WriteBack => "write-back",
-        Via::Journal => "journal",
-        Via::OtherProcess => "write-back by others",
-        Via::IoUring => "io_uring",
+        BlockPath::Call => return call.unwrap_or_else(|| "a call".to_owned()),
+        BlockPath::Fault => "page faults",
+        BlockPath::WriteBack => "write-back",
+        BlockPath::Journal => "journal",
+        BlockPath::OtherProcess => "write-back by others",
+        BlockPath::IoUring => "io_uring",
     };
     match call {
         Some(call) => format!("{call}, {what}"),

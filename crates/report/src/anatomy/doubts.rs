@@ -1,13 +1,13 @@
 //! What the samples of a run lack, and how far what they tell reaches.
 
-use iotomy_record::{Dissected, Sampling};
+use iotomy_record::{DissectedCall, Sampling};
 
 use super::on_cpu;
 use crate::numbers::{counted, share, thousands};
 use crate::page::Ink;
 
 /// Something to know before the samples are believed.
-pub(crate) struct Doubt {
+pub(crate) struct SampleWarning {
     pub(crate) ink: Ink,
     /// For the text.
     pub(crate) word: &'static str,
@@ -17,8 +17,8 @@ pub(crate) struct Doubt {
 }
 
 /// All there is to know, of samples of these calls.
-pub(crate) fn doubts(sampling: &Sampling, calls: &[Dissected]) -> Vec<Doubt> {
-    let doubt = |ink, word, says| move |text| Doubt { ink, word, says, text };
+pub(crate) fn doubts(sampling: &Sampling, calls: &[DissectedCall]) -> Vec<SampleWarning> {
+    let doubt = |ink, word, says| move |text| SampleWarning { ink, word, says, text };
     let lost = lacks(sampling).into_iter().map(doubt(Ink::Red, "lost", "lost"));
     let few = missed(sampling, calls).map(doubt(Ink::Yellow, "few", "few samples"));
     let short = cut_short(sampling).map(doubt(Ink::Yellow, "short", "short stacks"));
@@ -61,7 +61,7 @@ fn lacks(sampling: &Sampling) -> Vec<String> {
 }
 
 /// Samples that did not come tell of time in which the kernel took none.
-fn missed(sampling: &Sampling, calls: &[Dissected]) -> Option<String> {
+fn missed(sampling: &Sampling, calls: &[DissectedCall]) -> Option<String> {
     let expected = on_cpu(calls) as f64 * f64::from(sampling.hz) / 1e9;
     let missing = expected - sampling.samples as f64;
     let are_few = sampling.event == "cpu-clock" && missing > 0.1 * expected + 4.0 * expected.sqrt();

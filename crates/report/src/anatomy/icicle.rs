@@ -2,9 +2,9 @@
 
 use iotomy_record::{Anatomy, LedgerRow};
 
-use super::tree::{FEW, Part, Share, by_call};
+use super::tree::{CallNode, FEW, Share, by_call};
 use crate::chart::{Chart, Key};
-use crate::frames::{self, Frame, Whole};
+use crate::frames::{self, Frame, RootPosition};
 use crate::numbers::{counted, decimals_for, duration, fixed, percent, share, thousands};
 use crate::page::Page;
 use crate::sheet::{Cell, Field, Sheet};
@@ -45,18 +45,18 @@ pub(super) fn left_out(count: usize) -> Option<String> {
 }
 
 /// Writes times of a whole.
-struct Tell {
+struct ShareText {
     whole: u128,
 }
 
-impl Tell {
+impl ShareText {
     fn frame(&self, name: String, ns: u128, class: &'static str, more: &str) -> Frame {
         let part = share(i128::try_from(ns).unwrap_or(i128::MAX), self.whole);
         let says = format!("{}, {part}{more}", duration(ns as f64));
         Frame { name, says, class, width: ns, ..Frame::default() }
     }
 
-    fn call(&self, page: &Page<'_>, part: &Part) -> Frame {
+    fn call(&self, page: &Page<'_>, part: &CallNode) -> Frame {
         let mut frame = self.frame(page.name(&part.name, 60), part.ns(), WHOLE, "");
         let few = part.samples < u128::from(FEW);
         if few && part.on_cpu > 0 {
@@ -114,13 +114,13 @@ fn threads(record: &Anatomy, part: fn(&LedgerRow) -> u64) -> u128 {
 /// The picture; none where no time was seen.
 pub(super) fn chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     let parts = by_call(record);
-    let shown: u128 = parts.iter().map(Part::ns).sum();
+    let shown: u128 = parts.iter().map(CallNode::ns).sum();
     let runnable = threads(record, |row| row.runnable_ns);
     let whole = threads(record, |row| row.thread_ns).max(shown + runnable);
     if whole == 0 {
         return None;
     }
-    let tell = Tell { whole };
+    let tell = ShareText { whole };
     let mut root = tell.frame("thread time".into(), whole, WHOLE, "");
     root.parts = parts.iter().map(|part| tell.call(page, part)).collect();
     root.parts.push(tell.frame("run queue delay".into(), runnable, WAITING, ""));
@@ -130,7 +130,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     root.parts.sort_by_key(|part| std::cmp::Reverse(part.width));
     let says: Vec<String> =
         root.parts.iter().take(8).map(|part| format!("{} {}", part.name, part.says)).collect();
-    let drawn = frames::draw(&root, Whole::Above);
+    let drawn = frames::draw(&root, RootPosition::Above);
     let mut legend = legend();
     for (class, label, ns) in
         [(WAITING, "run queue delay", runnable), (RESIDUAL, "residual", residual)]
@@ -158,7 +158,7 @@ const FUNCTIONS: usize = 3;
 /// Every layer of every call.
 pub(super) fn sheet(page: &Page<'_>, record: &Anatomy) -> Sheet {
     let parts = by_call(record);
-    let shown: u128 = parts.iter().map(Part::ns).sum();
+    let shown: u128 = parts.iter().map(CallNode::ns).sum();
     let whole = threads(record, |row| row.thread_ns).max(shown);
     let mut sheet = Sheet::new(
         "layers",

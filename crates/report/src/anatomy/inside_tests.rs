@@ -1,5 +1,6 @@
 use iotomy_record::{
-    BlockIo, Happening, Hidden, Histogram, ReadAhead, Requests, Stories, Story, Via, arbitrary,
+    BlockIo, BlockPath, CallEvent, Hidden, Histogram, ReadAhead, Requests, SlowCall, SlowestCalls,
+    arbitrary,
 };
 use proptest::prelude::*;
 
@@ -13,13 +14,13 @@ fn printed_block(io: &BlockIo, style: &Style) -> String {
     page.finish()
 }
 
-fn printed_stories(stories: &Stories, style: &Style) -> String {
+fn printed_stories(stories: &SlowestCalls, style: &Style) -> String {
     let mut page = Page::new(style);
     story::print(&mut page, stories);
     page.finish()
 }
 
-fn requests(via: Via, syscall: Option<&str>, operation: &str, count: u64) -> Requests {
+fn requests(via: BlockPath, syscall: Option<&str>, operation: &str, count: u64) -> Requests {
     let mut sizes = Histogram::default();
     let mut device = Histogram::default();
     (0..count).for_each(|nth| sizes.add(if nth == 0 { 4096 } else { 65_536 }));
@@ -47,23 +48,23 @@ fn requests(via: Via, syscall: Option<&str>, operation: &str, count: u64) -> Req
 }
 
 pub(super) fn io() -> BlockIo {
-    let mut journal = requests(Via::Journal, Some("fsync"), "write", 3);
+    let mut journal = requests(BlockPath::Journal, Some("fsync"), "write", 3);
     journal.meta = 3;
     journal.merged_bios = 8;
-    let mut failed = requests(Via::WriteBack, None, "write", 4);
+    let mut failed = requests(BlockPath::WriteBack, None, "write", 4);
     failed.errors = 1;
     failed.finished = 3;
     failed.exec = "na\u{1b}me".into();
-    let mut bare = requests(Via::OtherProcess, None, "write", 0);
+    let mut bare = requests(BlockPath::OtherProcess, None, "write", 0);
     bare.bios = 4;
     bare.bio_bytes = 16_384;
     BlockIo {
         requests: vec![
-            requests(Via::Call, Some("write"), "write", 16),
+            requests(BlockPath::Call, Some("write"), "write", 16),
             journal,
             failed,
             bare,
-            requests(Via::Fault, None, "read", 2),
+            requests(BlockPath::Fault, None, "read", 2),
         ],
         read_ahead: vec![ReadAhead {
             pid: 4711,
@@ -82,8 +83,8 @@ pub(super) fn io() -> BlockIo {
     }
 }
 
-fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &str)]) -> Happening {
-    Happening {
+fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &str)]) -> CallEvent {
+    CallEvent {
         at_ns,
         event: event.into(),
         cpu: 1,
@@ -92,9 +93,9 @@ fn happening(at_ns: u64, event: &str, values: &[(&str, i64)], words: &[(&str, &s
     }
 }
 
-pub(super) fn stories() -> Stories {
+pub(super) fn stories() -> SlowestCalls {
     let request = [("operation", "write"), ("device", "vda"), ("flags", "sync")];
-    let fsync = Story {
+    let fsync = SlowCall {
         pid: 4711,
         exec: "dd".into(),
         tid: 4711,
@@ -128,9 +129,9 @@ pub(super) fn stories() -> Stories {
             Hidden { event: "off-cpu".into(), count: 9, before_ns: 1_547_469 },
             Hidden { event: "on-cpu".into(), count: 1, before_ns: 1_547_469 },
         ],
-        ..Story::default()
+        ..SlowCall::default()
     };
-    let read = Story {
+    let read = SlowCall {
         syscall: "read".into(),
         path: None,
         offset: Some(65_536),
@@ -141,7 +142,7 @@ pub(super) fn stories() -> Stories {
         hidden: Vec::new(),
         ..fsync.clone()
     };
-    Stories {
+    SlowestCalls {
         asked: 1,
         followed: 262,
         not_followed: 259,

@@ -2,7 +2,7 @@
 //!
 //! Nothing is claimed of where moments are only counted: who was off its CPU there cannot be known.
 
-use iotomy_record::{Happening, Story};
+use iotomy_record::{CallEvent, SlowCall};
 
 /// A part of the time of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ fn span(from: u64, until: u64, (class, what): (&'static str, &'static str)) -> S
 }
 
 /// Where the thread was, from the call's entry to its return.
-pub(super) fn threads(story: &Story) -> Vec<Span> {
+pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
     let mut spans = Vec::new();
     let (mut from, mut state) = (0, RUNNING);
     for event in &story.events {
@@ -59,12 +59,12 @@ pub(super) fn threads(story: &Story) -> Vec<Span> {
 const OF_THREADS: [&str; 3] = ["off-cpu", "woken", "on-cpu"];
 
 /// When events of these names happened that are only counted: after one that is told, apart from each other.
-fn untold(story: &Story, names: &[&str]) -> Vec<(u64, u64)> {
+fn untold(story: &SlowCall, names: &[&str]) -> Vec<(u64, u64)> {
     let of_names = story.hidden.iter().filter(|hidden| names.contains(&hidden.event.as_str()));
     let mut times: Vec<(u64, u64)> = of_names
         .map(|hidden| {
             let until = hidden.before_ns.min(story.wall_ns);
-            let told = |event: &&Happening| {
+            let told = |event: &&CallEvent| {
                 event.at_ns < until
                     && (event.event == hidden.event || turns(&event.event) && turns(&hidden.event))
             };
@@ -83,7 +83,7 @@ fn untold(story: &Story, names: &[&str]) -> Vec<(u64, u64)> {
 }
 
 /// Whether a thread that leaves its CPU does so to sleep.
-fn sleeps(event: &Happening) -> bool {
+fn sleeps(event: &CallEvent) -> bool {
     let state = event.words.get("state").map_or("", String::as_str);
     state != "preempted" && state != "gives way"
 }
@@ -94,9 +94,9 @@ fn turns(event: &str) -> bool {
 }
 
 /// What an event begins, as far as the story tells its end.
-pub(super) fn lasting(story: &Story, at: usize, event: &Happening) -> Vec<Span> {
+pub(super) fn lasting(story: &SlowCall, at: usize, event: &CallEvent) -> Vec<Span> {
     let after = &story.events[at + 1..];
-    let until = |names: &[&str], end: Option<&Happening>, kind| {
+    let until = |names: &[&str], end: Option<&CallEvent>, kind| {
         let end = end.map(|end| end.at_ns).filter(|end| {
             let between = |(from, until): &(u64, u64)| *from < *end && event.at_ns < *until;
             !untold(story, names).iter().any(between)
@@ -135,30 +135,30 @@ pub(super) fn lasting(story: &Story, at: usize, event: &Happening) -> Vec<Span> 
 
 /// The next event of the second name about the same place of the same device, unless there it begins anew.
 fn find<'s>(
-    after: &'s [Happening],
+    after: &'s [CallEvent],
     [begins, ends]: [&str; 2],
-    of: &Happening,
-) -> Option<&'s Happening> {
-    let place = |event: &Happening| {
+    of: &CallEvent,
+) -> Option<&'s CallEvent> {
+    let place = |event: &CallEvent| {
         let sector = event.values.get("sector").copied().filter(|at| *at > 0);
         (event.words.get("device").cloned(), sector)
     };
-    let is_one = |event: &&Happening| is(event, begins) || is(event, ends);
+    let is_one = |event: &&CallEvent| is(event, begins) || is(event, ends);
     let next = after.iter().filter(is_one).find(|later| place(later) == place(of));
     next.filter(|next| is(next, ends))
 }
 
 /// The end of what has a beginning by name, unless it begins anew before.
-fn inside<'s>(name: &str, after: &'s [Happening]) -> Option<&'s Happening> {
+fn inside<'s>(name: &str, after: &'s [CallEvent]) -> Option<&'s CallEvent> {
     let ends = [("_enter", "_exit"), ("_begin", "_end"), ("_start", "_end")];
     ends.into_iter().find_map(|(begin, end)| {
         let stem = name.strip_suffix(begin)?;
-        let is_end = |event: &Happening| event.event.strip_suffix(end) == Some(stem);
+        let is_end = |event: &CallEvent| event.event.strip_suffix(end) == Some(stem);
         after.iter().find(|later| is(later, name) || is_end(later)).filter(|next| is_end(next))
     })
 }
 
-fn is(event: &Happening, name: &str) -> bool {
+fn is(event: &CallEvent, name: &str) -> bool {
     event.event == name
 }
 
@@ -167,17 +167,17 @@ mod tests {
     use super::*;
     use iotomy_record::Hidden;
 
-    fn event(at_ns: u64, name: &str, state: &str) -> Happening {
+    fn event(at_ns: u64, name: &str, state: &str) -> CallEvent {
         let words = [("state".to_owned(), state.to_owned())];
-        Happening {
+        CallEvent {
             at_ns,
             event: name.into(),
             words: words.into_iter().filter(|(_, state)| !state.is_empty()).collect(),
-            ..Happening::default()
+            ..CallEvent::default()
         }
     }
 
-    fn story() -> Story {
+    fn story() -> SlowCall {
         let events = vec![
             event(10, "off-cpu", "sleeps"),
             event(30, "woken", ""),
@@ -187,7 +187,7 @@ mod tests {
             event(70, "x_enter", ""),
             event(90, "x_exit", ""),
         ];
-        Story { wall_ns: 100, events, ..Story::default() }
+        SlowCall { wall_ns: 100, events, ..SlowCall::default() }
     }
 
     fn spans(of: &[Span]) -> Vec<(u64, u64, &'static str)> {

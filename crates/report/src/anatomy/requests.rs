@@ -6,7 +6,7 @@ use iotomy_record::{BlockIo, Histogram, Requests};
 
 use super::block::{by_cause, cause, headline, lost, read_ahead, remarks, whose};
 use crate::chart::{Chart, Key, series_class};
-use crate::histogram::{self, Part};
+use crate::histogram::{self, BarSegment};
 use crate::numbers::{bytes, counted, duration, figure, percent, thousands};
 use crate::page::Page;
 use crate::section::Block;
@@ -116,18 +116,18 @@ fn found_ahead(page: &Page<'_>, io: &BlockIo) -> Option<Sheet> {
 }
 
 /// The three distributions of a cause.
-type Three = [Histogram; 3];
+type CauseHistograms = [Histogram; 3];
 
 /// For each device and operation, the most frequent first, three pictures.
 fn distributions(page: &Page<'_>, io: &BlockIo) -> Vec<Vec<Chart>> {
-    let mut kinds: BTreeMap<(&str, &str), BTreeMap<String, Three>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(&str, &str), BTreeMap<String, CauseHistograms>> = BTreeMap::new();
     for row in &io.requests {
         let label = format!("{}: {}", page.name(&row.exec, 20), cause(page, row));
         let causes = kinds.entry((&row.device, &row.operation)).or_default();
         add(causes.entry(label).or_default(), row);
     }
-    let count = |three: &Three| three.iter().map(Histogram::total).max().unwrap_or(0);
-    let all = |causes: &BTreeMap<String, Three>| {
+    let count = |three: &CauseHistograms| three.iter().map(Histogram::total).max().unwrap_or(0);
+    let all = |causes: &BTreeMap<String, CauseHistograms>| {
         causes.values().map(|three| u128::from(count(three))).sum::<u128>()
     };
     let mut kinds: Vec<_> = kinds.into_iter().filter(|(_, causes)| all(causes) > 0).collect();
@@ -136,11 +136,11 @@ fn distributions(page: &Page<'_>, io: &BlockIo) -> Vec<Vec<Chart>> {
     kinds.truncate(often.clamp(1, KINDS));
     let mut rows = Vec::new();
     for (at, ((device, operation), causes)) in kinds.into_iter().enumerate() {
-        let mut causes: Vec<(String, Three)> =
+        let mut causes: Vec<(String, CauseHistograms)> =
             causes.into_iter().filter(|(_, three)| count(three) > 0).collect();
         causes.sort_by_key(|(_, three)| std::cmp::Reverse(count(three)));
         if causes.len() > CAUSES {
-            let mut others = Three::default();
+            let mut others = CauseHistograms::default();
             let n = causes.len() + 1 - CAUSES;
             for (_, three) in causes.drain(CAUSES - 1..) {
                 others.iter_mut().zip(&three).for_each(|(sum, one)| sum.merge(one));
@@ -153,21 +153,21 @@ fn distributions(page: &Page<'_>, io: &BlockIo) -> Vec<Vec<Chart>> {
     rows
 }
 
-fn add(three: &mut Three, row: &Requests) {
+fn add(three: &mut CauseHistograms, row: &Requests) {
     three[0].merge(&row.size_log2);
     three[1].merge(&row.queue_log2);
     three[2].merge(&row.device_log2);
 }
 
 /// Writes the least value of a bar.
-type Shown<'a> = &'a dyn Fn(&str) -> String;
+type ValueText<'a> = &'a dyn Fn(&str) -> String;
 
-fn three(whose: &str, number: usize, causes: &[(String, Three)]) -> Vec<Chart> {
+fn three(whose: &str, number: usize, causes: &[(String, CauseHistograms)]) -> Vec<Chart> {
     let size =
         |label: &str| label.parse::<u64>().map_or_else(|_| label.into(), |n| bytes(n.into()));
     let time =
         |label: &str| label.parse::<u64>().map_or_else(|_| label.into(), |n| duration(n as f64));
-    let kinds: [(&str, &str, Shown<'_>); 3] = [
+    let kinds: [(&str, &str, ValueText<'_>); 3] = [
         ("sizes", "size of a request", &size),
         ("queued", "time queued", &time),
         ("device", "time in the device", &time),
@@ -175,10 +175,12 @@ fn three(whose: &str, number: usize, causes: &[(String, Three)]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (at, (id, what, shown)) in kinds.into_iter().enumerate() {
         // One without values has its colour, too: a cause has the same in all three.
-        let parts: Vec<Part<'_>> =
-            causes.iter().map(|(label, three)| Part { label, histogram: &three[at] }).collect();
+        let parts: Vec<BarSegment<'_>> = causes
+            .iter()
+            .map(|(label, three)| BarSegment { label, histogram: &three[at] })
+            .collect();
         let Some((drawing, says)) = histogram::draw(&parts, shown, "requests") else { continue };
-        let key = |(series, (label, _)): (usize, &(String, Three))| Key {
+        let key = |(series, (label, _)): (usize, &(String, CauseHistograms))| Key {
             class: series_class(series),
             label: label.clone(),
             series: Some(series),

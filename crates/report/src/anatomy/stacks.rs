@@ -10,7 +10,7 @@ use iotomy_record::{Anatomy, Stack, StackKind};
 
 use super::icicle::{ASLEEP, USER, WHOLE, is_of_user_space, left_out, legend, on_cpu};
 use crate::chart::{Chart, Key};
-use crate::frames::{self, Frame, Whole};
+use crate::frames::{self, Frame, RootPosition};
 use crate::numbers::{decimals_for, duration, fixed, share};
 use crate::page::{Page, elide};
 use crate::section::origin;
@@ -51,7 +51,7 @@ pub(super) struct Timed<'r> {
 /// The stacks of one record, or of two (before and now), put together from the outside in. A stranger's
 /// record may have millions of functions that are in no other stack, so boxes too small to be drawn are
 /// counted and not made.
-struct Tower<'r> {
+struct StackTree<'r> {
     /// In the order of their functions, from the outside in.
     stacks: Vec<Timed<'r>>,
     with_program: bool,
@@ -73,7 +73,7 @@ trait Boxes {
     fn made(&mut self, at: (&str, Kind), sums: Sums, parts: Vec<(Self::Made, Sums)>) -> Self::Made;
 }
 
-impl<'r> Tower<'r> {
+impl<'r> StackTree<'r> {
     fn new(mut stacks: Vec<Timed<'r>>, with_program: bool, with_callers: bool) -> Self {
         stacks.sort_by(|a, b| {
             let both = |depth| {
@@ -308,11 +308,11 @@ pub(super) fn flame_chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
         return None;
     }
     let plain = |name: &str, kind: Kind, sums: Sums| plain(named(page, name), kind, sums, whole);
-    let tower = Tower::new(stacks, programs, true);
+    let tower = StackTree::new(stacks, programs, true);
     let (root, small) = tower.frames((&name, Kind::Whole), &plain);
     let says: Vec<String> =
         largest(&root).iter().map(|frame| format!("{} {}", frame.name, frame.says)).collect();
-    let drawn = frames::draw(&root, Whole::Below);
+    let drawn = frames::draw(&root, RootPosition::Below);
     let mut notes = vec![
         "each box stands on its caller; widths are times (on-CPU by samples, blocked exactly), \
          and the order from left to right is alphabetical"
@@ -374,13 +374,13 @@ pub(super) fn difference_chart(page: &Page<'_>, before: &Anatomy, now: &Anatomy)
     // Programs have other names on the two sides; their calls have the same.
     let both = stacks(before, 0).into_iter().chain(stacks(now, 1)).collect();
     let changed = |name: &str, _: Kind, sums: Sums| changed(named(page, name), sums);
-    let (root, small) = Tower::new(both, false, callers).frames(("all", Kind::Whole), &changed);
+    let (root, small) = StackTree::new(both, false, callers).frames(("all", Kind::Whole), &changed);
     if root.width == 0 {
         return None;
     }
     let says: Vec<String> =
         largest(&root).iter().map(|frame| format!("{}: {}", frame.name, frame.says)).collect();
-    let drawn = frames::draw(&root, Whole::Below);
+    let drawn = frames::draw(&root, RootPosition::Below);
     let mut notes = vec![
         format!("before: {}", trace::title(page, &before.trace)),
         "the width of a box is the longer of its two times, callees included; small differences \
@@ -479,7 +479,7 @@ mod tests {
             let ns = u128::from(stack.ns);
             Timed { stack: Cow::Owned(stack), ns, side: 0 }
         };
-        let tower = Tower::new(stacks.into_iter().map(timed).collect(), true, true);
+        let tower = StackTree::new(stacks.into_iter().map(timed).collect(), true, true);
         let name = ("all", Kind::Whole);
         let mut all = Made { floor: 0, frame: &box_of, count: 0 };
         let (root, _) = tower.go(&tower.stacks, name, 0, &mut all);
@@ -508,7 +508,8 @@ mod tests {
     fn of_no_time_nothing_is_left_out_but_the_whole() {
         for stacks in [vec![], vec![Stack { frames: vec!["f".into()], ..Stack::default() }]] {
             let ((drawn, small), all) = trees(stacks);
-            let [drawn, all] = [&drawn, &all].map(|root| frames::draw(root, Whole::Below).left_out);
+            let [drawn, all] =
+                [&drawn, &all].map(|root| frames::draw(root, RootPosition::Below).left_out);
             assert_eq!(drawn + small, all);
         }
     }
@@ -526,7 +527,7 @@ mod tests {
                 ..Stack::default()
             };
             let ((drawn, small), all) = trees(stacks.into_iter().map(stack).collect());
-            let (drawn, all) = (frames::draw(&drawn, Whole::Below), frames::draw(&all, Whole::Below));
+            let (drawn, all) = (frames::draw(&drawn, RootPosition::Below), frames::draw(&all, RootPosition::Below));
             prop_assert_eq!(drawn.left_out + small, all.left_out);
             prop_assert_eq!(drawn.drawing.body, all.drawing.body);
         }

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::slice::Iter;
 
-use iotomy_record::{Happening, Hidden, Stories, Story};
+use iotomy_record::{CallEvent, Hidden, SlowCall, SlowestCalls};
 
 use crate::numbers::{bytes, counted, duration, fixed, thousands};
 use crate::page::{Ink, Page};
@@ -12,7 +12,7 @@ use crate::page::{Ink, Page};
 const MOMENT: usize = 12;
 
 /// Prints the stories; where none were asked for there are none.
-pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
+pub(crate) fn print(page: &mut Page<'_>, stories: &SlowestCalls) {
     page.blank();
     let lead = [(Ink::Plain, "  "), (Ink::Bold, "stories"), (Ink::Plain, "  ")];
     page.wrapped(&lead, Ink::Plain, &headline(stories));
@@ -25,7 +25,7 @@ pub(crate) fn print(page: &mut Page<'_>, stories: &Stories) {
 }
 
 /// Of how many calls these are the slowest, and what could not be followed.
-pub(super) fn headline(stories: &Stories) -> String {
+pub(super) fn headline(stories: &SlowestCalls) -> String {
     let mut text = format!(
         "the slowest of {}",
         counted(stories.followed.into(), "read, write or sync", "reads, writes and syncs")
@@ -42,18 +42,18 @@ pub(super) fn headline(stories: &Stories) -> String {
 }
 
 /// What found no room, in words.
-pub(super) fn lost(stories: &Stories) -> Option<String> {
+pub(super) fn lost(stories: &SlowestCalls) -> Option<String> {
     let n = stories.lost;
     (n > 0).then(|| format!("{} of calls did not fit into a bounded table", thousands(n.into())))
 }
 
 /// `dd (4711) fsync`.
-pub(super) fn call(page: &Page<'_>, story: &Story) -> String {
+pub(super) fn call(page: &Page<'_>, story: &SlowCall) -> String {
     let (exec, call) = (page.name(&story.exec, 20), page.name(&story.syscall, 24));
     format!("{exec} ({}) {call}", story.pid)
 }
 
-fn print_one(page: &mut Page<'_>, story: &Story) {
+fn print_one(page: &mut Page<'_>, story: &SlowCall) {
     page.blank();
     let call = call(page, story);
     let text = format!("{} · {}", subject(page, story), asked(page, story));
@@ -71,7 +71,7 @@ fn print_one(page: &mut Page<'_>, story: &Story) {
 }
 
 /// The descriptor and the file behind it.
-pub(super) fn subject(page: &Page<'_>, story: &Story) -> String {
+pub(super) fn subject(page: &Page<'_>, story: &SlowCall) -> String {
     let path = story.path.as_ref().map(|path| page.name(path, 60.min(page.width())));
     match path {
         Some(path) => format!("{path} (descriptor {})", story.fd),
@@ -80,7 +80,7 @@ pub(super) fn subject(page: &Page<'_>, story: &Story) -> String {
 }
 
 /// What was asked for, and what came of it.
-pub(super) fn asked(page: &Page<'_>, story: &Story) -> String {
+pub(super) fn asked(page: &Page<'_>, story: &SlowCall) -> String {
     let asked = story.asked_bytes.map_or_else(String::new, |n| {
         let at = story.offset.map(|at| format!(" at {}", thousands(at.into())));
         format!("{}{}", bytes(n.into()), at.unwrap_or_default())
@@ -94,7 +94,7 @@ pub(super) fn asked(page: &Page<'_>, story: &Story) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn times(story: &Story) -> String {
+pub(super) fn times(story: &SlowCall) -> String {
     let ready = story.wall_ns.saturating_sub(story.on_cpu_ns).saturating_sub(story.blocked_ns);
     let parts =
         [(story.on_cpu_ns, "on-CPU"), (story.blocked_ns, "blocked"), (ready, "run queue delay")];
@@ -116,7 +116,7 @@ fn print_hidden(page: &mut Page<'_>, hidden: &mut Peekable<Iter<'_, Hidden>>, un
     }
 }
 
-fn print_event(page: &mut Page<'_>, event: &Happening) {
+fn print_event(page: &mut Page<'_>, event: &CallEvent) {
     let at = fixed(event.at_ns as f64 / 1000.0, 1);
     let lead = format!("  {at:>MOMENT$}  {:>3}  ", event.cpu);
     let (what, ink) = match ours(&event.event) {
@@ -149,7 +149,7 @@ pub(super) fn ours(event: &str) -> Option<&'static str> {
 }
 
 /// The words and values of an event, the words that make a sentence first.
-pub(super) fn details(page: &Page<'_>, event: &Happening) -> String {
+pub(super) fn details(page: &Page<'_>, event: &CallEvent) -> String {
     let word = |name: &str| event.words.get(name).map(|word| page.name(word, 40));
     if let Some(state) = word("state") {
         return state;

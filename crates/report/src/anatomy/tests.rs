@@ -1,6 +1,6 @@
 use iotomy_record::store::{self, Record};
 use iotomy_record::{
-    Dissected, Function, Layer, Sampling, Stack, StackKind, UserStacks, arbitrary,
+    DissectedCall, Function, Layer, Sampling, Stack, StackKind, UserStacks, arbitrary,
 };
 use proptest::prelude::*;
 
@@ -24,9 +24,9 @@ fn layer(name: &str, on_cpu_ms: u64, asleep_ms: u64, functions: &[(&str, u64)]) 
     }
 }
 
-fn dissected(call: Option<&str>, layers: Vec<Layer>) -> Dissected {
+fn dissected(call: Option<&str>, layers: Vec<Layer>) -> DissectedCall {
     let sum = |part: fn(&Layer) -> u64| layers.iter().map(part).sum();
-    Dissected {
+    DissectedCall {
         pid: 29_838,
         exec: "dd".into(),
         image: 0,
@@ -267,15 +267,15 @@ fn names_of_layers_and_functions_are_whole_on_a_usual_terminal() {
 #[test]
 fn a_call_with_too_few_samples_says_so_in_its_own_row() {
     let mut record = example();
-    let call = |name: &str, samples| Dissected {
+    let call = |name: &str, samples| DissectedCall {
         exec: "dd".into(),
         syscall: Some(name.into()),
         on_cpu_ns: 40_000_000,
         samples,
-        ..Dissected::default()
+        ..DissectedCall::default()
     };
     record.calls = vec![call("execve", 0), call("exit_group", 4)];
-    record.calls.push(Dissected { blocked_ns: 50_000_000, ..call("openat", 9) });
+    record.calls.push(DissectedCall { blocked_ns: 50_000_000, ..call("openat", 9) });
     let text = anatomy(&record, &Style::default());
     let line = |name: &str| text.lines().find(|line| line.trim().starts_with(name)).unwrap();
     assert!(line("execve").ends_with("   no sample"), "{text}");

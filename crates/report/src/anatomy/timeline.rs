@@ -1,7 +1,7 @@
 //! A story as a time line: a row a moment, in order, with its time, and to the right where in the call it
 //! lies and how long what began there lasted.
 
-use iotomy_record::{Happening, Stories, Story};
+use iotomy_record::{CallEvent, SlowCall, SlowestCalls};
 
 use super::moments::{
     ASLEEP, DEVICE, INSIDE, QUEUED, RUNNING, Span, UNKNOWN, WAITING, lasting, threads,
@@ -33,7 +33,7 @@ const SHEETS: usize = 4;
 const STORIES: usize = 12;
 
 /// The parts of a page.
-pub(super) fn blocks(page: &Page<'_>, stories: &Stories) -> Vec<Block> {
+pub(super) fn blocks(page: &Page<'_>, stories: &SlowestCalls) -> Vec<Block> {
     let mut notes = vec![headline(stories)];
     notes.extend(lost(stories).map(|text| format!("lost: {text}")));
     let hidden = stories.calls.len().saturating_sub(STORIES);
@@ -52,11 +52,11 @@ pub(super) fn blocks(page: &Page<'_>, stories: &Stories) -> Vec<Block> {
 
 /// The moments, and between them how many others there were that are only counted.
 enum Line<'s> {
-    Moment(usize, &'s Happening),
+    Moment(usize, &'s CallEvent),
     Hidden(&'s str, u64),
 }
 
-fn lines(story: &Story) -> Vec<Line<'_>> {
+fn lines(story: &SlowCall) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     let mut hidden = story.hidden.iter().peekable();
     for (at, event) in story.events.iter().enumerate() {
@@ -70,7 +70,7 @@ fn lines(story: &Story) -> Vec<Line<'_>> {
 }
 
 /// The pictures of a story: as many as it has sheets of paper.
-fn charts(page: &Page<'_>, number: usize, story: &Story) -> Vec<Chart> {
+fn charts(page: &Page<'_>, number: usize, story: &SlowCall) -> Vec<Chart> {
     let lines = lines(story);
     let shown = &lines[..lines.len().min(ROWS * SHEETS)];
     let sheets = shown.len().div_ceil(ROWS).max(1);
@@ -107,7 +107,7 @@ fn charts(page: &Page<'_>, number: usize, story: &Story) -> Vec<Chart> {
 }
 
 /// Some of the rows, below the scale and where the thread was.
-fn draw(page: &Page<'_>, story: &Story, lines: &[Line<'_>]) -> Pen {
+fn draw(page: &Page<'_>, story: &SlowCall, lines: &[Line<'_>]) -> Pen {
     let high = TOP + ROW * lines.len() as f64 + 4.0;
     let mut pen = Pen { drawing: Drawing::new(WIDE, high), whole: story.wall_ns.max(1) };
     pen.scale(high);
@@ -171,7 +171,7 @@ impl Pen {
         self.drawing.rect([from, y, (until - from).max(0.6), BAR], part.class, &tip);
     }
 
-    fn moment(&mut self, page: &Page<'_>, y: f64, story: &Story, at: usize, event: &Happening) {
+    fn moment(&mut self, page: &Page<'_>, y: f64, story: &SlowCall, at: usize, event: &CallEvent) {
         let words = words(page, event);
         let is_own = ours(&event.event).is_some();
         self.drawing.text(TIMES, y + 9.5, "end num dim", &micro(event.at_ns));
@@ -199,7 +199,7 @@ fn micro(ns: u64) -> String {
 }
 
 /// What happened, in words.
-fn words(page: &Page<'_>, event: &Happening) -> String {
+fn words(page: &Page<'_>, event: &CallEvent) -> String {
     let more = details(page, event);
     match ours(&event.event) {
         Some(what) if more.is_empty() => what.to_owned(),
@@ -210,7 +210,7 @@ fn words(page: &Page<'_>, event: &Happening) -> String {
     }
 }
 
-fn summary(page: &Page<'_>, stories: &Stories) -> Sheet {
+fn summary(page: &Page<'_>, stories: &SlowestCalls) -> Sheet {
     let mut sheet = Sheet::new(
         "stories",
         "The calls of the stories",
@@ -249,7 +249,7 @@ fn summary(page: &Page<'_>, stories: &Stories) -> Sheet {
     sheet.without_empty_columns()
 }
 
-fn events(page: &Page<'_>, stories: &Stories) -> Sheet {
+fn events(page: &Page<'_>, stories: &SlowestCalls) -> Sheet {
     let mut sheet = Sheet::new(
         "story-events",
         "Events in the stories, in order of time",

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Anatomy, Dissected, LedgerRow};
+use iotomy_record::{Anatomy, DissectedCall, LedgerRow};
 
 use super::callers::callers;
 use crate::numbers::{decimals_for, fixed, share, thousands};
@@ -29,7 +29,7 @@ const BAR: usize = 20;
 
 /// A call of all images, or what lies outside calls.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct CallNode {
     pub(super) name: String,
     /// Whether it is what lies outside calls.
     pub(super) is_outside: bool,
@@ -58,8 +58,8 @@ impl Share {
     }
 }
 
-impl Part {
-    fn add(&mut self, row: &Dissected) {
+impl CallNode {
+    fn add(&mut self, row: &DissectedCall) {
         self.on_cpu += u128::from(row.on_cpu_ns);
         self.blocked += u128::from(row.blocked_ns);
         self.samples += u128::from(row.samples);
@@ -111,7 +111,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
     };
     let thread = sum(|row| row.thread_ns);
     let parts = parts(record);
-    let shown: u128 = parts.iter().map(Part::ns).sum();
+    let shown: u128 = parts.iter().map(CallNode::ns).sum();
     let runnable = sum(|row| row.runnable_ns);
     let lines =
         Lines::new(thread.max(shown), parts.iter().map(|part| part.on_cpu).sum(), page.unicode());
@@ -142,35 +142,35 @@ pub(super) fn print(page: &mut Page<'_>, record: &Anatomy) {
 }
 
 /// By call, most time first.
-pub(super) fn by_call(record: &Anatomy) -> Vec<Part> {
-    let mut by_name: BTreeMap<Option<&str>, Part> = BTreeMap::new();
+pub(super) fn by_call(record: &Anatomy) -> Vec<CallNode> {
+    let mut by_name: BTreeMap<Option<&str>, CallNode> = BTreeMap::new();
     for row in &record.calls {
         by_name.entry(row.syscall.as_deref()).or_default().add(row);
     }
-    let named = by_name.into_iter().map(|(name, part)| Part {
+    let named = by_name.into_iter().map(|(name, part)| CallNode {
         name: name.unwrap_or("outside calls").to_owned(),
         is_outside: name.is_none(),
         ..part
     });
-    let mut parts: Vec<Part> = named.collect();
+    let mut parts: Vec<CallNode> = named.collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns()));
     parts
 }
 
 /// The same, the small ones together.
-fn parts(record: &Anatomy) -> Vec<Part> {
+fn parts(record: &Anatomy) -> Vec<CallNode> {
     let mut parts = by_call(record);
-    let whole: u128 = parts.iter().map(Part::ns).sum();
+    let whole: u128 = parts.iter().map(CallNode::ns).sum();
     let most = match record.trace.view.top {
         None => CALLS,
         Some(0) => usize::MAX,
         Some(top) => top,
     };
     let usual = record.trace.view.top.is_none();
-    let large = |part: &&Part| !usual || part.ns() * 100 >= whole;
+    let large = |part: &&CallNode| !usual || part.ns() * 100 >= whole;
     let shown = parts.iter().take(most).take_while(large).count().max(1).min(parts.len());
     if shown + 1 < parts.len() {
-        let mut others = Part::default();
+        let mut others = CallNode::default();
         parts.drain(shown..).for_each(|part| others.merge(part));
         others.name = format!("other calls ({})", thousands(others.calls as u128));
         parts.push(others);
@@ -203,7 +203,7 @@ impl Lines {
         table.push(Row { cells, ink, ..Row::default() });
     }
 
-    fn part(&self, page: &Page<'_>, table: &mut Table<'_>, part: &Part) {
+    fn part(&self, page: &Page<'_>, table: &mut Table<'_>, part: &CallNode) {
         let label = page.name(&part.name, 24);
         self.plain(table, &label, signed(part.ns()), Ink::Bold);
         let few = part.samples < u128::from(FEW);

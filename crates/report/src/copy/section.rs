@@ -7,7 +7,7 @@ use crate::ceilings::{self, Outcome};
 use crate::chart::{Chart, Drawing, WIDE, fit};
 use crate::numbers::{bytes, counted, duration, thousands};
 use crate::page::Page;
-use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
+use crate::section::{Answer, Block, Conclusion, Section, Tile, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, wide_style};
 
 /// The parts of a record; with limits of its machine, its rates beside them.
@@ -36,7 +36,7 @@ pub(crate) fn section(record: &CopyRun, limits: Option<&Limits>) -> Section {
         title: format!("{sources} → {}", page.name(&record.target, 120)),
         answers,
         tiles: tiles(&page, record),
-        findings: Found::all(&page, &record.findings),
+        findings: Conclusion::all(&page, &record.findings),
         blocks,
         facts,
     }

@@ -119,7 +119,7 @@ fn changes(page: &Page<'_>, record: &Against) -> Sheet {
             Cell::text(name(page, &change.subject)),
             value(change.then),
             value(change.now),
-            Cell::of(change.ratio, of_1),
+            Cell::from_option(change.ratio, of_1),
             low,
             high,
             Cell::text(is),

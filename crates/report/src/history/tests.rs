@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::looks;
 
-fn kept(id: u64, kind: &str, subject: &str, name: Option<&str>) -> Kept {
-    Kept {
+fn kept(id: u64, kind: &str, subject: &str, name: Option<&str>) -> KeptRun {
+    KeptRun {
         id,
         name: name.map(str::to_owned),
         kind: kind.into(),
@@ -25,7 +25,7 @@ fn kept(id: u64, kind: &str, subject: &str, name: Option<&str>) -> Kept {
     }
 }
 
-fn runs() -> Vec<Kept> {
+fn runs() -> Vec<KeptRun> {
     vec![
         kept(9, "race", "dd if=f of=g bs=8k | dd if=f of=g bs=1M", Some("main")),
         kept(10, "limits", "limits", None),

@@ -187,11 +187,11 @@ const ROW: f64 = 22.0;
 fn chart(page: &Page<'_>, limits: &[&Limit], id: &str, title: &str) -> Option<Chart> {
     let shown = &limits[..limits.len().min(ROWS)];
     let values = shown.iter().filter_map(|limit| limit.value).collect::<Vec<f64>>();
-    let axis = Axis::of(values.into_iter())?.roomy();
+    let axis = Axis::from_values(values.into_iter())?.roomy();
     let place = |value: f64| BARS + axis.share(value) * (END - BARS);
     let floor = 8.0 + ROW * shown.len() as f64;
     let mut drawing = Drawing::new(WIDE, floor + 28.0);
-    let unit = Unit::of(&shown[0].unit);
+    let unit = Unit::for_unit(&shown[0].unit);
     for tick in axis.ticks(6) {
         drawing.line([place(tick), 4.0, place(tick), floor], "grid");
     }

@@ -6,14 +6,14 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 
-use super::rows::{Between, CALLS, Column, FILES, PROCESSES, Row, rate};
+use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, rate};
 use super::screen::{Screen, Setting, Tab};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
 use crate::trace::images::{CallSum, Ledger};
-use crate::trace::ledger::{Part, parts, print_parts};
+use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 
 /// The smallest screen there is room on.
 const LEAST: (u16, u16) = (40, 10);
@@ -96,7 +96,7 @@ impl Screen {
         if self.shows_help {
             self.help(&mut canvas);
         } else {
-            let between = Between::of(self);
+            let between = SnapshotDelta::from_screen(self);
             self.sums(&mut canvas, &between);
             if height >= LEDGER_FROM {
                 self.ledger(&mut canvas, &style, &between);
@@ -135,7 +135,7 @@ impl Screen {
     }
 
     /// Rates and sums of all there is; what makes them doubtful comes first.
-    fn sums(&self, canvas: &mut Canvas, between: &Between<'_>) {
+    fn sums(&self, canvas: &mut Canvas, between: &SnapshotDelta<'_>) {
         if self.now.elapsed_ns == 0 {
             canvas.line(" counting…", DIM);
             return;
@@ -171,7 +171,7 @@ impl Screen {
     }
 
     /// The time of all threads since the last look.
-    fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &Between<'_>) {
+    fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &SnapshotDelta<'_>) {
         let (Some(now), height) = (&self.now.ledger, canvas.buffer.area.height) else { return };
         let (mut all, mut old) = (Ledger::default(), Ledger::default());
         all.add(now);
@@ -185,7 +185,7 @@ impl Screen {
         for part in &mut parts {
             part.ns = between.a_second(part.ns.max(0).unsigned_abs()) as i128;
         }
-        parts.retain(|part: &Part| part.ns > 0);
+        parts.retain(|part: &LedgerEntry| part.ns > 0);
         parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
         let room = usize::from((4 + height.saturating_sub(20) / 4).min(11));
         parts.truncate(room);
@@ -202,7 +202,7 @@ impl Screen {
         canvas.y += 1;
     }
 
-    fn table_rows(&self, between: &Between<'_>, page: &Page<'_>) -> Vec<Row> {
+    fn table_rows(&self, between: &SnapshotDelta<'_>, page: &Page<'_>) -> Vec<Row> {
         let mut rows = match self.tab {
             Tab::Calls => between.call_rows(page),
             Tab::Files => between.file_rows(page),

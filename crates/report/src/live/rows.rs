@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Doing, FileUse, Glimpse, LedgerRow, SortKey};
+use iotomy_record::{FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey};
 
 use super::screen::Screen;
 use crate::numbers::{bytes, figure, thousands};
@@ -91,15 +91,15 @@ fn count(x: f64) -> String {
     thousands(x as u128)
 }
 
-/// What the two glimpses of a screen differ by.
-pub(super) struct Between<'a> {
-    before: &'a Glimpse,
-    now: &'a Glimpse,
+/// What the two snapshots of a screen differ by.
+pub(super) struct SnapshotDelta<'a> {
+    before: &'a Snapshot,
+    now: &'a Snapshot,
     seconds: f64,
 }
 
-impl<'a> Between<'a> {
-    pub(super) fn of(screen: &'a Screen) -> Self {
+impl<'a> SnapshotDelta<'a> {
+    pub(super) fn from_screen(screen: &'a Screen) -> Self {
         let (before, now) = (&screen.before, &screen.now);
         let ns = now.elapsed_ns.saturating_sub(before.elapsed_ns);
         // Before the first look there is nothing to divide either.
@@ -168,11 +168,11 @@ impl<'a> Between<'a> {
     }
 
     pub(super) fn process_rows(&self, page: &Page<'_>) -> Vec<Row> {
-        let none = Doing::default();
+        let none = ProcessCounts::default();
         let nothing = LedgerRow::default();
         let before: HashMap<_, _> =
             self.before.processes.iter().map(|one| ((one.pid, &one.exec), one)).collect();
-        let row = |one: &Doing| {
+        let row = |one: &ProcessCounts| {
             let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
             let mut row = Row::new(label(page, &one.exec, one.pid));
             let now = one.ledger.as_ref().unwrap_or(&nothing);

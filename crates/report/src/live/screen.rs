@@ -1,6 +1,6 @@
 //! What the screen shows, and what keys and looks change of it.
 
-use iotomy_record::Glimpse;
+use iotomy_record::Snapshot;
 
 use super::output::Output;
 
@@ -66,7 +66,7 @@ pub enum Event<'a> {
     /// A key was pressed.
     Key(Key),
     /// The counts as they stand, and how long it is until the next look.
-    Look(Glimpse, std::time::Duration),
+    Look(Snapshot, std::time::Duration),
     /// The command wrote this.
     Output(&'a [u8]),
     /// Something the user is to know, until the next key.
@@ -75,7 +75,7 @@ pub enum Event<'a> {
 
 /// What the user wants of whoever shows the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum ScreenRequest {
     /// Nothing: it is to be drawn again.
     Redraw,
     /// The same, from a clean screen.
@@ -126,8 +126,8 @@ pub(super) struct Sort {
 pub struct Screen {
     pub(super) setting: Setting,
     /// What the figures are differences to.
-    pub(super) before: Glimpse,
-    pub(super) now: Glimpse,
+    pub(super) before: Snapshot,
+    pub(super) now: Snapshot,
     /// Until the next look.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
@@ -155,8 +155,8 @@ impl Screen {
         let sorts = [4, 3, 2].map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
-            before: Glimpse::default(),
-            now: Glimpse::default(),
+            before: Snapshot::default(),
+            now: Snapshot::default(),
             pause: std::time::Duration::ZERO,
             tab: Tab::Calls,
             sorts,
@@ -181,36 +181,36 @@ impl Screen {
     }
 
     /// Takes an event.
-    pub fn on(&mut self, event: Event<'_>) -> Want {
+    pub fn on(&mut self, event: Event<'_>) -> ScreenRequest {
         match event {
             Event::Key(key) => {
                 self.notice = None;
                 if self.is_typing { self.typed(key) } else { self.pressed(key) }
             }
-            Event::Look(glimpse, pause) => {
+            Event::Look(snapshot, pause) => {
                 self.pause = pause;
-                self.before = std::mem::replace(&mut self.now, glimpse);
-                Want::Redraw
+                self.before = std::mem::replace(&mut self.now, snapshot);
+                ScreenRequest::Redraw
             }
             Event::Output(bytes) => {
                 self.output.take(bytes);
-                Want::Redraw
+                ScreenRequest::Redraw
             }
             Event::Notice(text) => {
                 self.notice = Some(text.to_owned());
-                Want::Redraw
+                ScreenRequest::Redraw
             }
         }
     }
 
-    fn pressed(&mut self, key: Key) -> Want {
+    fn pressed(&mut self, key: Key) -> ScreenRequest {
         match key {
-            Key::Char('q' | 'Q') => return Want::Leave,
+            Key::Char('q' | 'Q') => return ScreenRequest::Leave,
             Key::Escape if self.shows_help => self.shows_help = false,
             Key::Escape => self.filter.clear(),
             Key::Char('?' | 'h') => self.shows_help = !self.shows_help,
             Key::Char('p' | ' ') => self.is_paused = !self.is_paused,
-            Key::Char('\x0c') => return Want::Repaint,
+            Key::Char('\x0c') => return ScreenRequest::Repaint,
             Key::Char('/') => self.is_typing = true,
             Key::Char('1') => self.show(Tab::Calls),
             Key::Char('2') => self.show(Tab::Files),
@@ -228,11 +228,11 @@ impl Screen {
             Key::End => self.skipped = usize::MAX,
             Key::Char(_) | Key::Enter | Key::Backspace => {}
         }
-        Want::Redraw
+        ScreenRequest::Redraw
     }
 
     /// A key while a filter is typed.
-    fn typed(&mut self, key: Key) -> Want {
+    fn typed(&mut self, key: Key) -> ScreenRequest {
         match key {
             Key::Enter => self.is_typing = false,
             Key::Escape => {
@@ -246,7 +246,7 @@ impl Screen {
             _ => {}
         }
         self.skipped = 0;
-        Want::Redraw
+        ScreenRequest::Redraw
     }
 
     fn show(&mut self, tab: Tab) {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, LedgerRow};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot};
 use proptest::prelude::*;
 
-use super::{Event, Key, Screen, Setting, Want};
+use super::{Event, Key, Screen, ScreenRequest, Setting};
 
 fn call(syscall: &str, calls: u64, wall_ns: u64, bytes: u64) -> Call {
     let blocked_ns = wall_ns / 50;
@@ -34,7 +34,7 @@ fn file(path: &str, read_bytes: u64, write_bytes: u64) -> FileUse {
 }
 
 /// `n` seconds of a copy.
-fn look(n: u64) -> Glimpse {
+fn snapshot(n: u64) -> Snapshot {
     let second = 1_000_000_000;
     let ledger = LedgerRow {
         thread_ns: n * second,
@@ -52,7 +52,7 @@ fn look(n: u64) -> Glimpse {
         blocked_ns: Some(n * 200_000_000),
         ..call("futex", 0, n * second, 0)
     };
-    Glimpse {
+    Snapshot {
         elapsed_ns: n * second,
         calls: vec![
             call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n),
@@ -64,7 +64,7 @@ fn look(n: u64) -> Glimpse {
             file("/srv/data/source.img", 65_536_000 * n, 0),
             file("/srv/data/copy.img", 0, 65_536_000 * n),
         ],
-        processes: vec![Doing {
+        processes: vec![ProcessCounts {
             pid: 27050,
             exec: "dd".into(),
             threads: 3,
@@ -97,8 +97,8 @@ fn setting() -> Setting {
 /// After two looks, a second apart.
 fn screen(setting: Setting) -> Screen {
     let mut screen = Screen::new(setting);
-    screen.on(Event::Look(look(4), Duration::from_secs(1)));
-    screen.on(Event::Look(look(5), Duration::from_secs(1)));
+    screen.on(Event::Look(snapshot(4), Duration::from_secs(1)));
+    screen.on(Event::Look(snapshot(5), Duration::from_secs(1)));
     screen
 }
 
@@ -156,13 +156,13 @@ fn help_and_no_figures_yet() {
 #[test]
 fn an_observer_that_cannot_split_time_has_no_columns_for_it() {
     let plain = |n| {
-        let mut glimpse = look(n);
-        glimpse.ledger = None;
-        glimpse.processes[0].ledger = None;
-        for call in &mut glimpse.calls {
+        let mut snapshot = snapshot(n);
+        snapshot.ledger = None;
+        snapshot.processes[0].ledger = None;
+        for call in &mut snapshot.calls {
             (call.on_cpu_ns, call.blocked_ns, call.runnable_ns) = (None, None, None);
         }
-        glimpse
+        snapshot
     };
     let mut screen = Screen::new(Setting { times_inflated: true, ..setting() });
     screen.on(Event::Look(plain(1), Duration::from_secs(3)));
@@ -203,11 +203,14 @@ fn a_filter_keeps_what_holds_its_text_until_it_is_taken_off() {
     let mut screen = screen(setting());
     press(&mut screen, "/EA");
     assert_eq!(order(&mut screen), ["read"]);
-    assert!(matches!(screen.on(Event::Key(Key::Char('q'))), Want::Redraw), "a letter of it");
+    assert!(
+        matches!(screen.on(Event::Key(Key::Char('q'))), ScreenRequest::Redraw),
+        "a letter of it"
+    );
     screen.on(Event::Key(Key::Backspace));
     screen.on(Event::Key(Key::Enter));
     assert_eq!(order(&mut screen), ["read"]);
-    assert!(matches!(screen.on(Event::Key(Key::Char('q'))), Want::Leave));
+    assert!(matches!(screen.on(Event::Key(Key::Char('q'))), ScreenRequest::Leave));
     screen.on(Event::Key(Key::Escape));
     assert_eq!(order(&mut screen).len(), 4);
     press(&mut screen, "/none");
@@ -226,9 +229,9 @@ fn the_figures_stand_still_while_it_is_paused() {
 
 #[test]
 fn scrolling_ends_at_the_ends() {
-    let many = |n: u64| Glimpse {
+    let many = |n: u64| Snapshot {
         calls: (0..50).map(|i| call(&format!("call_{i:02}"), n, n * (100 - i), 0)).collect(),
-        ..look(n)
+        ..snapshot(n)
     };
     let mut screen = Screen::new(setting());
     screen.on(Event::Look(many(1), Duration::from_secs(1)));
@@ -245,9 +248,11 @@ fn scrolling_ends_at_the_ends() {
 #[test]
 fn counts_that_seem_to_fall_are_no_rates() {
     let mut screen = Screen::new(setting());
-    screen.on(Event::Look(look(5), Duration::from_secs(1)));
-    screen
-        .on(Event::Look(Glimpse { elapsed_ns: 6_000_000_000, ..look(4) }, Duration::from_secs(1)));
+    screen.on(Event::Look(snapshot(5), Duration::from_secs(1)));
+    screen.on(Event::Look(
+        Snapshot { elapsed_ns: 6_000_000_000, ..snapshot(4) },
+        Duration::from_secs(1),
+    ));
     assert!(text(&mut screen, 100, 30).contains(" 0 calls/s"));
 }
 
@@ -262,12 +267,12 @@ proptest! {
         unicode: bool,
     ) {
         let hostile = format!("\x1b[31m{name}\x1b]0;t\x07\u{202e}");
-        let mut glimpse = look(2);
-        glimpse.calls[0].syscall.clone_from(&hostile);
-        glimpse.files[0].path.clone_from(&hostile);
-        glimpse.processes[0].exec.clone_from(&hostile);
+        let mut snapshot = snapshot(2);
+        snapshot.calls[0].syscall.clone_from(&hostile);
+        snapshot.files[0].path.clone_from(&hostile);
+        snapshot.processes[0].exec.clone_from(&hostile);
         let mut screen = Screen::new(Setting { subject: hostile.clone(), unicode, ..setting() });
-        screen.on(Event::Look(glimpse, Duration::from_secs(1)));
+        screen.on(Event::Look(snapshot, Duration::from_secs(1)));
         screen.on(Event::Output(&output));
         press(&mut screen, &keys);
         screen.on(Event::Notice(&hostile));

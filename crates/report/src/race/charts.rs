@@ -24,7 +24,7 @@ pub(super) fn runs(page: &Page<'_>, record: &Race) -> Option<Chart> {
     let all = in_order(record);
     let shown = &all[..all.len().min(MOST)];
     let times = shown.iter().map(|(_, _, run)| run.wall_ns as f64);
-    let y = Axis::of(times.collect::<Vec<f64>>().into_iter())?;
+    let y = Axis::from_values(times.collect::<Vec<f64>>().into_iter())?;
     let y = if y.is_log { y.roomy() } else { padded(y) };
     let mut drawing = Drawing::new(WIDE, 300.0);
     let floor = 262.0;
@@ -191,7 +191,7 @@ pub(super) fn pairs(page: &Page<'_>, record: &Race, found: &Comparison) -> Optio
     let has_interval = found.ci95 != [0.0, 0.0];
     let mut values: Vec<f64> = ratios.iter().map(|(_, ratio)| *ratio).chain([1.0]).collect();
     values.extend(found.ci95.iter().filter(|_| has_interval));
-    let y = padded(Axis::of(values.into_iter())?);
+    let y = padded(Axis::from_values(values.into_iter())?);
     let y = if y.is_log && y.low <= 0.0 { Axis { is_log: false, ..y } } else { y };
     let floor = 222.0;
     let mut drawing = Drawing::new(WIDE, 260.0);

@@ -6,7 +6,7 @@ use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
 
 /// An answer and what it rests on.
-pub(super) struct Said {
+pub(super) struct Answer {
     pub(super) ink: Ink,
     pub(super) answer: String,
     pub(super) rest: String,
@@ -21,8 +21,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
 
 /// What the race came to: of one command alone, how long it takes; else a line a comparison of what can
 /// be true.
-pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Said> {
-    let mut answers: Vec<Said> = interrupted(record).into_iter().collect();
+pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
         answers.extend(record.contenders.iter().map(|one| alone(page, one)));
         return answers;
@@ -38,7 +38,7 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Said> {
 }
 
 /// That the race did not come to its end, and how far it came.
-fn interrupted(record: &Race) -> Option<Said> {
+fn interrupted(record: &Race) -> Option<Answer> {
     let signal = i32::try_from(record.interrupted?).unwrap_or(i32::MAX);
     let made = record.contenders.iter().map(|one| one.runs.len()).min().unwrap_or(0);
     let rest = match record.plan.runs {
@@ -46,7 +46,7 @@ fn interrupted(record: &Race) -> Option<Said> {
         None => format!("{} of each", counted(made as u128, "run", "runs")),
     };
     let answer = format!("interrupted by {}", crate::signals::name(signal));
-    Some(Said { ink: Ink::Yellow, answer, rest })
+    Some(Answer { ink: Ink::Yellow, answer, rest })
 }
 
 /// What cannot be true comes first, and no ratio is drawn from it.
@@ -79,7 +79,7 @@ pub(super) fn is_impossible(record: &Race, label: &str) -> bool {
 }
 
 /// One command alone.
-fn alone(page: &Page<'_>, one: &Contender) -> Said {
+fn alone(page: &Page<'_>, one: &Contender) -> Answer {
     let figures = &one.wall;
     let answer = format!("{} takes {}", page.name(&one.label, 8), duration(figures.median_ns));
     let interval = figures.ci95.map_or_else(
@@ -88,10 +88,10 @@ fn alone(page: &Page<'_>, one: &Contender) -> Said {
     );
     let runs = counted(u128::from(figures.runs), "run", "runs");
     let cpu = duration(one.cpu.median_ns);
-    Said { ink: Ink::Bold, answer, rest: format!("{interval} · {runs} · CPU time {cpu}") }
+    Answer { ink: Ink::Bold, answer, rest: format!("{interval} · {runs} · CPU time {cpu}") }
 }
 
-fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Said {
+fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Answer {
     let (base, other) = (page.name(&found.base, 8), page.name(&found.other, 8));
     let has_interval = found.ci95 != [0.0, 0.0];
     let [low, high] = found.ci95;
@@ -132,11 +132,11 @@ fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Said {
     }
     // The answers of wall time are the race's; those of CPU time stand under them.
     let ink = if is_cpu { Ink::Plain } else { ink };
-    Said { ink, answer, rest: rest.join(" · ") }
+    Answer { ink, answer, rest: rest.join(" · ") }
 }
 
 /// The answer and what it rests on, on one line where they fit.
-fn print_answer(page: &mut Page<'_>, Said { ink, answer, rest }: &Said) {
+fn print_answer(page: &mut Page<'_>, Answer { ink, answer, rest }: &Answer) {
     let ink = *ink;
     if columns(answer) + columns(rest) + 5 <= page.width() {
         page.line(&[(Ink::Plain, "  "), (ink, answer), (Ink::Plain, "   "), (Ink::Plain, rest)]);

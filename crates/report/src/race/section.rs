@@ -8,7 +8,7 @@ use super::{charts, contenders, doubts, headline, how, is_told, terms};
 use crate::ceilings;
 use crate::numbers::{decimals_for, duration, figure, fixed, thousands};
 use crate::page::Page;
-use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
+use crate::section::{Answer, Block, Conclusion, Section, Tile, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, tone, wide_style};
 use crate::trace::CallSum;
 
@@ -34,7 +34,7 @@ pub(crate) fn section(record: &Race, limits: Option<&Limits>) -> Section {
         title: commands.join("  ·  "),
         answers: answers(&page, record),
         tiles: tiles(&page, record),
-        findings: Found::all(&page, &record.findings),
+        findings: Conclusion::all(&page, &record.findings),
         blocks: blocks(&page, record, limits),
         facts,
     }

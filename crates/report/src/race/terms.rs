@@ -33,7 +33,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Race, found: &Attribution) -> Opti
     let alone = found.base == found.other;
     let steps = steps(page, found, alone);
     let ends = steps.iter().flat_map(|step| [step.from as f64, step.to as f64]).chain([0.0]);
-    let axis = Axis::of(ends.collect::<Vec<f64>>().into_iter())?;
+    let axis = Axis::from_values(ends.collect::<Vec<f64>>().into_iter())?;
     let axis = Axis { is_log: false, ..axis };
     let place = |ns: i128| BARS + axis.share(ns as f64) * (END - BARS);
     let largest = steps.iter().map(|step| (step.to - step.from).unsigned_abs()).max()?;

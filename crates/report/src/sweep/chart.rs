@@ -82,16 +82,16 @@ impl Fit {
 }
 
 /// Where the values of the axis along stand: by their numbers, or as names side by side.
-enum Along {
+enum AxisPositions {
     Numbers(Axis),
     Names(usize),
 }
 
-impl Along {
-    fn of(rows: &[&AxisValue]) -> Option<Self> {
+impl AxisPositions {
+    fn from_rows(rows: &[&AxisValue]) -> Option<Self> {
         let numbers: Vec<f64> = rows.iter().filter_map(|row| number(row)).collect();
         if numbers.len() == rows.len() && rows.len() > 1 {
-            return Axis::of(numbers.into_iter()).map(Self::Numbers);
+            return Axis::from_values(numbers.into_iter()).map(Self::Numbers);
         }
         (!rows.is_empty()).then_some(Self::Names(rows.len()))
     }
@@ -139,14 +139,14 @@ pub(super) fn chart(
     let columns = &all[..all.len().min(LINES)];
     let cases =
         || rows.iter().flat_map(|row| columns.iter().filter_map(|column| grid.case(row, *column)));
-    let unit = Unit::of(cases().next()?.unit.as_str());
-    let x = Along::of(&rows)?;
+    let unit = Unit::for_unit(cases().next()?.unit.as_str());
+    let x = AxisPositions::from_rows(&rows)?;
     let mut heights: Vec<f64> = cases().filter_map(|case| case.median).collect();
     let least = heights.iter().copied().fold(f64::INFINITY, f64::min);
     // The end of an interval at or below 0 would stretch a logarithmic axis without end.
     let ends = cases().filter_map(|case| case.ci95).flatten();
     heights.extend(ends.filter(|end| *end > least / 10.0));
-    let y = Axis::of(heights.into_iter())?.roomy();
+    let y = Axis::from_values(heights.into_iter())?.roomy();
     let mut drawing = Drawing::new(WIDE, HIGH);
     let up = |value: f64| FLOOR - y.share(value) * (FLOOR - TOP);
     for tick in y.ticks(6) {
@@ -173,7 +173,7 @@ pub(super) fn chart(
         drawing.group(series, |drawing| {
             let way = Line { label: &label, series, points: &points, unit, aside };
             line(page, drawing, grid, way, (&x, &up));
-            if let (Some(fit), Along::Numbers(axis)) = (fit, &x) {
+            if let (Some(fit), AxisPositions::Numbers(axis)) = (fit, &x) {
                 let places = of_fit.iter().map(|(place, _)| *place);
                 let class = format!("{} fit", series_class(series));
                 drawing.path(&fitted_line(fit, axis, places, (&y, &up)), &class);
@@ -217,12 +217,12 @@ fn fitted_line(
         .collect()
 }
 
-fn notes(x: &Along, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
+fn notes(x: &AxisPositions, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
     let mut note = "medians with their 95 % confidence intervals".to_owned();
     if fitted {
         note += "; the dashed lines are the fits of the claims";
     }
-    note += match (matches!(x, Along::Numbers(axis) if axis.is_log), y.is_log) {
+    note += match (matches!(x, AxisPositions::Numbers(axis) if axis.is_log), y.is_log) {
         (true, true) => "; both axes are logarithmic",
         (true, false) => "; the horizontal axis is logarithmic",
         (false, true) => "; the vertical axis is logarithmic",
@@ -236,7 +236,13 @@ fn notes(x: &Along, y: &Axis, hidden: usize, fitted: bool) -> Vec<String> {
 }
 
 /// The values along the floor, as many as have room.
-fn floor(page: &Page<'_>, drawing: &mut Drawing, grid: &Grid<'_>, x: &Along, rows: &[&AxisValue]) {
+fn floor(
+    page: &Page<'_>,
+    drawing: &mut Drawing,
+    grid: &Grid<'_>,
+    x: &AxisPositions,
+    rows: &[&AxisValue],
+) {
     let places = || rows.iter().enumerate().map(|(at, row)| (x.place(row, at), *row));
     for (place, _) in places() {
         drawing.line([place, FLOOR, place, FLOOR + 4.0], "axis");
@@ -262,11 +268,11 @@ fn line(
     drawing: &mut Drawing,
     grid: &Grid<'_>,
     Line { label, series, points, unit, aside }: Line<'_>,
-    (x, up): (&Along, &dyn Fn(f64) -> f64),
+    (x, up): (&AxisPositions, &dyn Fn(f64) -> f64),
 ) {
     let class = series_class(series);
     // Names have no order that a line could stand for.
-    if matches!(x, Along::Numbers(_)) {
+    if matches!(x, AxisPositions::Numbers(_)) {
         let mut path: Vec<(f64, f64)> = points
             .iter()
             .filter_map(|(at, row, case)| Some((x.place(row, *at) + aside, up(case.median?))))

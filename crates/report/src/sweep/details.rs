@@ -27,9 +27,9 @@ pub(super) fn print(page: &mut Page<'_>, record: &Sweep) {
         cases.iter().filter_map(move |case| case.extra.get(&name).copied())
     };
     let scales: Vec<Scale> =
-        extras.iter().map(|extra| Scale::of(&extra.unit, of_extra(&extra.name))).collect();
+        extras.iter().map(|extra| Scale::for_figures(&extra.unit, of_extra(&extra.name))).collect();
     let unit = cases.first().map_or("", |case| case.unit.as_str());
-    let scale = Scale::of(unit, cases.iter().filter_map(|case| case.mean));
+    let scale = Scale::for_figures(unit, cases.iter().filter_map(|case| case.mean));
     let several = record.axes.iter().filter(|axis| axis.values.len() > 1);
     let names: Vec<String> = several.map(|axis| page.name(&axis.name, NAME)).collect();
     let is_short = super::usual_of(record).next().is_some();

@@ -32,7 +32,7 @@ pub(super) fn dots(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str
     }
     let (axis, floor) = (along(shown)?, 8.0 + ROW * shown.len() as f64);
     let place = |value: f64| FROM + axis.share(value) * (TO - FROM);
-    let unit = Unit::of(&first.unit);
+    let unit = Unit::for_unit(&first.unit);
     let mut drawing = Drawing::new(WIDE, floor + 28.0);
     for tick in axis.ticks(6) {
         drawing.line([place(tick), 4.0, place(tick), floor], "grid");
@@ -89,7 +89,7 @@ fn along(cases: &[&Case]) -> Option<Axis> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let ends = cases.iter().filter_map(|case| case.ci95).flatten();
     values.extend(ends.filter(|end| *end > least / 10.0));
-    Axis::of(values.into_iter()).map(Axis::roomy)
+    Axis::from_values(values.into_iter()).map(Axis::roomy)
 }
 
 fn notes(

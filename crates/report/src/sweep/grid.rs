@@ -78,7 +78,7 @@ impl<'a> Grid<'a> {
 
     pub(super) fn scale(&self) -> Scale {
         let unit = self.cases.first().map_or("", |case| case.unit.as_str());
-        Scale::of(unit, self.cases.iter().filter_map(|case| case.median))
+        Scale::for_figures(unit, self.cases.iter().filter_map(|case| case.median))
     }
 
     pub(super) fn head(&self, page: &Page<'_>, column: Option<&AxisValue>) -> String {
@@ -174,7 +174,7 @@ impl<'a> Grid<'a> {
 pub(super) fn print_alone(page: &mut Page<'_>, record: &Sweep, grids: &[Grid<'_>]) {
     let cases: Vec<&Case> = grids.iter().flat_map(|grid| grid.cases.iter().copied()).collect();
     let Some(first) = cases.first() else { return };
-    let scale = Scale::of(&first.unit, cases.iter().filter_map(|case| case.median));
+    let scale = Scale::for_figures(&first.unit, cases.iter().filter_map(|case| case.median));
     page.blank();
     let unit = if scale.unit.is_empty() { String::new() } else { format!("{}, ", scale.unit) };
     let title = page.name(&first.metric, 60) + ", others";

@@ -33,7 +33,11 @@ pub(super) fn print(page: &mut Page<'_>, grid: &Grid<'_>) {
         .flat_map(|row| grid.columns().into_iter().filter_map(|column| grid.case(row, column)))
         .collect();
     let medians = cases.iter().filter_map(|case| case.median);
-    let (Some(x), Some(y)) = (Axis::of(numbers.iter().copied()), Axis::of(medians)) else { return };
+    let (Some(x), Some(y)) =
+        (Axis::from_values(numbers.iter().copied()), Axis::from_values(medians))
+    else {
+        return;
+    };
     let scale = grid.scale();
     let labels = [1.0, 0.5, 0.0].map(|share| scale.shown(y.at(share)));
     let label = labels.iter().map(|label| columns(label)).max().unwrap_or(0);

@@ -21,7 +21,7 @@ const SIZES: [(&str, f64); 5] = [
 
 impl Scale {
     /// The largest unit in which the smallest figure above 0 is not below 1.
-    pub(super) fn of(unit: &str, figures: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn for_figures(unit: &str, figures: impl Iterator<Item = f64>) -> Self {
         let smallest = figures.filter(|figure| *figure > 0.0).fold(f64::INFINITY, f64::min);
         let fits = |units: &[(&'static str, f64)]| {
             let fit =
@@ -54,14 +54,15 @@ mod tests {
 
     #[test]
     fn the_smallest_figure_sets_the_unit() {
-        let unit = |unit: &str, figures: &[f64]| Scale::of(unit, figures.iter().copied()).unit;
+        let unit =
+            |unit: &str, figures: &[f64]| Scale::for_figures(unit, figures.iter().copied()).unit;
         assert_eq!(unit("ns", &[48_000.0, 33.6e6]), "µs");
         assert_eq!(unit("ns", &[0.0, 12.0]), "ns");
         assert_eq!(unit("ns", &[0.5]), "ns");
         assert_eq!(unit("bytes", &[5e6, 1e9]), "MiB");
         assert_eq!(unit("ns", &[]), "ns");
         assert_eq!(unit("bananas", &[1.0]), "");
-        assert_eq!(Scale::of("ns", [2_000.0].into_iter()).shown(33.6e6), "33,600");
-        assert_eq!(Scale::of("", [2.0].into_iter()).shown(-2.0), "-2");
+        assert_eq!(Scale::for_figures("ns", [2_000.0].into_iter()).shown(33.6e6), "33,600");
+        assert_eq!(Scale::for_figures("", [2.0].into_iter()).shown(-2.0), "-2");
     }
 }

@@ -10,7 +10,7 @@ use super::{folder, label};
 use crate::axis::Unit;
 use crate::numbers::{counted, duration, thousands};
 use crate::page::Page;
-use crate::section::{Answer, Block, Found, Section, Tile, evidence, machine_facts};
+use crate::section::{Answer, Block, Conclusion, Section, Tile, evidence, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, wide_style};
 
 /// Grids that are drawn, at most.
@@ -75,14 +75,14 @@ fn verdicts(record: &Sweep) -> Answer {
     Answer::new("plain", says, rest.join(" · "))
 }
 
-fn found(page: &Page<'_>, claim: &iotomy_record::Claim) -> Found {
+fn found(page: &Page<'_>, claim: &iotomy_record::Claim) -> Conclusion {
     let (tone, word) = match claim.verdict {
         ClaimVerdict::Holds => ("good", "holds"),
         ClaimVerdict::Fails => ("bad", "fails"),
         ClaimVerdict::Inconclusive => ("doubt", "inconclusive"),
     };
     let id = format!("{} ({})", page.name(&claim.id, 60), page.name(&claim.source, 30));
-    Found {
+    Conclusion {
         tone,
         word,
         id,
@@ -165,7 +165,7 @@ fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet 
         let mut cells = vec![axis_cell(page, grid, row)];
         for column in &columns {
             let median = grid.case(row, *column).and_then(|case| Some((case.median?, case.ci95)));
-            cells.push(Cell::of(median, |(median, ends)| {
+            cells.push(Cell::from_option(median, |(median, ends)| {
                 let half = ends.map_or_else(String::new, |[low, high]| {
                     format!(" ± {}", scale.shown((high - low) / 2.0))
                 });
@@ -183,7 +183,7 @@ fn medians(page: &Page<'_>, record: &Sweep, grid: &Grid<'_>, id: &str) -> Sheet 
 fn medians_alone(page: &Page<'_>, record: &Sweep, grids: &[Grid<'_>], id: &str) -> Option<Sheet> {
     let cases = || grids.iter().flat_map(|grid| grid.cases.iter().copied());
     let first = cases().next()?;
-    let scale = Scale::of(&first.unit, cases().filter_map(|case| case.median));
+    let scale = Scale::for_figures(&first.unit, cases().filter_map(|case| case.median));
     let fields = vec![
         Field::text("case", "case"),
         Field::number("median", "median", scale.unit),
@@ -213,7 +213,7 @@ fn axis_cell(page: &Page<'_>, grid: &Grid<'_>, value: &AxisValue) -> Cell {
 }
 
 fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
-    let unit = Unit::of(record.cases.first().map_or("", |case| case.unit.as_str()));
+    let unit = Unit::for_unit(record.cases.first().map_or("", |case| case.unit.as_str()));
     let shown = |value: f64| Cell::real(value, unit.shown(value));
     let is_weighted = fits.iter().any(|fit| fit.is_weighted);
     let r2 = if is_weighted { "weighted R²" } else { "R²" };
@@ -239,7 +239,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
             shown(fit.slope),
             low,
             high,
-            Cell::of(fit.r2, |r2| Cell::real(r2, format!("{r2:.3}"))),
+            Cell::from_option(fit.r2, |r2| Cell::real(r2, format!("{r2:.3}"))),
         ]);
     }
     sheet
@@ -249,7 +249,7 @@ fn fitted(record: &Sweep, fits: &[Fit]) -> Sheet {
 fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     let of: Vec<&Case> = record.cases.iter().filter(|case| !case.samples.is_empty()).collect();
     let unit = of.first().map_or("", |case| case.unit.as_str());
-    let scale = Scale::of(unit, of.iter().filter_map(|case| case.median));
+    let scale = Scale::for_figures(unit, of.iter().filter_map(|case| case.median));
     let suffix = unit.replace('/', "_per_");
     let key =
         |name: &str| if unit.is_empty() { name.to_owned() } else { format!("{name}_{suffix}") };
@@ -281,14 +281,14 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
         of.iter().filter_map(move |case| case.extra.get(&name).copied())
     };
     let scales: Vec<Scale> =
-        extras.iter().map(|extra| Scale::of(&extra.unit, of_extra(&extra.name))).collect();
+        extras.iter().map(|extra| Scale::for_figures(&extra.unit, of_extra(&extra.name))).collect();
     for (extra, scale) in extras.iter().zip(&scales) {
         let head = extra.name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ");
         fields.push(Field::number(&page.name(&extra.name, 60), &page.name(&head, 60), scale.unit));
     }
     let mut sheet = Sheet::new("cases", "Each case", fields);
     let figure = |value: Option<f64>, scale: &Scale| {
-        Cell::of(value, |value| Cell::real(value, scale.shown(value)))
+        Cell::from_option(value, |value| Cell::real(value, scale.shown(value)))
     };
     for case in of {
         let mut cells: Vec<Cell> = record

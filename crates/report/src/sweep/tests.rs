@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use iotomy_record::{
-    About, Case, Claim, ClaimVerdict, Extra, Machine, SweepRun, Volume, arbitrary,
+    Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Machine, SweepRun, Volume, arbitrary,
 };
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn record() -> Sweep {
             claim("herd-load", ClaimVerdict::Fails, "it rose to 0.5"),
             claim("herd-dups", ClaimVerdict::Inconclusive, "it takes duplicates"),
         ],
-        about: About {
+        about: ExperimentFacts {
             summary: "connect() to a listener shared by N sleeping processes".into(),
             hypothesis: "it grows".into(),
             refuted_by: "it does not".into(),
@@ -207,7 +207,7 @@ fn nothing_at_all() {
         cases: Vec::new(),
         axes: Vec::new(),
         claims: Vec::new(),
-        about: About::default(),
+        about: ExperimentFacts::default(),
         machine: Machine::default(),
         run: SweepRun::default(),
         ..record()

@@ -55,7 +55,7 @@ fn legend(has_parts: bool) -> Vec<Key> {
 
 /// Where the time went, a bar a part.
 pub(super) fn ledger(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Chart> {
-    let account = ledger::of(page, record, images)?;
+    let account = ledger::account(page, record, images)?;
     let ms = |ns: i128| ns as f64 / 1e6;
     let whole = i128::try_from(account.whole).unwrap_or(i128::MAX);
     let decimals = decimals_for(ms(whole));
@@ -123,7 +123,9 @@ pub(super) fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Option<Chart> 
 pub(crate) fn side_by_side(runs: &[(String, &Trace)]) -> Option<Chart> {
     let rows: Vec<(String, Ledger)> = runs
         .iter()
-        .filter_map(|(label, trace)| Some((label.clone(), Ledger::sum(&super::images::of(trace))?)))
+        .filter_map(|(label, trace)| {
+            Some((label.clone(), Ledger::sum(&super::images::list(trace))?))
+        })
         .take(PROCESSES)
         .collect();
     if rows.is_empty() {
@@ -219,7 +221,7 @@ fn distribution(
         Ok(value) if moves_bytes => bytes(value.into()),
         Ok(value) => thousands(value.into()),
     };
-    let parts = [histogram::Part { label: "", histogram: &histogram }];
+    let parts = [histogram::BarSegment { label: "", histogram: &histogram }];
     let (drawing, says) = histogram::draw(&parts, shown, "calls")?;
     Some(Chart {
         id: format!("distribution-{}", number + 1),

@@ -107,6 +107,6 @@ pub(super) fn merged<'a>(
     quantity: Quantity,
 ) -> Histogram {
     let mut histogram = Histogram::default();
-    calls.filter_map(|call| quantity.of(call)).for_each(|one| histogram.merge(one));
+    calls.filter_map(|call| quantity.histogram(call)).for_each(|one| histogram.merge(one));
     histogram
 }

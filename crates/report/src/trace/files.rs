@@ -65,7 +65,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
         return;
     }
     let (files, total) = by_file(record);
-    let names = Names::of(record);
+    let names = Names::from_record(record);
     let shown = rows(record, USUAL_ROWS).min(files.len());
     let mut table = Table::new(&COLUMNS);
     for ((path, kind), used) in &files[..shown] {

@@ -117,7 +117,7 @@ fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
         page.name(&record.observer.name, 20),
         duration_range(record.observer.cost_range_ns())
     );
-    if let Some(share) = Overhead::of(record, calls) {
+    if let Some(share) = Overhead::from_record(record, calls) {
         price += &format!(" ({} of its {})", share.text(), share.of);
     }
     price
@@ -132,7 +132,7 @@ pub(super) struct Overhead {
 
 impl Overhead {
     /// Nothing where there were no calls, or no time.
-    pub(super) fn of(record: &Trace, calls: u128) -> Option<Self> {
+    pub(super) fn from_record(record: &Trace, calls: u128) -> Option<Self> {
         let sum = |ns: fn(&Process) -> u64| {
             record.processes.iter().map(|p| u128::from(ns(p))).sum::<u128>()
         };
@@ -216,7 +216,7 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     let root = root(record).map(|process| process.pid);
     let (command, others): (Vec<&Running>, Vec<&Running>) =
         record.still_running.iter().partition(|one| Some(one.pid) == root);
-    let named = Names::of(record);
+    let named = Names::from_record(record);
     let names = |all: &[&Running]| some_of(all, |one| named.label(page, &one.exec, one.pid));
     // A command is waited for, whatever ends its watch.
     if let ([command, ..], Some(_)) = (&command[..], record.exit) {

@@ -85,7 +85,7 @@ fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
 pub(crate) struct Names<'r>(HashMap<(u32, &'r str), &'r Process>);
 
 impl<'r> Names<'r> {
-    pub(crate) fn of(record: &'r Trace) -> Self {
+    pub(crate) fn from_record(record: &'r Trace) -> Self {
         let mut names = HashMap::new();
         for process in &record.processes {
             let known = names.entry((process.pid, process.exec.as_str())).or_insert(process);
@@ -112,7 +112,7 @@ impl<'r> Names<'r> {
 }
 
 /// Every image of the record, by its sort key: most time first unless the run asked for another order.
-pub(crate) fn of(record: &Trace) -> Vec<Image<'_>> {
+pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
     // Entries that stand for several, or for a fork, are apart from others of the process and name.
     let mut apart: HashMap<(u32, &str, u32), u32> = HashMap::new();
     for process in &record.processes {

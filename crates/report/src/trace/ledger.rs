@@ -17,7 +17,7 @@ const CALLS: usize = 5;
 const BAR: usize = 20;
 
 /// A part of the time.
-pub(crate) struct Part {
+pub(crate) struct LedgerEntry {
     pub(super) label: String,
     pub(crate) ns: i128,
     pub(super) remarks: Vec<String>,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Residual,
 }
 
-impl Part {
+impl LedgerEntry {
     fn new(label: impl Into<String>, ns: i128, kind: Kind) -> Self {
         Self { label: label.into(), ns, remarks: Vec::new(), kind }
     }
@@ -48,7 +48,7 @@ impl Part {
 /// Where the time went, before it is printed or drawn.
 pub(super) struct Account {
     pub(super) title: &'static str,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<LedgerEntry>,
     /// What the whole is called.
     pub(super) sum: &'static str,
     pub(super) whole: u128,
@@ -56,7 +56,7 @@ pub(super) struct Account {
 }
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
-    let Some(account) = of(page, record, images) else { return };
+    let Some(account) = account(page, record, images) else { return };
     page.blank();
     print_parts(page, account.title, "ms", &account.parts, account.sum, account.whole);
     for note in &account.notes {
@@ -65,7 +65,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 }
 
 /// The account of a record; none where no call took any time.
-pub(super) fn of(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Account> {
+pub(super) fn account(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<Account> {
     match Ledger::sum(images) {
         Some(ledger) => Some(of_threads(page, record, &ledger)),
         None => of_calls(page, record),
@@ -92,29 +92,29 @@ pub(crate) fn parts(
     calls: &[CallSum<'_>],
     ledger: &Ledger,
     blockers: Vec<String>,
-) -> Vec<Part> {
+) -> Vec<LedgerEntry> {
     let thread = ledger.thread.max(0).unsigned_abs();
     let shown = worth_a_row(calls, thread, |call| call.on_cpu.unwrap_or(0));
     let mut parts: Vec<_> = calls[..shown]
         .iter()
         .map(|call| {
-            Part::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0)), Kind::Call)
+            LedgerEntry::new(page.name(call.name, 24), signed(call.on_cpu.unwrap_or(0)), Kind::Call)
         })
         .collect();
     let named: i128 = parts.iter().map(|part| part.ns).sum();
-    let mut blocked = Part::new("blocked", ledger.blocked, Kind::Blocked);
+    let mut blocked = LedgerEntry::new("blocked", ledger.blocked, Kind::Blocked);
     blocked.remarks = blockers;
     parts.push(blocked);
-    parts.push(Part::new("user (page faults included)", ledger.user, Kind::User));
-    parts.push(Part::new("run queue delay", ledger.runnable, Kind::Waiting));
+    parts.push(LedgerEntry::new("user (page faults included)", ledger.user, Kind::User));
+    parts.push(LedgerEntry::new("run queue delay", ledger.runnable, Kind::Waiting));
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     if shown < calls.len() || ledger.calls > named {
         // Calls that ran in no row: those not watched, or not returned, are among the others.
         let others = (ledger.calls - named).max(0);
-        parts.push(Part::new(other_calls(calls.len() - shown), others, Kind::Call));
+        parts.push(LedgerEntry::new(other_calls(calls.len() - shown), others, Kind::Call));
     }
     let printed: i128 = parts.iter().map(|part| part.ns).sum();
-    parts.push(Part::new("residual", ledger.thread - printed, Kind::Residual));
+    parts.push(LedgerEntry::new("residual", ledger.thread - printed, Kind::Residual));
     parts
 }
 
@@ -146,11 +146,11 @@ fn of_calls(page: &Page<'_>, record: &Trace) -> Option<Account> {
     let shown = worth_a_row(&calls, total, |call| call.wall);
     let mut parts: Vec<_> = calls[..shown]
         .iter()
-        .map(|call| Part::new(page.name(call.name, 24), signed(call.wall), Kind::Call))
+        .map(|call| LedgerEntry::new(page.name(call.name, 24), signed(call.wall), Kind::Call))
         .collect();
     let rest: u128 = calls[shown..].iter().map(|call| call.wall).sum();
     if shown < calls.len() {
-        parts.push(Part::new(other_calls(calls.len() - shown), signed(rest), Kind::Call));
+        parts.push(LedgerEntry::new(other_calls(calls.len() - shown), signed(rest), Kind::Call));
     }
     let note = "from entry to return; this observer cannot separate on-CPU time, blocked time and \
         run queue delay, nor see the time outside calls";
@@ -167,7 +167,7 @@ pub(crate) fn print_parts(
     page: &mut Page<'_>,
     title: &str,
     unit: &str,
-    parts: &[Part],
+    parts: &[LedgerEntry],
     sum: &str,
     whole: u128,
 ) {

@@ -12,14 +12,14 @@ use crate::numbers::{
     thousands,
 };
 use crate::page::Page;
-use crate::section::{Answer, Block, Found, Section, Tile, machine_facts};
+use crate::section::{Answer, Block, Conclusion, Section, Tile, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, tone, wide_style};
 
 /// The parts of a record; with limits of its machine, its rates beside them.
 pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
     let style = wide_style();
     let page = Page::new(&style);
-    let images = images::of(record);
+    let images = images::list(record);
     let mut answers = vec![Answer::new(
         "plain",
         headline::subject(&page, record, &images),
@@ -35,7 +35,7 @@ pub(crate) fn section(record: &Trace, limits: Option<&Limits>) -> Section {
         title: title(&page, record),
         answers,
         tiles: tiles(&page, record, &images),
-        findings: Found::all(&page, &record.findings),
+        findings: Conclusion::all(&page, &record.findings),
         blocks: blocks(&page, record, &images, limits),
         facts: facts(&page, record),
     }
@@ -63,7 +63,7 @@ fn command(page: &Page<'_>, record: &Trace) -> String {
 /// What a page of it is called.
 pub(crate) fn title(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
-        true => headline::subject(page, record, &images::of(record)),
+        true => headline::subject(page, record, &images::list(record)),
         false => page.name(&record.command[..record.command.len().min(200)].join(" "), 160),
     }
 }
@@ -88,7 +88,7 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
             n => counted(n as u128, "program image", "program images"),
         },
     }];
-    if let Some(account) = ledger::of(page, record, images)
+    if let Some(account) = ledger::account(page, record, images)
         && let Some(part) = account.parts.iter().max_by_key(|part| part.ns)
     {
         tiles.push(Tile {
@@ -108,7 +108,7 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
     if total.bytes > 0 {
         tiles.push(Tile { label: "bytes", value: bytes(total.bytes), note: "by calls".into() });
     }
-    if let Some(overhead) = headline::Overhead::of(record, total.calls) {
+    if let Some(overhead) = headline::Overhead::from_record(record, total.calls) {
         tiles.push(Tile {
             label: "overhead",
             value: overhead.text(),
@@ -256,7 +256,7 @@ fn row(
     decimals: usize,
 ) -> Vec<Cell> {
     let ms = |ns: u128| Cell::whole(ns, fixed(ns as f64 / 1e6, decimals));
-    let known = |ns: Option<u128>| Cell::of(ns, ms);
+    let known = |ns: Option<u128>| Cell::from_option(ns, ms);
     let part = i128::try_from(sum.wall).unwrap_or(i128::MAX);
     let mut cells: Vec<Cell> = image.map(Cell::text).into_iter().collect();
     cells.extend([
@@ -300,7 +300,9 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
     for image in images {
         let of = image.ledger;
         let ms = |part: fn(&images::Ledger) -> i128| {
-            Cell::of(of, |of| Cell::whole(part(&of), fixed(part(&of) as f64 / 1e6, decimals)))
+            Cell::from_option(of, |of| {
+                Cell::whole(part(&of), fixed(part(&of) as f64 / 1e6, decimals))
+            })
         };
         let calls = CallSum::total("", image.calls.iter().copied());
         let process = image.process;
@@ -310,7 +312,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
         sheet.push(vec![
             Cell::text(image.label(page) + &binary),
             Cell::text(argv.unwrap_or_default()),
-            Cell::of(process, |_| Cell::count(image.threads)),
+            Cell::from_option(process, |_| Cell::count(image.threads)),
             ms(|of| of.thread),
             ms(|of| of.user),
             ms(|of| of.calls),
@@ -319,7 +321,7 @@ fn processes(page: &Page<'_>, images: &[Image<'_>]) -> Sheet {
             ms(images::Ledger::residual),
             Cell::count(calls.calls),
             Cell::size(calls.bytes).if_any(),
-            Cell::of(process, |p| Cell::size(p.max_rss_bytes)),
+            Cell::from_option(process, |p| Cell::size(p.max_rss_bytes)),
         ]);
     }
     sheet.without_empty_columns()
@@ -341,7 +343,7 @@ fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
         ],
     );
     let (files, total) = by_file(record);
-    let names = images::Names::of(record);
+    let names = images::Names::from_record(record);
     let cells = |path: String, kind: &str, of: &super::files::Use<'_>, by: String| {
         let n = |n: u128| Cell::count(n).if_any();
         let size = |calls: u128, n: u128| match calls {

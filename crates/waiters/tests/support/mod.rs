@@ -46,12 +46,12 @@ pub(crate) fn waiters() -> Vec<&'static Declaration> {
 }
 
 /// A waiter and its events.
-pub(crate) struct Under {
+pub(crate) struct TestedWaiter {
     pub(crate) waiter: Box<dyn Waiter>,
     pub(crate) events: Events,
 }
 
-impl Under {
+impl TestedWaiter {
     pub(crate) fn test(declaration: &'static Declaration) -> Self {
         Self::room_for(declaration, 64)
     }
@@ -79,7 +79,7 @@ impl Under {
     }
 
     /// What there is now, as pairs of token and readiness.
-    pub(crate) fn look(&mut self) -> Vec<(u64, Ready)> {
+    pub(crate) fn poll_now(&mut self) -> Vec<(u64, Ready)> {
         self.waiter.wait(&mut self.events, LOOK).unwrap();
         self.all()
     }
@@ -109,7 +109,7 @@ impl Under {
 
     /// Nothing is told.
     pub(crate) fn silent(&mut self, about: &str) {
-        let all = self.look();
+        let all = self.poll_now();
         assert!(all.is_empty(), "{}: {about}: {all:?}", self.name());
     }
 

@@ -7,7 +7,7 @@ use std::fs;
 use iotomy_history::{Filter, Store, store_file};
 use iotomy_lab::{EXPERIMENTS, Experiment};
 use iotomy_limits::declarations;
-use iotomy_record::Kept;
+use iotomy_record::KeptRun;
 use iotomy_record::calls::GROUPS;
 use iotomy_sys::errno;
 use iotomy_sys::syscalls::{self, Abi};
@@ -73,7 +73,7 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
 ];
 
 /// The kind of an argument of a verb.
-pub(super) fn of(verb: &str, argument: &str) -> Option<Kind> {
+pub(super) fn for_argument(verb: &str, argument: &str) -> Option<Kind> {
     let is = |of: &str, id: &str| (of.is_empty() || of == verb) && id == argument;
     KINDS.iter().find(|(of, id, _)| is(of, id)).map(|(.., kind)| *kind)
 }
@@ -129,8 +129,10 @@ impl Kind {
             Self::Process => (Add::Nothing, 0, processes()),
             Self::Run => {
                 let runs = runs();
-                let numbers = runs.iter().map(|run| Candidate(run.id.to_string(), said(run)));
-                let last = runs.first().map(|run| Candidate(String::from("last"), said(run)));
+                let numbers =
+                    runs.iter().map(|run| Candidate(run.id.to_string(), description(run)));
+                let last =
+                    runs.first().map(|run| Candidate(String::from("last"), description(run)));
                 (Add::Nothing, 0, last.into_iter().chain(names(&runs)).chain(numbers).collect())
             }
             Self::Subject => {
@@ -191,7 +193,7 @@ fn processes() -> Vec<Candidate> {
 }
 
 /// The runs kept last, the newest first.
-fn runs() -> Vec<Kept> {
+fn runs() -> Vec<KeptRun> {
     let store = store_file().and_then(|path| Store::open(&path).ok().flatten());
     let filter = Filter { last: Some(RUNS), ..Filter::default() };
     let mut runs = store.and_then(|store| store.list(&filter).ok()).unwrap_or_default();
@@ -199,19 +201,19 @@ fn runs() -> Vec<Kept> {
     runs
 }
 
-fn names(runs: &[Kept]) -> Vec<Candidate> {
+fn names(runs: &[KeptRun]) -> Vec<Candidate> {
     let mut names: Vec<Candidate> = Vec::new();
     for run in runs {
         if let Some(name) = run.name.as_ref().filter(|name| names.iter().all(|one| one.0 != **name))
         {
-            names.push(Candidate(name.clone(), format!("run {}, {}", run.id, said(run))));
+            names.push(Candidate(name.clone(), format!("run {}, {}", run.id, description(run))));
         }
     }
     names
 }
 
 /// A run in a line.
-fn said(run: &Kept) -> String {
+fn description(run: &KeptRun) -> String {
     let subject = iotomy_record::printable(&run.subject, true);
     format!("{} of {}, {subject}", run.kind, run.started)
 }

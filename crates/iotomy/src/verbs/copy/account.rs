@@ -15,8 +15,8 @@ use iotomy_movers::{End, Kind, Mover, Probe};
 use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
 use iotomy_sys::probe::memory;
 
-use super::fault::{number, said};
-use super::options::{CopyArgs, When};
+use super::fault::{message, number};
+use super::options::{Choice, CopyArgs};
 use super::source::Source;
 use super::target::Target;
 
@@ -65,7 +65,7 @@ pub(super) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
         let refused = refused.map(|refused| MoverRefusal {
             call: refused.call.to_owned(),
             errno: refused.errno.map(|errno| named(errno.raw_os_error())),
-            said: refused.errno.map(|errno| said(&errno.into())).unwrap_or_default(),
+            said: refused.errno.map(|errno| message(&errno.into())).unwrap_or_default(),
         });
         if is_open && (refused.is_some() || report.mover == Some(&mover)) {
             is_open = refused.is_some();
@@ -104,14 +104,14 @@ fn probed(mover: &dyn Mover) -> Option<String> {
 pub(super) fn contract(args: &CopyArgs) -> String {
     let shows = if args.by_value { "must not" } else { "may" };
     let holes = match args.sparse {
-        When::Auto => "holes of the source stay holes",
-        When::Never => "no holes",
-        When::Always => "blocks of zeros become holes",
+        Choice::Auto => "holes of the source stay holes",
+        Choice::Never => "no holes",
+        Choice::Always => "blocks of zeros become holes",
     };
     let extents = match args.reflink {
-        When::Auto => "extents may be shared",
-        When::Never => "extents must not be shared",
-        When::Always => "extents must be shared",
+        Choice::Auto => "extents may be shared",
+        Choice::Never => "extents must not be shared",
+        Choice::Always => "extents must be shared",
     };
     format!("later writes {shows} show through; {holes}; {extents}")
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use iotomy_record::{CopyPart, CopyRun};
 use iotomy_report::{Style, copy_end, copy_outcome, copy_plan};
 
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 /// What is said before anything moves.
 pub(super) fn plan(contract: &str, part: &CopyPart) {
@@ -23,7 +23,7 @@ pub(super) fn end(record: &CopyRun) {
 }
 
 fn style() -> Style {
-    Looks::default().on(&std::io::stderr())
+    OutputStyle::default().on(&std::io::stderr())
 }
 
 /// With standard error gone there is nobody left to tell.

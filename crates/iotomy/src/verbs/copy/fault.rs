@@ -31,7 +31,7 @@ impl From<anyhow::Error> for Stop {
 }
 
 /// What the kernel said, without the number, which says nothing more.
-pub(super) fn said(error: &io::Error) -> String {
+pub(super) fn message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(at) => text[..at].to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn said(error: &io::Error) -> String {
 /// What the kernel said to a mover that was refused.
 pub(super) fn answer(errno: Option<Errno>) -> String {
     match errno {
-        Some(errno) => said(&errno.into()),
+        Some(errno) => message(&errno.into()),
         None => "moved nothing, without an error".to_owned(),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
         _ if error.raw_os_error() == Some(EBADF) => IS_CLOSED,
         _ => "",
     };
-    anyhow!("cannot read {name}: {}{hint}", said(error))
+    anyhow!("cannot read {name}: {}{hint}", message(error))
 }
 
 /// A folder where a file was to be read.
@@ -111,13 +111,13 @@ pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
             _ => "",
         },
     };
-    anyhow!("cannot write {name}: {}{hint}", said(error))
+    anyhow!("cannot write {name}: {}{hint}", message(error))
 }
 
 /// An end that says at its close that something went wrong, behind so many bytes; `state` is what became of the
 /// target.
 pub(super) fn unclosed(name: &str, error: &io::Error, bytes: u64, state: &str) -> anyhow::Error {
-    anyhow!("cannot close {name}: {} after {} bytes; {state}", said(error), number(bytes))
+    anyhow!("cannot close {name}: {} after {} bytes; {state}", message(error), number(bytes))
 }
 
 /// What to try where there was no room for all that was written.
@@ -145,7 +145,8 @@ pub(super) fn failed(error: &MoveError, source: &Source, target: &Target, before
         Side::Either => format!("cannot copy {} to {}", source.name, target.name),
     };
     let written = before + error.moved.bytes;
-    let mut text = format!("{attempted}: {} after {} bytes", said(&error.source), number(written));
+    let mut text =
+        format!("{attempted}: {} after {} bytes", message(&error.source), number(written));
     if error.lost > 0 {
         text += &format!(", {} more were taken from {}", number(error.lost), source.name);
         text += " and are lost";

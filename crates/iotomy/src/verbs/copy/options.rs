@@ -96,12 +96,12 @@ pub(crate) struct CopyArgs {
 
     /// Holes in the target: those of the source (auto), none (never), or every block of zeros
     /// (always)
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
-    pub(super) sparse: When,
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Choice::Auto)]
+    pub(super) sparse: Choice,
 
     /// Whether both files may share extents on disk until one of them is written to
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
-    pub(super) reflink: When,
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Choice::Auto)]
+    pub(super) reflink: Choice,
 
     /// fsync the target, and its directory if its name is new, before exiting
     #[arg(long)]
@@ -137,8 +137,8 @@ pub(crate) struct CopyArgs {
 
     /// Show progress; on a terminal, the default is to show it after one second
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true,
-          default_value_t = When::Auto, default_missing_value = "always", hide_default_value = true)]
-    pub(super) progress: When,
+          default_value_t = Choice::Auto, default_missing_value = "always", hide_default_value = true)]
+    pub(super) progress: Choice,
 
     /// Read the target back and compare it with the source
     #[arg(long)]
@@ -162,7 +162,7 @@ const MAPPING: &str = "mmap-write";
 
 /// When to do what can also be left to iotomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum When {
+pub(super) enum Choice {
     /// As appropriate
     Auto,
     /// Never
@@ -226,8 +226,8 @@ impl CopyArgs {
             populate: false,
             huge_pages: false,
             by_value: false,
-            sparse: When::Auto,
-            reflink: When::Auto,
+            sparse: Choice::Auto,
+            reflink: Choice::Auto,
             fsync: false,
             preserve: false,
             skip: 0,
@@ -236,7 +236,7 @@ impl CopyArgs {
             concat: false,
             append: false,
             atomic: false,
-            progress: When::Auto,
+            progress: Choice::Auto,
             verify: false,
             json: None,
             save: SaveArgs::default(),
@@ -281,14 +281,14 @@ impl CopyArgs {
             huge_pages: self.huge_pages,
             by_value: self.by_value,
             reflink: match self.reflink {
-                When::Auto => Reflink::Auto,
-                When::Never => Reflink::Never,
-                When::Always => Reflink::Always,
+                Choice::Auto => Reflink::Auto,
+                Choice::Never => Reflink::Never,
+                Choice::Always => Reflink::Always,
             },
             sparse: match self.sparse {
-                When::Auto => Sparse::Auto,
-                When::Never => Sparse::Never,
-                When::Always => Sparse::Always,
+                Choice::Auto => Sparse::Auto,
+                Choice::Never => Sparse::Never,
+                Choice::Always => Sparse::Always,
             },
             ..Job::new(progress)
         }

@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::fault::said;
+use super::fault::message;
 use super::source::Source;
 use super::target::Target;
 
@@ -32,7 +32,7 @@ pub(super) fn keep(source: &Source, target: &Target<'_>) -> Result<()> {
     let stat = &source.stat;
     let lost = |what: &str, e: Errno| {
         let (from, to) = (&source.name, &target.name);
-        let said = said(&io::Error::from(e));
+        let said = message(&io::Error::from(e));
         anyhow!("cannot preserve {what} of {from} on {to}: {said}; all bytes were copied")
     };
     let owned = own(target, stat.st_uid, stat.st_gid).map_err(|e| lost("the owner", e))?;

@@ -14,7 +14,7 @@ use iotomy_movers::chooser::Plan;
 use iotomy_movers::{Declaration, End, Job, MOVERS, MoveError, Mover, Outcome, Probe, Session};
 use iotomy_report::bytes;
 
-use super::options::When;
+use super::options::Choice;
 use crate::screen::is_dumb;
 
 /// Work that no terminal is bothered with before.
@@ -30,7 +30,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// What is drawn, and when.
 pub(super) struct Meter {
-    when: When,
+    when: Choice,
     /// Asked of the clock when somebody is to know it: its first answer costs as much as several calls.
     begun: Option<Instant>,
     /// Of what is moved next.
@@ -59,8 +59,8 @@ struct State {
 
 impl Meter {
     /// Nothing is drawn yet. `timed` says that the time since the start will be asked for.
-    pub(super) fn new(when: When, timed: bool) -> Self {
-        let begun = (timed || when == When::Always).then(Instant::now);
+    pub(super) fn new(when: Choice, timed: bool) -> Self {
+        let begun = (timed || when == Choice::Always).then(Instant::now);
         Self {
             when,
             begun,
@@ -93,9 +93,9 @@ impl Meter {
     /// end is a terminal, on which drawing would only disturb.
     pub(super) fn begin(&mut self, plan: &mut Plan, quiet: impl Fn() -> bool) {
         let wanted = match self.when {
-            When::Never => false,
-            When::Always => true,
-            When::Auto => self.is_on_terminal() && self.is_long() && !quiet(),
+            Choice::Never => false,
+            Choice::Always => true,
+            Choice::Auto => self.is_on_terminal() && self.is_long() && !quiet(),
         };
         if !wanted {
             return;
@@ -110,7 +110,7 @@ impl Meter {
             }
             self.shared = shared;
             let shared = Arc::clone(&self.shared);
-            let first = if self.when == When::Always { REDRAW } else { QUIET };
+            let first = if self.when == Choice::Always { REDRAW } else { QUIET };
             // Without a thread to be had there is no progress, and the copy goes on.
             self.drawing = std::thread::Builder::new().spawn(move || shared.draw(first)).ok();
         }
@@ -141,7 +141,7 @@ impl Meter {
             let _ = drawing.join();
         }
         self.hush();
-        if self.when == When::Always {
+        if self.when == Choice::Always {
             let line = self.shared.line(self.shared.moved.load(Ordering::Relaxed), true);
             let _ = writeln!(std::io::stderr(), "{line}");
         }

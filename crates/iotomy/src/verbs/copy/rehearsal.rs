@@ -10,7 +10,7 @@ use iotomy_movers::chooser::{self, Plan};
 use iotomy_movers::{End, Kind};
 use rustix::fs::{SeekFrom, seek, tell};
 
-use super::fault::{Stop, said};
+use super::fault::{Stop, message};
 use super::options::CopyArgs;
 use super::source::Source;
 use super::target::Target;
@@ -53,7 +53,7 @@ pub(super) fn rehearse(
         let hint = "empty it first, or leave out --mover and --reflink";
         no(&format!("{why}; {hint}"))
     })?;
-    let to = End::of(stand_in.file()).map_err(|e| no(&e.to_string()))?;
+    let to = End::new(stand_in.file()).map_err(|e| no(&e.to_string()))?;
     let left = args.count.unwrap_or(u64::MAX);
     let count = match () {
         // What is cloned is cloned in one call, and costs nothing.
@@ -65,7 +65,7 @@ pub(super) fn rehearse(
     let outcome = chooser::run(plan, &from, &to, &args.job(count, &moved));
     // Else the copy would begin behind what was tried with.
     seek(source.fd(), SeekFrom::Start(at)).map_err(|e| {
-        Stop::Failed(anyhow!("cannot seek in {}: {}", source.name, said(&e.into())))
+        Stop::Failed(anyhow!("cannot seek in {}: {}", source.name, message(&e.into())))
     })?;
     match outcome {
         Ok(report) if report.mover.is_none() => {

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, Stat, stat, statat, tell};
 
 use super::options::{INPUT, is_standard};
 use super::source::Source;
-use super::target::{Hold, Target, Where};
+use super::target::{Hold, Target, TargetPlace};
 
 impl Target<'_> {
     /// Whether a file with this stat is, or will be replaced by, the target.
@@ -92,7 +92,7 @@ fn same(source: &str, target: &str, what: &str) -> anyhow::Error {
 ///
 /// # Errors
 /// They are the same.
-pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: Where<'_>) -> Result<()> {
+pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>) -> Result<()> {
     let is_pipe = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
     if !place.is_there {
         return Ok(());

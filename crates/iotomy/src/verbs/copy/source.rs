@@ -12,7 +12,7 @@ use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{is_folder, open_at_start, said, unreadable};
+use super::fault::{is_folder, message, open_at_start, unreadable};
 use super::options::{INPUT, is_standard};
 
 /// The magic numbers of file systems seen, by device: thousands of files ask once.
@@ -120,7 +120,7 @@ impl Source {
         if bytes == 0 {
             return Ok(0);
         }
-        let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, said(&e));
+        let cannot = |e: io::Error| anyhow!("cannot seek in {}: {}", self.name, message(&e));
         let end = self.end();
         let there = match end.kind() {
             Kind::Regular if end.has_true_size() => {
@@ -144,12 +144,12 @@ impl Source {
     /// Moves bytes to where nobody is.
     fn drop_bytes(&self, bytes: u64) -> Result<u64> {
         let cannot =
-            |e: &io::Error| anyhow!("cannot skip {bytes} bytes of {}: {}", self.name, said(e));
+            |e: &io::Error| anyhow!("cannot skip {bytes} bytes of {}: {}", self.name, message(e));
         let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| cannot(&e.into()))?;
         let progress = AtomicU64::new(0);
         let job = Job { count: Some(bytes), ..Job::new(&progress) };
-        let (from, to) = (self.end(), End::of(&nowhere).map_err(|e| cannot(&e))?);
+        let (from, to) = (self.end(), End::new(&nowhere).map_err(|e| cannot(&e))?);
         let plan = chooser::choose(&from, &to, &job);
         let report = chooser::run(&plan, &from, &to, &job).map_err(|e| cannot(&e.error.source))?;
         match (report.mover, report.refused.last()) {

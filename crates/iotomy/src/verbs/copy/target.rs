@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use iotomy_movers::{End, Kind};
-use iotomy_record::store::{Fresh, Place};
+use iotomy_record::store::{NewFile, Place};
 use iotomy_sys::close::{close, close_duplicate};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fcntl_getfl, fstat, fstatvfs,
@@ -20,13 +20,13 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{more_room, number, open_at_start, said, unclosed, unwritable};
+use super::fault::{message, more_room, number, open_at_start, unclosed, unwritable};
 use super::options::{CopyArgs, OUTPUT, is_standard};
 use super::source::FileSystems;
 
 /// Where a target is to be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Where<'a> {
+pub(super) struct TargetPlace<'a> {
     /// The folder `name` is in, when it is open already.
     pub(super) folder: Option<BorrowedFd<'a>>,
     /// The name in that folder, or the whole path.
@@ -37,7 +37,7 @@ pub(super) struct Where<'a> {
     pub(super) is_there: bool,
 }
 
-impl Where<'_> {
+impl TargetPlace<'_> {
     /// What `name` starts from.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.unwrap_or(CWD)
@@ -50,7 +50,7 @@ pub(super) struct Target<'a> {
     pub(super) stat: Stat,
     flags: OFlags,
     magic: u64,
-    place: Where<'a>,
+    place: TargetPlace<'a>,
     pub(super) truncates: bool,
     begun: Cell<bool>,
     /// What messages call it.
@@ -64,7 +64,7 @@ pub(super) enum Hold {
         fd: OwnedFd,
         made: bool,
     },
-    Fresh(Box<Fresh>),
+    Fresh(Box<NewFile>),
 }
 
 impl<'a> Target<'a> {
@@ -73,7 +73,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// It cannot be written to, or not in the way asked for.
     pub(super) fn open(
-        place: Where<'a>,
+        place: TargetPlace<'a>,
         mode: Mode,
         args: &CopyArgs,
         systems: &mut FileSystems,
@@ -146,7 +146,7 @@ impl<'a> Target<'a> {
         }
         let distance = i64::try_from(to).unwrap_or(i64::MAX);
         seek(self.fd(), SeekFrom::Current(distance)).map(drop).map_err(|e| {
-            anyhow!("cannot seek to {} in {}: {}", number(to), self.name, said(&e.into()))
+            anyhow!("cannot seek to {} in {}: {}", number(to), self.name, message(&e.into()))
         })
     }
 
@@ -232,15 +232,15 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Why none can be made.
-    pub(super) fn stand_in(&self) -> Result<Fresh, String> {
-        let cannot = |e: &io::Error| format!("cannot create a file beside it: {}", said(e));
+    pub(super) fn stand_in(&self) -> Result<NewFile, String> {
+        let cannot = |e: &io::Error| format!("cannot create a file beside it: {}", message(e));
         // Where a link leads, its file is, and with it the file system to try on.
         let slot = match Place::from(self.place.folder(), self.place.name) {
             Ok(Place::Replace(slot)) => slot,
             Ok(Place::Through(_)) => return Err(cannot(&Errno::STALE.into())),
             Err(error) => return Err(cannot(&error)),
         };
-        let file = Fresh::beside(slot, 0o600).map_err(|e| cannot(&e))?;
+        let file = NewFile::beside(slot, 0o600).map_err(|e| cannot(&e))?;
         let device = fstat(file.file()).map_err(|e| cannot(&e.into()))?.st_dev;
         // A file can be mounted on. File systems of several layers have more numbers than one.
         let system = |fd: BorrowedFd<'_>| fstatvfs(fd).map(|vfs| vfs.f_fsid).ok();
@@ -261,7 +261,7 @@ impl<'a> Target<'a> {
         }
         if self.end().kind() == Kind::Regular {
             ftruncate(self.fd(), 0)
-                .map_err(|e| anyhow!("cannot empty {}: {}", self.name, said(&e.into())))?;
+                .map_err(|e| anyhow!("cannot empty {}: {}", self.name, message(&e.into())))?;
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl<'a> Target<'a> {
         // A file without a name would be gone with its descriptor.
         let state = if fresh.old().is_some() { "is unchanged" } else { "was not created" };
         close_duplicate(fresh.file().as_fd()).map_err(|e| failed(&e, state))?;
-        fresh.put(keeps_mode).map_err(|e| anyhow!("cannot put {name} in place: {}", said(&e)))
+        fresh.put(keeps_mode).map_err(|e| anyhow!("cannot put {name} in place: {}", message(&e)))
     }
 
     /// Leaves no file behind that was made and never written to.
@@ -328,7 +328,7 @@ pub(super) fn articled(what: &str) -> String {
 
 /// Opens what has the name, or makes a file. Nothing is made where a symbolic link leads: what is there is an error
 /// then, `NOENT`.
-fn named(place: Where<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
+fn named(place: TargetPlace<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | append;
     let open =
@@ -348,7 +348,7 @@ fn named(place: Where<'_>, append: bool, mode: Mode) -> Result<Hold, Errno> {
 }
 
 /// What a symbolic link of this name says; `None` when it is none.
-fn leads_nowhere(place: Where<'_>) -> Option<PathBuf> {
+fn leads_nowhere(place: TargetPlace<'_>) -> Option<PathBuf> {
     let link = readlinkat(place.folder(), place.name, Vec::new()).ok()?;
     Some(PathBuf::from(OsString::from_vec(link.into_bytes())))
 }
@@ -363,7 +363,7 @@ fn dangling(name: &str, link: &Path) -> anyhow::Error {
 }
 
 /// Makes a file that will replace what has the name, links followed.
-fn fresh(place: Where<'_>, name: &str, mode: Mode) -> Result<Hold> {
+fn fresh(place: TargetPlace<'_>, name: &str, mode: Mode) -> Result<Hold> {
     let cannot = |e: io::Error| unwritable(name, &e);
     let slot = match Place::from(place.folder(), place.name).map_err(cannot)? {
         Place::Replace(slot) => slot,
@@ -385,7 +385,7 @@ fn fresh(place: Where<'_>, name: &str, mode: Mode) -> Result<Hold> {
         accessat(slot.folder(), slot.name(), Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|e| cannot(e.into()))?;
     }
-    let file = Fresh::beside(slot, mode.as_raw_mode()).map_err(cannot)?;
+    let file = NewFile::beside(slot, mode.as_raw_mode()).map_err(cannot)?;
     Ok(Hold::Fresh(Box::new(file)))
 }
 

@@ -19,13 +19,13 @@ use rustix::io::Errno;
 use rustix::stdio::stdin;
 
 use super::fault::{
-    Stop, answer, failed, is_folder, number, open_at_start, said, unclosed, unreadable,
+    Stop, answer, failed, is_folder, message, number, open_at_start, unclosed, unreadable,
 };
-use super::options::{INPUT, When, is_standard};
+use super::options::{Choice, INPUT, is_standard};
 use super::rehearsal::rehearse;
 use super::same::refuse_pipe_to_itself;
 use super::source::Source;
-use super::target::{Target, Where, articled};
+use super::target::{Target, TargetPlace, articled};
 use super::verify::{Begin, can_be_read_again, ends_behind};
 use super::{Session, account, explain, preserve};
 
@@ -33,7 +33,7 @@ use super::{Session, account, explain, preserve};
 pub(super) fn transfer(
     session: &mut Session<'_>,
     sources: &[PathBuf],
-    place: Where<'_>,
+    place: TargetPlace<'_>,
 ) -> Result<(), Stop> {
     refuse_pipe_to_itself(sources, place)?;
     let looked_at = look_at(sources)?;
@@ -71,14 +71,14 @@ pub(super) fn transfer(
 }
 
 /// A source that is not open yet.
-struct LookedAt {
+struct PlannedSource {
     name: String,
     stat: Stat,
 }
 
 /// Looks at sources of which there are several: one that cannot be read is found before anything has
 /// been written.
-fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
+fn look_at(sources: &[PathBuf]) -> Result<Vec<PlannedSource>> {
     let mut all = Vec::new();
     if sources.len() < 2 {
         return Ok(all);
@@ -88,7 +88,7 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
             let name = "standard input".to_owned();
             open_at_start(stdin()).map_err(|e| unreadable(&name, &e))?;
             let stat = fstat(stdin()).map_err(|e| unreadable(&name, &e.into()))?;
-            all.push(LookedAt { name, stat });
+            all.push(PlannedSource { name, stat });
             continue;
         }
         let name = path.to_string_lossy().into_owned();
@@ -101,7 +101,7 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<LookedAt>> {
         }
         accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
             .map_err(|e| unreadable(&name, &e.into()))?;
-        all.push(LookedAt { name, stat });
+        all.push(PlannedSource { name, stat });
     }
     Ok(all)
 }
@@ -121,7 +121,7 @@ fn new_mode(source: &Source, alone: bool, preserve: bool) -> Mode {
 fn check(
     session: &mut Session<'_>,
     first: &Source,
-    looked_at: &[LookedAt],
+    looked_at: &[PlannedSource],
     target: &Target<'_>,
 ) -> Result<()> {
     let args = session.args;
@@ -159,7 +159,7 @@ fn check(
 }
 
 /// What is still to be left out, and what is still wanted.
-struct Left {
+struct RemainingBytes {
     skip: u64,
     count: Option<u64>,
 }
@@ -173,7 +173,7 @@ fn fill(
     target: &Target<'_>,
 ) -> Result<u64, Stop> {
     let args = session.args;
-    let mut left = Left { skip: args.skip, count: args.count };
+    let mut left = RemainingBytes { skip: args.skip, count: args.count };
     let (mut written, mut compared) = (0, 0);
     let mut source = first;
     let sources = rest.len() + 1;
@@ -231,7 +231,7 @@ fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
     session.synced(begun.elapsed());
     done.map_err(|e: Errno| {
         let hint = "its data may be in memory only; see `dmesg`";
-        anyhow!("cannot sync {}: {}; {hint}", target.name, said(&e.into()))
+        anyhow!("cannot sync {}: {}; {hint}", target.name, message(&e.into()))
     })
 }
 
@@ -319,13 +319,13 @@ fn plan(
         let plan = chooser::choose(&from, &to, job);
         if plan.steps.is_empty() {
             let why = plan.unsuited.first().map_or("no mover serves", |first| &first.reason);
-            let hint = if args.reflink == When::Always { "; use --reflink auto" } else { "" };
+            let hint = if args.reflink == Choice::Always { "; use --reflink auto" } else { "" };
             bail!("{}: {why}{hint}", pair());
         }
         return Ok(plan);
     };
     let name = mover.declaration().name;
-    let only_shares = args.reflink == When::Always && name != "reflink";
+    let only_shares = args.reflink == Choice::Always && name != "reflink";
     let refused = match chooser::only(mover, &from, &to, job) {
         Ok(_) if only_shares => "it copies, and extents must be shared".to_owned(),
         Ok(_) if mover.declaration().calls.is_empty() && target.replaces_something() => {
@@ -339,7 +339,7 @@ fn plan(
         .filter(|other| !other.declaration().calls.is_empty())
         .filter(|other| chooser::only(**other, &from, &to, job).is_ok())
         .map(|other| other.declaration().name)
-        .filter(|other| *other != name && (args.reflink != When::Always || *other == "reflink"))
+        .filter(|other| *other != name && (args.reflink != Choice::Always || *other == "reflink"))
         .collect();
     let can = if others.is_empty() {
         "no other mover can".to_owned()

@@ -14,7 +14,7 @@ use iotomy_sys::buffer::Aligned;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek, tell};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::fault::{Stop, number, said};
+use super::fault::{Stop, message, number};
 use super::source::Source;
 use super::target::{Target, articled};
 
@@ -53,7 +53,7 @@ impl Begin {
     /// # Errors
     /// The positions cannot be told.
     pub(super) fn now(source: &Source, target: &Target<'_>) -> Result<Self> {
-        let cannot = |e: Errno| anyhow!("cannot verify {}: {}", target.name, said(&e.into()));
+        let cannot = |e: Errno| anyhow!("cannot verify {}: {}", target.name, message(&e.into()));
         let at = if target.end().is_append() {
             fstat(target.fd()).map_err(cannot)?.st_size.cast_unsigned()
         } else {
@@ -76,7 +76,7 @@ impl Begin {
         (moved, count): (u64, Option<u64>),
     ) -> Result<u64, Stop> {
         let cannot = |what: &str, name: &str, e: Errno| {
-            Stop::Failed(anyhow!("cannot {what} {name}: {}", said(&e.into())))
+            Stop::Failed(anyhow!("cannot {what} {name}: {}", message(&e.into())))
         };
         match fdatasync(target.fd()) {
             // Files that have nothing to sync say so by this.
@@ -89,7 +89,7 @@ impl Begin {
         let buffer = || Aligned::try_new(BLOCK);
         let (mut left, mut right) = buffer()
             .and_then(|left| Ok((left, buffer()?)))
-            .map_err(|e| anyhow!("cannot verify {}: {}", target.name, said(&e)))?;
+            .map_err(|e| anyhow!("cannot verify {}: {}", target.name, message(&e)))?;
         let mut bytes = self.there.map_or(0, |there| there.min(count.unwrap_or(there))).max(moved);
         let mut at = 0;
         while at < bytes {
@@ -142,7 +142,7 @@ pub(super) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<(), Stop> {
         return Ok(());
     }
     let stat = fstat(target.fd())
-        .map_err(|e| anyhow!("cannot verify {}: {}", target.name, said(&e.into())))?;
+        .map_err(|e| anyhow!("cannot verify {}: {}", target.name, message(&e.into())))?;
     let size = stat.st_size.cast_unsigned();
     if size == bytes {
         return Ok(());

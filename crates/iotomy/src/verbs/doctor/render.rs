@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use iotomy_doctor::{Outcome, Tried};
+use iotomy_doctor::{Outcome, TriedAbility};
 use iotomy_record::{Machine, message};
 use iotomy_report::Style;
 
@@ -66,7 +66,7 @@ fn machine(page: &mut Page, machine: &Machine) {
     }
 }
 
-fn ability(page: &mut Page, tried: &Tried, names: usize) {
+fn ability(page: &mut Page, tried: &TriedAbility, names: usize) {
     /// Both words, so that what follows is aligned.
     const STATE: usize = 5;
     let (style, state) = if tried.outcome.is_ready() { (GREEN, "ready") } else { (YELLOW, "not") };
@@ -163,8 +163,8 @@ mod tests {
 
     const PLAIN: Style = Style { color: false, unicode: true, width: 100 };
 
-    fn tried(name: &'static str, group: &'static str, outcome: Outcome) -> Tried {
-        Tried { name, group, purpose: "race: cold runs", outcome }
+    fn tried(name: &'static str, group: &'static str, outcome: Outcome) -> TriedAbility {
+        TriedAbility { name, group, purpose: "race: cold runs", outcome }
     }
 
     fn found() -> Findings {

@@ -10,7 +10,7 @@ use iotomy_record::store::{KINDS, OutputFile};
 
 use super::{count, opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 use crate::verbs::show;
 use crate::verbs::view::ViewArgs;
 
@@ -50,7 +50,7 @@ pub(super) struct ListArgs {
     last: u64,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
@@ -93,7 +93,7 @@ pub(super) struct ShowArgs {
     view: ViewArgs,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
@@ -135,7 +135,7 @@ pub(super) struct TrendArgs {
     last: u16,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) fn trend(args: &TrendArgs) -> Result<ExitCode> {

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use iotomy_history::{Candidate, Earlier, Pick, Store, against};
-use iotomy_record::{Against, Kept, RaceVerdict};
+use iotomy_record::{Against, KeptRun, RaceVerdict};
 
 use super::{opened, pick, print};
 use crate::manual::{DONE, FAILED, Manual};
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -33,7 +33,7 @@ pub(super) struct DiffArgs {
     later: Pick,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode> {
@@ -88,7 +88,7 @@ pub(super) struct CompareArgs {
     check: bool,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
@@ -132,7 +132,7 @@ pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
     Ok(if is_slower { ExitCode::from(CHECK_FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn held(store: &Store, earlier: &Pick, later: &Kept, in_detail: bool) -> Result<Against> {
+fn held(store: &Store, earlier: &Pick, later: &KeptRun, in_detail: bool) -> Result<Against> {
     let record = store.record(later.id)?;
     let candidate = Candidate {
         // Two runs of any machines may be looked at; a baseline is to judge.

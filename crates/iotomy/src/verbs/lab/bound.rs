@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use iotomy_observe::{Audience, Look, Outset, Wish};
+use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Kills the command at a moment, if it has not ended by then.
@@ -25,8 +25,8 @@ impl Bound {
     }
 }
 
-impl Audience for Bound {
-    fn begin(&mut self, outset: &Outset) {
+impl Viewer for Bound {
+    fn begin(&mut self, outset: &WatchStart) {
         let pid = outset.pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
         // Without it the run is late, and whole.
         self.command = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -40,14 +40,14 @@ impl Audience for Bound {
         self.at
     }
 
-    fn attend(&mut self, _: Option<&mut Look<'_>>) -> Wish {
+    fn attend(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
         if self.at.is_some_and(|at| Instant::now() >= at) {
             // Once: what does not work is not tried again and again.
             self.at = None;
             let kill = |command: &OwnedFd| pidfd_send_signal(command, Signal::KILL).is_ok();
             self.has_ended_it = self.command.as_ref().is_some_and(kill);
         }
-        Wish::GoOn
+        ViewerRequest::GoOn
     }
 
     fn hear(&mut self, _: i32) {}

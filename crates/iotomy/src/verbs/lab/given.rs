@@ -10,14 +10,14 @@ use iotomy_record::AxisValue;
 use crate::verbs::copy::sizes::size;
 
 /// The values given for axes: a name may be an axis of several experiments.
-pub(super) type Given = Vec<(String, Vec<String>)>;
+pub(super) type AxisArguments = Vec<(String, Vec<String>)>;
 
 /// Those of `-L`, each held against the experiments it is for.
 ///
 /// # Errors
 /// What is no axis of any, or no value of one.
-pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result<Given> {
-    let mut given: Given = Vec::new();
+pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result<AxisArguments> {
+    let mut given: AxisArguments = Vec::new();
     for axis in axes {
         if given.iter().any(|(name, _)| *name == axis.name) {
             bail!("-L {} is given twice", axis.name);
@@ -44,7 +44,7 @@ pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result
 /// The given values as those of an experiment's axes.
 pub(super) fn values(
     experiment: &dyn Experiment,
-    given: &Given,
+    given: &AxisArguments,
 ) -> Result<Vec<(String, Vec<AxisValue>)>> {
     let number = |text: &str| {
         let number = text.parse::<u64>();

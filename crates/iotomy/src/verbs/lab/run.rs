@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use iotomy_lab::{Around, LeftBehind, RunError, State, remove_left_behind, run as run_experiment};
+use iotomy_lab::{LeftBehind, RunError, RunHost, State, remove_left_behind, run as run_experiment};
 use iotomy_race::Axis;
 use iotomy_record::Sweep;
 use iotomy_record::store::{OutputFile, RecordRef};
 
-use super::around::Surroundings;
 use super::given::given;
-use super::turns::{Ask, Turn, chosen, locks, turns};
+use super::host::CommandHost;
+use super::turns::{RunRequest, Turn, chosen, locks, turns};
 use crate::complain::{COULD_NOT_RUN, complain};
 use crate::manual::Manual;
-use crate::screen::Looks;
+use crate::screen::OutputStyle;
 use crate::verbs::keeping::SaveArgs;
 use crate::verbs::outputs;
 use crate::verbs::trace::seconds;
@@ -100,17 +100,17 @@ pub(super) struct RunArgs {
     quiet: bool,
 
     #[command(flatten)]
-    looks: Looks,
+    looks: OutputStyle,
 }
 
 /// Runs them.
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let here = outputs::here();
-    let mut around = Surroundings::new(args.quiet)?;
+    let mut around = CommandHost::new(args.quiet)?;
     let chosen = chosen(args, around.state())?;
     let given = given(&args.axes, &chosen)?;
     let _locks = locks(&chosen, around.state())?;
-    let ask = Ask { args, given: &given, here: &here };
+    let ask = RunRequest { args, given: &given, here: &here };
     let turns = turns(&ask, &chosen, &mut around)?;
     around.state().into_iter().flat_map(remove_left_behind).for_each(|left| tell_of(&left));
     let (mut code, mut done) = (ExitCode::SUCCESS, Vec::new());
@@ -203,7 +203,7 @@ fn say_how_to_go_on(args: &RunArgs, experiment: &str, state: Option<&State>) {
     }
 }
 
-fn run_one(ask: &Ask<'_>, turn: Turn, around: &mut Surroundings) -> Result<Sweep> {
+fn run_one(ask: &RunRequest<'_>, turn: Turn, around: &mut CommandHost) -> Result<Sweep> {
     let (experiment, before) = (turn.experiment, turn.before?);
     // One that had come to its end is shown again, and not measured.
     if !before.run.is_partial {
@@ -211,7 +211,7 @@ fn run_one(ask: &Ask<'_>, turn: Turn, around: &mut Surroundings) -> Result<Sweep
     }
     let folder = ask.folder_of(&before)?;
     let plan = ask.plan(experiment, before.run.json.clone(), &folder);
-    let found = run_experiment(experiment, &plan, Ask::start(Some(before)), around);
+    let found = run_experiment(experiment, &plan, RunRequest::start(Some(before)), around);
     if let (Err(RunError::Prepare { experiment, .. }), Some(state)) = (&found, around.state())
         && state.load(experiment).is_ok_and(|kept| kept.is_some_and(|kept| kept.run.rounds == 0))
     {
@@ -226,7 +226,7 @@ fn write_out(
     args: &RunArgs,
     record: &Sweep,
     json: Option<OutputFile>,
-    around: &mut Surroundings,
+    around: &mut CommandHost,
 ) -> Result<()> {
     around.clear();
     let mut failed = Ok(());

@@ -10,14 +10,14 @@ use anyhow::{Result, bail};
 use iotomy_host::folder::Folder;
 use iotomy_host::{machine, rfc3339};
 use iotomy_lab::{
-    Around, EXPERIMENTS, Experiment, Lock, Plan, Room, RunError, Size, Start, State, experiment,
-    planned,
+    EXPERIMENTS, Experiment, FreeRoom, Lock, Plan, RunError, RunHost, Size, Start, State,
+    experiment, planned,
 };
 use iotomy_record::Sweep;
 use iotomy_record::store::OutputFile;
 
-use super::around::Surroundings;
-use super::given::{Given, values};
+use super::given::{AxisArguments, values};
+use super::host::CommandHost;
 use super::named;
 use super::run::RunArgs;
 use crate::verbs::outputs;
@@ -62,7 +62,7 @@ pub(super) fn locks(
 ) -> Result<Vec<Lock>> {
     let mut locks = Vec::new();
     for (state, one) in state.iter().flat_map(|state| chosen.iter().map(move |one| (state, one))) {
-        locks.extend(Lock::of(state, one.declaration().name)?);
+        locks.extend(Lock::take(state, one.declaration().name)?);
     }
     Ok(locks)
 }
@@ -77,13 +77,13 @@ pub(super) struct Turn {
 }
 
 /// What the command line asks for.
-pub(super) struct Ask<'a> {
+pub(super) struct RunRequest<'a> {
     pub(super) args: &'a RunArgs,
-    pub(super) given: &'a Given,
+    pub(super) given: &'a AxisArguments,
     pub(super) here: &'a Path,
 }
 
-impl Ask<'_> {
+impl RunRequest<'_> {
     /// What is run of an experiment that has not begun.
     pub(super) fn plan<'a>(
         &self,
@@ -107,7 +107,7 @@ impl Ask<'_> {
             max_time: self.args.max_time.or(size.max_time()),
             seed: self.args.seed.unwrap_or_else(by_clock),
             folder,
-            room: Room::with(folder),
+            room: FreeRoom::with(folder),
             json,
         }
     }
@@ -156,9 +156,9 @@ impl Ask<'_> {
 /// # Errors
 /// An output that cannot be written, or a folder that is of no use.
 pub(super) fn turns(
-    ask: &Ask<'_>,
+    ask: &RunRequest<'_>,
     chosen: &[&'static dyn Experiment],
-    around: &mut Surroundings,
+    around: &mut CommandHost,
 ) -> Result<Vec<Turn>> {
     let json = ask.args.json.as_ref();
     if chosen.len() > 1 && json.is_some_and(|path| !ask.here.join(path).is_dir()) {
@@ -200,7 +200,7 @@ pub(super) fn turns(
 
 /// An experiment that has not begun, of the size and in the folder of another that has.
 fn planned_like(
-    ask: &Ask<'_>,
+    ask: &RunRequest<'_>,
     (experiment, json): (&'static dyn Experiment, Option<String>),
     like: Option<&Sweep>,
 ) -> Result<Sweep> {
@@ -213,5 +213,5 @@ fn planned_like(
     if let Some(size) = like.and_then(|like| sizes.clone().find(|of| of.name() == like.run.size)) {
         (plan.size, plan.max_time) = (size, size.max_time());
     }
-    Ok(planned(experiment, &plan, Ask::start(None)))
+    Ok(planned(experiment, &plan, RunRequest::start(None)))
 }

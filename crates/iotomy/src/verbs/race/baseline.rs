@@ -28,7 +28,7 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
         id: None,
         is_unjudged: false,
     };
-    let earlier = Earlier::load(&history::opened()?, &Pick::of(name), &candidate)?;
+    let earlier = Earlier::load(&history::opened()?, &Pick::from_text(name), &candidate)?;
     match earlier.record() {
         Record::Race(_) => Ok(earlier),
         _ => bail!("cannot race against {name:?}: it is a {}; name a race", earlier.kept.kind),

@@ -61,18 +61,18 @@ fn advice(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(words: &[&str]) -> Result<Option<BTreeSet<String>>> {
+    fn calls_of(words: &[&str]) -> Result<Option<BTreeSet<String>>> {
         calls(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn no_word_means_every_call() {
-        assert_eq!(of(&[]).unwrap(), None);
+        assert_eq!(calls_of(&[]).unwrap(), None);
     }
 
     #[test]
     fn groups_and_names_add_up() {
-        let set = of(&["getppid", "%poll"]).unwrap().unwrap();
+        let set = calls_of(&["getppid", "%poll"]).unwrap().unwrap();
         assert!(set.contains("getppid") && set.contains("epoll_wait") && !set.contains("read"));
     }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_unknown_word_is_answered_with_what_there_is() {
-        assert!(of(&["stat64x"]).unwrap_err().to_string().contains("stat"));
-        assert!(of(&["%disk"]).unwrap_err().to_string().contains("%file"));
+        assert!(calls_of(&["stat64x"]).unwrap_err().to_string().contains("stat"));
+        assert!(calls_of(&["%disk"]).unwrap_err().to_string().contains("%file"));
     }
 }

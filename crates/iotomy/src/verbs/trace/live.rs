@@ -1,4 +1,4 @@
-//! `--live`: the audience of a watch that shows it on the terminal.
+//! `--live`: the viewer of a watch that shows it on the terminal.
 //!
 //! It owns the terminal and the command's output while the watch goes on, and nothing of what is
 //! shown: that is [`iotomy_report::live`]'s. It runs in the watch's own loop, so what it takes is
@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use iotomy_observe::{Audience, Look, Outset, Wish};
+use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
 use iotomy_report::bytes;
-use iotomy_report::live::{Event, Screen, Setting, Want};
+use iotomy_report::live::{Event, Screen, ScreenRequest, Setting};
 use iotomy_sys::launch::Streams;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -179,9 +179,9 @@ impl LiveView {
         let Some(typed) = self.terminal.typed() else { return true };
         for key in keys::keys(&typed) {
             match self.screen.on(Event::Key(key)) {
-                Want::Leave => return true,
-                Want::Repaint => self.terminal.forget(),
-                Want::Redraw => {}
+                ScreenRequest::Leave => return true,
+                ScreenRequest::Repaint => self.terminal.forget(),
+                ScreenRequest::Redraw => {}
             }
             self.redraw = Some(Instant::now());
         }
@@ -204,17 +204,17 @@ impl LiveView {
     }
 
     /// Without a view, a command is still watched; any other watch ends, which nobody could end now.
-    fn wish(&self) -> Wish {
-        if self.is_lost && !self.is_command { Wish::End } else { Wish::GoOn }
+    fn wish(&self) -> ViewerRequest {
+        if self.is_lost && !self.is_command { ViewerRequest::End } else { ViewerRequest::GoOn }
     }
 
-    fn look(&mut self, look: &mut Look<'_>) {
+    fn refresh(&mut self, look: &mut TakeSnapshot<'_>) {
         let began = cpu_time();
         match look() {
-            Ok(glimpse) => {
+            Ok(snapshot) => {
                 // What the drawing takes is the smaller part, and is that of the last time.
                 let wait = (cpu_time().saturating_sub(began) * SPARING).max(SECOND);
-                self.screen.on(Event::Look(glimpse, wait));
+                self.screen.on(Event::Look(snapshot, wait));
                 self.next = Instant::now() + wait;
             }
             Err(reason) => {
@@ -228,8 +228,8 @@ impl LiveView {
     }
 }
 
-impl Audience for LiveView {
-    fn begin(&mut self, outset: &Outset) {
+impl Viewer for LiveView {
+    fn begin(&mut self, outset: &WatchStart) {
         let setting = self.screen.setting_mut();
         setting.pid = outset.pid;
         setting.observer = outset.observer.to_owned();
@@ -248,14 +248,14 @@ impl Audience for LiveView {
     }
 
     fn due(&self) -> Option<Instant> {
-        if matches!(self.wish(), Wish::End) {
+        if matches!(self.wish(), ViewerRequest::End) {
             return Some(Instant::now());
         }
         let next = Some(self.next).filter(|_| self.is_up && !self.screen.is_paused());
         [next, self.redraw].into_iter().flatten().min()
     }
 
-    fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish {
+    fn attend(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
         self.take_output();
         if !self.is_up {
             return self.wish();
@@ -263,15 +263,15 @@ impl Audience for LiveView {
         if self.take_input() {
             let word = "view closed; the command is still watched; Ctrl-C interrupts it";
             self.leave(Some(word).filter(|_| self.is_command));
-            return if self.is_command { Wish::GoOn } else { Wish::End };
+            return if self.is_command { ViewerRequest::GoOn } else { ViewerRequest::End };
         }
         let Some(look) = look else {
             self.leave(Some("the watch has ended; waiting for the command; Ctrl-C interrupts it"));
-            return Wish::GoOn;
+            return ViewerRequest::GoOn;
         };
         let now = Instant::now();
         if now >= self.next && !self.screen.is_paused() {
-            self.look(look);
+            self.refresh(look);
         } else if self.redraw.is_some_and(|at| now >= at) {
             self.draw();
         }

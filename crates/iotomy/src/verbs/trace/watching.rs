@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use iotomy_host::machine;
 use iotomy_observe::{
-    OBSERVERS, Observation, ObserveError, Observer, Onlooker, Request, Target, observer,
+    OBSERVERS, Observation, ObserveError, Observer, OptionalViewer, Request, Target, observer,
 };
 use iotomy_record::{Trace, View, lossless};
 use iotomy_sys::launch::Command;
@@ -36,10 +36,10 @@ pub(in crate::verbs) fn everything(command: &Command) -> Request {
 pub(in crate::verbs) fn watch(
     name: &str,
     request: &Request,
-    mut audience: Onlooker<'_>,
+    mut viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     if let Some(observer) = observer(name) {
-        return observer.watch_before(request, audience);
+        return observer.watch_before(request, viewer);
     }
     let mut refused: Vec<ObserveError> = Vec::new();
     let can = |observer: &&&dyn Observer| {
@@ -47,7 +47,7 @@ pub(in crate::verbs) fn watch(
     };
     for observer in OBSERVERS.iter().filter(can) {
         say_fall_back(*observer, refused.last());
-        match observer.watch_before(request, audience.as_deref_mut()) {
+        match observer.watch_before(request, viewer.as_deref_mut()) {
             Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
             // A fall-back that cannot do it either: the best one's reason is what helps.
             Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),

@@ -27,7 +27,7 @@ fn number(axis: &'static str, value: u64) -> (&'static str, AxisValue) {
 }
 
 fn verdict(judge: fn(&Cases<'_>) -> Judgement, cases: &[Case]) -> ClaimVerdict {
-    let found = judge(&Cases::of(cases));
+    let found = judge(&Cases::new(cases));
     println!("{:?}: {}", found.verdict, found.because);
     found.verdict
 }
@@ -82,7 +82,7 @@ fn the_first_run_is_held_against_the_third_of_the_same_process() {
     assert_eq!(verdict(three_runs, &[fresh(&[], 90.0), refused.clone()]), Fails);
     assert_eq!(verdict(three_runs, &[case(&[], 100.0), refused]), Inconclusive);
     // `-L` that leaves it out says nothing of the machine.
-    let left_out = three_runs(&Cases::of(&[fresh(&[], 900.0)]));
+    let left_out = three_runs(&Cases::new(&[fresh(&[], 900.0)]));
     assert_eq!(left_out.verdict, Inconclusive);
     assert!(left_out.because.contains("needs files read back"), "{}", left_out.because);
 }

@@ -4,9 +4,9 @@
 //! the rest of the chain stays with them. This thread describes one half of the files while those work
 //! on the other, and looks for completions instead of sleeping: `worker/ring.h` says why.
 
-use super::Way;
+use super::Backend;
 
-pub(super) static WAY: Way = Way {
+pub(super) static WAY: Backend = Backend {
     name: "io-uring",
     summary: "chains of linked requests; one ring entry for several files",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-io-uring")),

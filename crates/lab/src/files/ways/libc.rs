@@ -1,8 +1,8 @@
 //! `libc`: program → function of the C library (shared object) → system call.
 
-use super::Way;
+use super::Backend;
 
-pub(super) static WAY: Way = Way {
+pub(super) static WAY: Backend = Backend {
     name: "libc",
     summary: "functions of the C library, linked dynamically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-libc")),

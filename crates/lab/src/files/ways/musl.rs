@@ -1,8 +1,8 @@
 //! `musl`: program → function of musl (in the program) → system call.
 
-use super::Way;
+use super::Backend;
 
-pub(super) static WAY: Way = Way {
+pub(super) static WAY: Backend = Backend {
     name: "musl",
     summary: "functions of musl, linked statically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-musl")),

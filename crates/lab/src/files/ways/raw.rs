@@ -1,8 +1,8 @@
 //! `raw`: program → system call, by the instruction.
 
-use super::Way;
+use super::Backend;
 
-pub(super) static WAY: Way = Way {
+pub(super) static WAY: Backend = Backend {
     name: "raw",
     summary: "system calls by the instruction, without the library's functions",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-raw")),

@@ -1,8 +1,8 @@
 //! `static`: program → function of the C library (in the program) → system call.
 
-use super::Way;
+use super::Backend;
 
-pub(super) static WAY: Way = Way {
+pub(super) static WAY: Backend = Backend {
     name: "static",
     summary: "the same functions, linked statically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-static")),

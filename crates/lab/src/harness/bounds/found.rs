@@ -126,7 +126,7 @@ pub(super) fn process_bounds(root: &Path, user: Option<User>) -> Vec<Bound> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Needs, Room};
+    use super::super::{FreeRoom, Needs};
     use super::*;
     use iotomy_host::Skip;
 
@@ -144,7 +144,7 @@ mod tests {
         };
         let said = |user, needed| {
             let bound = bound(user).unwrap();
-            (bound.free, bound.said(needed))
+            (bound.free, bound.reason(needed))
         };
         assert_eq!(bound(None), None);
         put("proc/loadavg", "0.00 0.01 0.05 1/236 12345\n");
@@ -185,17 +185,17 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let said = descriptors(root.path(), 50).said(1_027);
+        let said = descriptors(root.path(), 50).reason(1_027);
         let rest = "as root, raise the limit of this shell: prlimit --pid $$ --nofile=1027";
         assert_eq!(said, format!("ulimit -Hn is 50; {rest}"));
         put("proc/sys/fs/nr_open", "50\n");
-        let said = descriptors(root.path(), 50).said(1_027);
+        let said = descriptors(root.path(), 50).reason(1_027);
         assert!(said.contains("shell: sysctl fs.nr_open=1027, then prlimit "), "{said}");
         put("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:    10240 kB\n");
         let refused = |bytes| {
             let bounds = memory_bounds(root.path()).into_iter();
             let memory_bytes = bounds.min_by_key(|bound| bound.free);
-            let room = Room { memory_bytes, ..Room::default() };
+            let room = FreeRoom { memory_bytes, ..FreeRoom::default() };
             let needs = Needs { memory_bytes: bytes, ..Needs::default() };
             room.check(needs).map_err(|Skip(reason)| reason).unwrap_err()
         };

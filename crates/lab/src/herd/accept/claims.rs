@@ -57,9 +57,9 @@ pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
         by_clock.map_or("?".to_owned(), shown)
     );
     let judgement = if grown.low > 1.0 && gain.low > 1.0 {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if grown.high <= 1.0 || gain.high <= 1.0 {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -99,7 +99,7 @@ mod tests {
                 case("epoll", 64, (9e3, many_ns), 0.01),
                 case("epoll-exclusive", 64, (8e3, exclusive_ns), 0.01),
             ];
-            accept_share(&Cases::of(&cases)).verdict
+            accept_share(&Cases::new(&cases)).verdict
         };
         assert_eq!(verdict(90e3, 45e3), ClaimVerdict::Holds);
         assert_eq!(verdict(38e3, 36e3), ClaimVerdict::Fails);

@@ -46,9 +46,9 @@ pub(super) fn models(cases: &Cases<'_>) -> Judgement {
             .collect::<String>()
     );
     let judgement = if busy >= 0.8 && worst <= 0.1 && overflows > 0.0 {
-        Judgement::of(true, because)
+        Judgement::from_bool(true, because)
     } else if busy < 0.5 || worst > 0.5 || overflows == 0.0 {
-        Judgement::of(false, because)
+        Judgement::from_bool(false, because)
     } else {
         Judgement::inconclusive(because)
     };
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_sleeps_is_told_from_what_burns_and_from_what_overflows() {
-        let verdict = |idle, overflows| models(&Cases::of(&all(idle, overflows))).verdict;
+        let verdict = |idle, overflows| models(&Cases::new(&all(idle, overflows))).verdict;
         assert_eq!(verdict(0.03, 1.0), ClaimVerdict::Holds);
         assert_eq!(verdict(0.9, 1.0), ClaimVerdict::Fails);
         assert_eq!(verdict(0.03, 0.0), ClaimVerdict::Fails);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_cost_curves_are_printed_with_their_slopes() {
-        let found = models(&Cases::of(&all(0.03, 1.0)));
+        let found = models(&Cases::new(&all(0.03, 1.0)));
         assert!(found.because.contains("an event by poll: 5.0"), "{}", found.because);
         let slope = |key: &str| {
             let of = found.evidence.iter().find(|(name, _)| *name == key);

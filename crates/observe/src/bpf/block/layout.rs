@@ -191,7 +191,7 @@ pub(super) struct Event {
     pub(super) args: [u64; ARGS],
 }
 
-pub(super) struct Story {
+pub(super) struct SlowCallRow {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) off_ns: u64,
@@ -211,7 +211,7 @@ pub(super) struct Story {
     pub(super) events: Vec<Event>,
 }
 
-impl Wire for Story {
+impl Wire for SlowCallRow {
     const SIZE: usize = 6 * 8 + 2 * 4 + 3 * 8 + 6 * 4 + 6 * WHATS + EVENTS * (16 + 8 * ARGS);
 
     fn read(from: &mut Fields<'_>) -> Self {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use iotomy_record::{BlockIo, Histogram, ReadAhead, Requests, Via};
+use iotomy_record::{BlockIo, BlockPath, Histogram, ReadAhead, Requests};
 use libbpf_rs::Object;
 
 use super::super::companion::{Images, call_by_number};
 use super::super::layout::SLOTS;
-use super::super::object::{Fate, visit_rows};
+use super::super::object::{RowAction, visit_rows};
 use super::layout::{AheadRow, Counters, NO_CALL, Row, RowKey};
 
 /// The block layer's part of the record.
@@ -16,12 +16,12 @@ pub(super) fn block(object: &Object, counters: &Counters, images: &Images) -> Bl
     let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     visit_rows(object, "rows", |key: RowKey, row: Row| {
         rows.insert(key, row);
-        Fate::Kept
+        RowAction::Kept
     });
     let mut ahead: BTreeMap<u32, AheadRow> = BTreeMap::new();
     visit_rows(object, "ahead_rows", |image: u32, row: AheadRow| {
         ahead.insert(image, row);
-        Fate::Kept
+        RowAction::Kept
     });
     let mut requests: Vec<Requests> =
         rows.iter().filter_map(|(key, row)| requests(key, row, images)).collect();
@@ -99,14 +99,14 @@ fn histogram(slots: &[u32; SLOTS]) -> Histogram {
     histogram
 }
 
-fn via(via: u8) -> Via {
+fn via(via: u8) -> BlockPath {
     match via {
-        1 => Via::Fault,
-        2 => Via::WriteBack,
-        3 => Via::Journal,
-        4 => Via::OtherProcess,
-        5 => Via::IoUring,
-        _ => Via::Call,
+        1 => BlockPath::Fault,
+        2 => BlockPath::WriteBack,
+        3 => BlockPath::Journal,
+        4 => BlockPath::OtherProcess,
+        5 => BlockPath::IoUring,
+        _ => BlockPath::Call,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use iotomy_record::{Happening, Hidden, Story};
+use iotomy_record::{CallEvent, Hidden, SlowCall};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use super::super::companion::Images;
 use super::super::layout::{Fields, FileKey, Wire};
 use super::super::object::map;
 use super::events::TRACEPOINTS;
-use super::layout::{Counters, Event, Story as Buffer, WHATS};
+use super::layout::{Counters, Event, SlowCallRow as Buffer, WHATS};
 use super::outcome::{call, device, operation};
 use crate::naming::error_name;
 
@@ -26,18 +26,18 @@ const MERGE: usize = WHATS - 8;
 const NO_THREAD: u32 = 0;
 
 /// The stories that were kept, slowest first.
-pub(super) fn stories(object: &Object, counters: &Counters, images: &Images) -> Vec<Story> {
+pub(super) fn stories(object: &Object, counters: &Counters, images: &Images) -> Vec<SlowCall> {
     let pool = map(object, "pool");
     let kept = counters.kept.iter().flatten().flatten();
     let buffers =
         kept.filter_map(|at| pool.lookup(&at.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-    let mut stories: Vec<Story> =
+    let mut stories: Vec<SlowCall> =
         buffers.filter_map(|bytes| story(&Buffer::read(&mut Fields(&bytes)), images)).collect();
     stories.sort_by_key(|story| std::cmp::Reverse(story.wall_ns));
     stories
 }
 
-fn story(buffer: &Buffer, images: &Images) -> Option<Story> {
+fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
     let (pid, exec) = images.name(buffer.image)?;
     let wall_ns = buffer.end_ns.checked_sub(buffer.start_ns)?;
     let key = FileKey {
@@ -47,7 +47,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<Story> {
         thread: NO_THREAD,
     };
     let (events, hidden) = events(buffer);
-    Some(Story {
+    Some(SlowCall {
         pid,
         exec: exec.to_owned(),
         image: images.number(buffer.image),
@@ -71,7 +71,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<Story> {
 }
 
 /// What happened inside the call, in order, and what more did.
-fn events(buffer: &Buffer) -> (Vec<Happening>, Vec<Hidden>) {
+fn events(buffer: &Buffer) -> (Vec<CallEvent>, Vec<Hidden>) {
     let inside = |event: &&Event| (buffer.start_ns..=buffer.end_ns).contains(&event.at_ns);
     let mut seen: Vec<&Event> = buffer.events.iter().filter(inside).collect();
     seen.sort_by_key(|event| event.at_ns);
@@ -107,13 +107,13 @@ fn event_name(what: usize) -> String {
     name.to_owned()
 }
 
-fn happening(event: &Event, start_ns: u64) -> Happening {
+fn happening(event: &Event, start_ns: u64) -> CallEvent {
     let what = usize::from(event.what);
-    let mut happening = Happening {
+    let mut happening = CallEvent {
         at_ns: event.at_ns - start_ns,
         event: event_name(what),
         cpu: event.cpu,
-        ..Happening::default()
+        ..CallEvent::default()
     };
     let (values, words) = (&mut happening.values, &mut happening.words);
     match what {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use iotomy_host::rfc3339;
-use iotomy_lab::{Around, EXPERIMENTS, Params, Progress, State, Wakeups, Watch};
+use iotomy_lab::{EXPERIMENTS, Params, Progress, RunHost, State, Wakeups, Watch};
 use iotomy_observe::take_interrupt;
 use iotomy_race::Interrupts;
 use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
@@ -23,7 +23,7 @@ use crate::verbs::trace::{AUTO, watching};
 use super::bound::Bound;
 
 /// Of one run of the command, for all its experiments.
-pub(super) struct Surroundings {
+pub(super) struct CommandHost {
     began: Instant,
     /// `None` while a command is watched, whose observer passes signals on.
     interrupts: Option<Interrupts>,
@@ -35,7 +35,7 @@ pub(super) struct Surroundings {
     end: Option<Instant>,
 }
 
-impl Surroundings {
+impl CommandHost {
     pub(super) fn new(is_quiet: bool) -> Result<Self> {
         let null = OpenOptions::new().read(true).write(true).open("/dev/null");
         let null = Arc::new(OwnedFd::from(null.context("cannot open /dev/null")?));
@@ -69,7 +69,7 @@ impl Surroundings {
     }
 }
 
-impl Around for Surroundings {
+impl RunHost for CommandHost {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -106,7 +106,7 @@ impl Around for Surroundings {
     }
 }
 
-impl Watch for Surroundings {
+impl Watch for CommandHost {
     fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String> {
         let program = std::env::current_exe().map_err(|e| format!("cannot find iotomy: {e}"))?;
         self.program(&program, arguments)

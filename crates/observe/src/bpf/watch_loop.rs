@@ -10,12 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use super::books::Books;
-use super::glimpse::Lookout;
 use super::layout::Image;
-use super::object::{Fate, Session};
+use super::object::{RowAction, Session};
+use super::snapshot::NameCache;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
-use crate::{ObserveError, Onlooker, Wish};
+use crate::{ObserveError, OptionalViewer, ViewerRequest};
 
 /// Whose end ends the watch.
 #[derive(Debug, Clone, Copy)]
@@ -29,28 +29,28 @@ pub(super) enum Subject {
 }
 
 /// A watch being waited for.
-pub(super) struct Vigil<'a> {
+pub(super) struct WatchLoop<'a> {
     subject: Subject,
     pidfd: Option<OwnedFd>,
     interrupts: &'a Interrupts,
     duration: Option<Duration>,
     wait_for_all: bool,
     request: &'a Request,
-    audience: Onlooker<'a>,
-    lookout: Lookout,
+    viewer: OptionalViewer<'a>,
+    names: NameCache,
 }
 
 /// Rows of ended threads are collected when this many have ended.
 const MANY_DEAD: usize = 256;
 
-impl<'a> Vigil<'a> {
+impl<'a> WatchLoop<'a> {
     /// # Errors
     /// When there is no such process.
     pub(super) fn begin(
         subject: Subject,
         interrupts: &'a Interrupts,
         request: &'a Request,
-        audience: Onlooker<'a>,
+        viewer: OptionalViewer<'a>,
     ) -> Result<Self, ObserveError> {
         let pidfd = match subject {
             Subject::Child(pid) | Subject::Other(pid) => Some(open(pid)?),
@@ -63,8 +63,8 @@ impl<'a> Vigil<'a> {
             duration: request.duration,
             wait_for_all: request.wait,
             request,
-            audience,
-            lookout: Lookout::default(),
+            viewer,
+            names: NameCache::default(),
         })
     }
 
@@ -105,7 +105,7 @@ impl<'a> Vigil<'a> {
                     return Ok(exit);
                 }
             }
-            if self.attend(session, books, began) == Wish::End {
+            if self.attend(session, books, began) == ViewerRequest::End {
                 return Ok(exit);
             }
             if woken.late || (exit.is_some() && session.counters().live_threads == 0) {
@@ -120,9 +120,9 @@ impl<'a> Vigil<'a> {
     /// When waiting itself fails.
     pub(super) fn wait_unwatched(&mut self, pid: u32) -> Result<Exit, ObserveError> {
         loop {
-            // First, so that the audience learns of the watch's end.
-            if let Some(audience) = &mut self.audience {
-                audience.attend(None);
+            // First, so that the viewer learns of the watch's end.
+            if let Some(viewer) = &mut self.viewer {
+                viewer.attend(None);
             }
             let woken = self.sleep(true, None, None)?;
             while let Some(interrupt) = self.next_interrupt() {
@@ -143,7 +143,7 @@ impl<'a> Vigil<'a> {
             let mut on_the_way = false;
             session.visit("images", |_: u32, image: Image| {
                 on_the_way |= image.live > 0 && is_gone(image.pid);
-                Fate::Kept
+                RowAction::Kept
             });
             if !on_the_way {
                 return;
@@ -154,16 +154,16 @@ impl<'a> Vigil<'a> {
 
     fn next_interrupt(&mut self) -> Option<Interrupt> {
         let interrupt = self.interrupts.next()?;
-        if let Some(audience) = &mut self.audience {
-            audience.hear(interrupt.number());
+        if let Some(viewer) = &mut self.viewer {
+            viewer.hear(interrupt.number());
         }
         Some(interrupt)
     }
 
-    fn attend(&mut self, session: &Session, books: &mut Books, began: Instant) -> Wish {
-        let Some(audience) = &mut self.audience else { return Wish::GoOn };
-        let (lookout, request) = (&mut self.lookout, self.request);
-        audience.attend(Some(&mut || lookout.look(session, books, request, began)))
+    fn attend(&mut self, session: &Session, books: &mut Books, began: Instant) -> ViewerRequest {
+        let Some(viewer) = &mut self.viewer else { return ViewerRequest::GoOn };
+        let (names, request) = (&mut self.names, self.request);
+        viewer.attend(Some(&mut || names.take(session, books, request, began)))
     }
 
     fn sleep(
@@ -171,15 +171,15 @@ impl<'a> Vigil<'a> {
         for_end: bool,
         session: Option<&Session>,
         deadline: Option<Instant>,
-    ) -> Result<Woken, ObserveError> {
+    ) -> Result<WakeReasons, ObserveError> {
         let mut waited = vec![PollFd::new(self.interrupts, PollFlags::IN)];
         let doorbell = session.map(Session::doorbell);
         if let Some(doorbell) = &doorbell {
             waited.push(PollFd::new(doorbell, PollFlags::IN));
         }
-        let wakers = self.audience.as_ref().map(|audience| audience.wakers()).unwrap_or_default();
+        let wakers = self.viewer.as_ref().map(|viewer| viewer.wakers()).unwrap_or_default();
         waited.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
-        let due = self.audience.as_ref().and_then(|audience| audience.due());
+        let due = self.viewer.as_ref().and_then(|viewer| viewer.due());
         let end: Option<BorrowedFd<'_>> = self.pidfd.as_ref().filter(|_| for_end).map(AsFd::as_fd);
         if let Some(end) = &end {
             waited.push(PollFd::new(end, PollFlags::IN));
@@ -195,11 +195,11 @@ impl<'a> Vigil<'a> {
             Err(error) => return Err(ObserveError::system("wait for the command")(error)),
         }
         let ended = end.is_some() && waited.last().is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Woken { ended, late: deadline.is_some_and(|at| Instant::now() >= at) })
+        Ok(WakeReasons { ended, late: deadline.is_some_and(|at| Instant::now() >= at) })
     }
 }
 
-struct Woken {
+struct WakeReasons {
     ended: bool,
     late: bool,
 }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use iotomy_host::rfc3339;
 use iotomy_observe::{is_interrupted, take_interrupt};
-use iotomy_race::{Surroundings, Untraced};
+use iotomy_race::{RaceHost, Untraced};
 use iotomy_record::{Trace, View};
 use iotomy_sys::launch::Command;
 
@@ -13,7 +13,7 @@ use crate::screen::StatusLine;
 use crate::verbs::trace::watching;
 
 /// The observers, and the terminal.
-pub(super) struct Around {
+pub(super) struct CommandHost {
     /// The observer asked for, and once it has watched, the one that did.
     pub(super) observer: String,
     /// What was sampled of the traced runs, where flames are wanted.
@@ -21,7 +21,7 @@ pub(super) struct Around {
     pub(super) progress: StatusLine,
 }
 
-impl Surroundings for Around {
+impl RaceHost for CommandHost {
     fn trace(&mut self, command: &Command) -> Result<Trace, Untraced> {
         self.progress.clear();
         let started = rfc3339(SystemTime::now());

@@ -1,17 +1,17 @@
 //! Who looks on while a watch goes on: shown its beginning, its signals and its counts so far, and
 //! able to end it.
 //!
-//! The one invariant: a watch with an audience counts what it would count without. The audience is
+//! The one invariant: a watch with a viewer counts what it would count without. The viewer is
 //! called from the watch's own loop, on its thread, and never between two counts.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use iotomy_record::Glimpse;
+use iotomy_record::Snapshot;
 
 /// How a watch begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Outset {
+pub struct WatchStart {
     /// The observer's name.
     pub observer: &'static str,
     /// Whether it slows calls so much that their times cannot be taken at face value.
@@ -22,9 +22,9 @@ pub struct Outset {
     pub pid: Option<u32>,
 }
 
-/// What an audience wants of the watch.
+/// What a viewer wants of the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ViewerRequest {
     /// That it goes on.
     GoOn,
     /// That it ends.
@@ -32,16 +32,16 @@ pub enum Wish {
 }
 
 /// The counts so far, or why they cannot be had.
-pub type Look<'a> = dyn FnMut() -> Result<Glimpse, String> + 'a;
+pub type TakeSnapshot<'a> = dyn FnMut() -> Result<Snapshot, String> + 'a;
 
 /// Somebody who looks on, or nobody.
-pub type Onlooker<'a> = Option<&'a mut (dyn Audience + 'static)>;
+pub type OptionalViewer<'a> = Option<&'a mut (dyn Viewer + 'static)>;
 
 /// Somebody who looks on.
-pub trait Audience {
+pub trait Viewer {
     /// The watch begins. Nothing waits for a command to execute from here on, which one that is
     /// stopped from the terminal would not; and no thread of the watch has been made yet.
-    fn begin(&mut self, outset: &Outset);
+    fn begin(&mut self, outset: &WatchStart);
 
     /// Descriptors that are readable when it wants to be called.
     fn wakers(&self) -> Vec<BorrowedFd<'_>>;
@@ -51,7 +51,7 @@ pub trait Audience {
 
     /// Called when a waker is readable, when it is due, and now and then. `look` is `None` when the
     /// watch is over and only the command is still waited for.
-    fn attend(&mut self, look: Option<&mut Look<'_>>) -> Wish;
+    fn attend(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest;
 
     /// A signal came to this process, and is passed on to the command or ends the watch.
     fn hear(&mut self, signal: i32);

@@ -5,10 +5,10 @@ use crate::{Call, FileUse, LedgerRow};
 
 /// The counts of a watch under way, at one moment.
 ///
-/// Counts only grow from one glimpse to the next, but for what a thread in the middle of a call adds
+/// Counts only grow from one snapshot to the next, but for what a thread in the middle of a call adds
 /// while it is read: who takes differences treats a negative one as 0.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Glimpse {
+pub struct Snapshot {
     /// Since the watch began.
     pub elapsed_ns: u64,
     /// One row a call, over all processes, without distributions and kinds of errors. Calls that
@@ -17,7 +17,7 @@ pub struct Glimpse {
     /// One row a file; `pid` and `exec` are its only user's, or 0 and empty where there are several.
     pub files: Vec<FileUse>,
     /// One row a program image with a thread alive.
-    pub processes: Vec<Doing>,
+    pub processes: Vec<ProcessCounts>,
     /// The ledger of all threads there are and were, until now; `None` when the observer has none.
     pub ledger: Option<LedgerRow>,
     /// Threads alive.
@@ -28,7 +28,7 @@ pub struct Glimpse {
 
 /// What a process has done so far in the program it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Doing {
+pub struct ProcessCounts {
     /// Its id.
     pub pid: u32,
     /// The program it runs.

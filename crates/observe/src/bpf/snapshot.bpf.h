@@ -42,7 +42,7 @@ static __always_inline void write_side(struct seq_file *seq, const struct side *
 }
 
 SEC("iter/task")
-int glimpse_threads(struct bpf_iter__task *ctx)
+int snapshot_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct seq_file *seq = ctx->meta->seq;
@@ -82,7 +82,7 @@ int glimpse_threads(struct bpf_iter__task *ctx)
 }
 
 SEC("iter/bpf_map_elem")
-int glimpse_calls(struct bpf_iter__bpf_map_elem *ctx)
+int snapshot_calls(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct call_key *key = ctx->key;
 	struct call_stats *row = ctx->value;
@@ -101,7 +101,7 @@ int glimpse_calls(struct bpf_iter__bpf_map_elem *ctx)
 }
 
 SEC("iter/bpf_map_elem")
-int glimpse_waits(struct bpf_iter__bpf_map_elem *ctx)
+int snapshot_waits(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct call_key *key = ctx->key;
 	struct wait_stats *row = ctx->value;
@@ -120,7 +120,7 @@ int glimpse_waits(struct bpf_iter__bpf_map_elem *ctx)
 }
 
 SEC("iter/bpf_map_elem")
-int glimpse_errors(struct bpf_iter__bpf_map_elem *ctx)
+int snapshot_errors(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct call_key *key = ctx->key;
 	struct error_count *row = ctx->value;
@@ -136,7 +136,7 @@ int glimpse_errors(struct bpf_iter__bpf_map_elem *ctx)
 }
 
 SEC("iter/bpf_map_elem")
-int glimpse_files(struct bpf_iter__bpf_map_elem *ctx)
+int snapshot_files(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct file_key *key = ctx->key;
 	struct file_stats *row = ctx->value;

@@ -2,7 +2,7 @@
 
 /// What carry told.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CarryReport {
     pub(crate) outcome: String,
     pub(crate) moved: usize,
     pub(crate) lost: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Told {
     pub(crate) target_at: Option<usize>,
 }
 
-impl Told {
+impl CarryReport {
     /// From its line.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let words: Vec<_> = line.split_whitespace().collect();

@@ -15,7 +15,7 @@ use super::deny::{self, Denial};
 use super::runner::{Outcome, Runnable, Runner};
 use super::sweep::{self, Filled};
 use super::tracing::Traced;
-use super::{Options, RaceError, Surroundings, alone, attribution, plan, price, state};
+use super::{Options, RaceError, RaceHost, alone, attribution, plan, price, state};
 
 /// Without a number of runs, a race ends when it is decided; or after as many blocks, one of the
 /// numbers at which it looks; or after this time, if it had a look by then.
@@ -23,7 +23,7 @@ const MOST_BLOCKS: usize = 64;
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 /// A race under way.
-pub(super) struct Track<'a> {
+pub(super) struct RaceInProgress<'a> {
     options: &'a Options,
     filled: &'a [Filled],
     pairs: Vec<(usize, usize)>,
@@ -70,7 +70,7 @@ fn failure(what: &Runnable, outcome: &Outcome) -> Option<RaceError> {
     })
 }
 
-impl<'a> Track<'a> {
+impl<'a> RaceInProgress<'a> {
     pub(super) fn new(
         options: &'a Options,
         filled: &'a [Filled],
@@ -141,7 +141,7 @@ impl<'a> Track<'a> {
         began: Instant,
         started: String,
         machine: Machine,
-        around: &mut dyn Surroundings,
+        around: &mut dyn RaceHost,
     ) -> Result<Race, RaceError> {
         let mut harness = Harness::default();
         if self.runnables.iter().any(|one| one.shell) {
@@ -220,11 +220,7 @@ impl<'a> Track<'a> {
     }
 
     /// Runs blocks until there are enough.
-    fn timed_runs(
-        &mut self,
-        began: Instant,
-        around: &mut dyn Surroundings,
-    ) -> Result<(), RaceError> {
+    fn timed_runs(&mut self, began: Instant, around: &mut dyn RaceHost) -> Result<(), RaceError> {
         let mut random = Random::new(self.options.seed);
         let mut redone = 0;
         let first = Instant::now();

@@ -13,6 +13,7 @@
 //! a ratio is of visits: many samples of a case that is visited once are worth less than a few of
 //! three visits.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use iotomy_host::Skip;
@@ -22,15 +23,15 @@ use iotomy_stats::order::Random;
 use super::beginning::{begun, planned, resumed};
 use super::claims::number;
 use super::figures::{folded, judged, nanos, with_figures};
-use super::runner::{Around, Plan, Progress, RunError, Start};
+use super::runner::{Plan, Progress, RunError, RunHost, Start};
 use super::size::watched_time;
-use super::{Bench, Declaration, Experiment, Go, Params, Sample};
+use super::{Declaration, Experiment, Params, PreparedExperiment, Sample};
 
 /// The rounds that all cases are to have, whatever each would take for itself.
 const FIRST_ROUNDS: u32 = 3;
 
 /// A run under way.
-pub(crate) struct Track {
+pub(crate) struct RunInProgress {
     declared: &'static Declaration,
     pub(crate) sweep: Sweep,
     /// When timing ends.
@@ -47,7 +48,7 @@ pub(crate) struct Track {
     taken: (u32, Duration),
 }
 
-impl Track {
+impl RunInProgress {
     pub(crate) fn new(
         experiment: &dyn Experiment,
         plan: &Plan<'_>,
@@ -89,13 +90,13 @@ impl Track {
         Params(self.sweep.cases[at].params.clone())
     }
 
-    fn is_late(&self, around: &dyn Around) -> bool {
+    fn is_late(&self, around: &dyn RunHost) -> bool {
         self.deadline.is_some_and(|deadline| around.now() >= deadline)
     }
 
     /// Whether there is time for another visit of a case, if it takes what the last one took. The
     /// first one may take of the time that runs are watched in: to know a case at all is worth more.
-    fn fits(&self, at: usize, around: &dyn Around) -> bool {
+    fn fits(&self, at: usize, around: &dyn RunHost) -> bool {
         let (takes, end) = match self.sweep.cases[at].visits.last() {
             Some(last) => (Duration::from_nanos(last.wall_ns), self.deadline),
             None => (self.taken.1.checked_div(self.visits).unwrap_or_default(), self.end),
@@ -118,8 +119,8 @@ impl Track {
 
     pub(crate) fn rounds(
         &mut self,
-        bench: &mut dyn Bench,
-        around: &mut dyn Around,
+        bench: &mut dyn PreparedExperiment,
+        around: &mut dyn RunHost,
     ) -> Result<(), RunError> {
         let (mut is_over, mut round) = (false, 0);
         while !is_over {
@@ -165,8 +166,8 @@ impl Track {
     fn visit(
         &mut self,
         (at, end): (usize, Option<Duration>),
-        bench: &mut dyn Bench,
-        around: &mut dyn Around,
+        bench: &mut dyn PreparedExperiment,
+        around: &mut dyn RunHost,
     ) -> Result<(), RunError> {
         let (params, begun) = (self.params(at), around.now());
         let mut samples: Vec<Sample> = Vec::new();
@@ -179,7 +180,7 @@ impl Track {
             signal = signal.or_else(|| around.interrupted());
             let is_enough = samples.len() >= a_visit.min(room) || signal.is_some();
             let is_late = end.is_some_and(|end| around.now() >= end);
-            if is_enough || is_late { Go::Back } else { Go::On }
+            if is_enough || is_late { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let took = around.now().saturating_sub(begun);
         self.visits += 1;
@@ -236,8 +237,8 @@ impl Track {
     /// What is counted and not timed, once a case.
     pub(crate) fn watch(
         &mut self,
-        bench: &mut dyn Bench,
-        around: &mut dyn Around,
+        bench: &mut dyn PreparedExperiment,
+        around: &mut dyn RunHost,
     ) -> Result<(), RunError> {
         let order = self.order_to_watch();
         let (end, all) = (self.end, order.len());
@@ -288,7 +289,7 @@ impl Track {
         order
     }
 
-    fn tell(&self, around: &mut dyn Around, (done, all): (usize, usize), at: usize) {
+    fn tell(&self, around: &mut dyn RunHost, (done, all): (usize, usize), at: usize) {
         let left = self.left(around.now(), all - done);
         let (experiment, round) = (self.declared.name, self.sweep.run.rounds);
         let case = &self.params(at);

@@ -23,12 +23,12 @@ pub(crate) const NOTE: &str = "made-";
 
 /// A folder of this run's own. Dropping it removes it with all there is in it.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct OwnFolder {
     path: PathBuf,
     note: Option<Note>,
 }
 
-impl Made {
+impl OwnFolder {
     /// A fresh folder in `parent`, which only this user may look into.
     pub(crate) fn in_folder(parent: &Path) -> Result<Self, Skip> {
         Self::noted(parent, State::of_user().as_ref().map(State::folder))
@@ -56,7 +56,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for OwnFolder {
     fn drop(&mut self) {
         // What cannot be removed now stays noted, and the next run tries again.
         if fs::remove_dir_all(&self.path).is_ok()
@@ -93,7 +93,7 @@ mod tests {
     fn a_folder_goes_with_its_run_and_nothing_else_does() {
         let (parent, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(parent.path().join("foreign"), "x").unwrap();
-        let made = Made::noted(parent.path(), Some(notes.path())).unwrap();
+        let made = OwnFolder::noted(parent.path(), Some(notes.path())).unwrap();
         fs::create_dir(made.path().join("deep")).unwrap();
         fs::write(made.path().join("deep/file"), "x").unwrap();
         assert_eq!(fs::metadata(made.path()).unwrap().mode() & 0o777, 0o700);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_made_says_where_and_why() {
-        let Skip(reason) = Made::noted(Path::new("/proc"), None).unwrap_err();
+        let Skip(reason) = OwnFolder::noted(Path::new("/proc"), None).unwrap_err();
         assert!(reason.starts_with("/proc: mkdir: "), "{reason}");
     }
 }

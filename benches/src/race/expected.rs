@@ -10,20 +10,20 @@ pub(crate) const RACES: u32 = 150;
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ExpectedResult {
     /// A difference of a command from itself is found this seldom.
     FalseAlarms,
     /// A difference that is there is found this often.
     Power,
 }
 
-impl Wanted {
+impl ExpectedResult {
     /// Of the target with this name in records.
     pub(crate) fn of_claim(id: &str) -> Self {
         if id == Self::POWER { Self::Power } else { Self::FalseAlarms }
     }
 
-    /// The name of the one target of [`Wanted::Power`].
+    /// The name of the one target of [`ExpectedResult::Power`].
     pub(crate) const POWER: &str = "power";
 
     fn share(self) -> f64 {
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn as_many_races_as_are_made_by_default_can_meet_each_target() {
         let races = RACES as usize;
-        let alarms = |hits, races| Wanted::FalseAlarms.judge(hits, races);
+        let alarms = |hits, races| ExpectedResult::FalseAlarms.judge(hits, races);
         assert_eq!(alarms(2, races), ClaimVerdict::Holds);
         assert_eq!(alarms(5, races), ClaimVerdict::Inconclusive);
         assert_eq!(alarms(20, races), ClaimVerdict::Fails);
@@ -76,12 +76,12 @@ mod tests {
             [alarms(0, 72), alarms(0, 73)],
             [ClaimVerdict::Inconclusive, ClaimVerdict::Holds]
         );
-        let power = |hits| Wanted::Power.judge(hits, races);
+        let power = |hits| ExpectedResult::Power.judge(hits, races);
         assert_eq!(
             [power(races - 6), power(races - 15), power(races / 2)],
             [ClaimVerdict::Holds, ClaimVerdict::Inconclusive, ClaimVerdict::Fails]
         );
-        assert_eq!(Wanted::FalseAlarms.bound(), "at most 5 %");
-        assert_eq!(Wanted::Power.bound(), "90 % or more");
+        assert_eq!(ExpectedResult::FalseAlarms.bound(), "at most 5 %");
+        assert_eq!(ExpectedResult::Power.bound(), "90 % or more");
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use iotomy_record::{Call, Doing, FileKind, FileUse, Glimpse, LedgerRow};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
@@ -16,14 +16,14 @@ use super::layout::{
     Image, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
-use super::object::{Fate, Session};
+use super::object::{RowAction, Session};
 use super::outcome;
 use crate::naming::{call_name, plain_name};
 use crate::request::Request;
 
 /// What looks remember of one another: names, which do not change.
 #[derive(Default)]
-pub(super) struct Lookout {
+pub(super) struct NameCache {
     calls: HashMap<u16, CallName>,
     files: HashMap<FileKey, (FileKind, String)>,
 }
@@ -34,20 +34,20 @@ struct CallName {
     wanted: bool,
 }
 
-impl Lookout {
+impl NameCache {
     /// The counts as they stand.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub(super) fn look(
+    pub(super) fn take(
         &mut self,
         session: &Session,
         books: &mut Books,
         request: &Request,
         began: Instant,
-    ) -> Result<Glimpse, String> {
+    ) -> Result<Snapshot, String> {
         books.take_programs(session);
-        let mut sight = Sight::new(session, books);
+        let mut sight = SnapshotSums::new(session, books);
         self.add_calls(&mut sight, books, request);
         self.add_rows(&mut sight, session, request)?;
         if request.files {
@@ -55,7 +55,7 @@ impl Lookout {
         }
         self.add_threads(&mut sight, session, request)?;
         let counters = session.counters();
-        Ok(Glimpse {
+        Ok(Snapshot {
             elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             files: self.files(&sight, session),
             processes: self.processes(&sight),
@@ -67,7 +67,7 @@ impl Lookout {
     }
 
     /// What was taken over from threads that ended.
-    fn add_calls(&mut self, sight: &mut Sight<'_>, books: &Books, request: &Request) {
+    fn add_calls(&mut self, sight: &mut SnapshotSums<'_>, books: &Books, request: &Request) {
         for (image, calls) in &books.calls {
             for (call, book) in calls {
                 let row = LiveCall {
@@ -94,13 +94,15 @@ impl Lookout {
     /// The kernel's tables.
     fn add_rows(
         &mut self,
-        sight: &mut Sight<'_>,
+        sight: &mut SnapshotSums<'_>,
         session: &Session,
         request: &Request,
     ) -> Result<(), String> {
-        for (program, table) in
-            [("glimpse_calls", "calls"), ("glimpse_waits", "waits"), ("glimpse_errors", "errors")]
-        {
+        for (program, table) in [
+            ("snapshot_calls", "calls"),
+            ("snapshot_waits", "waits"),
+            ("snapshot_errors", "errors"),
+        ] {
             let rows = session.written(program, Some(table))?;
             for row in rows.chunks_exact(LiveCall::SIZE) {
                 self.add_call(sight, &LiveCall::read(&mut Fields(row)), request);
@@ -111,18 +113,18 @@ impl Lookout {
             let calls = if matches!(key.error / CARRY_STEP, 1 | 2) { row.count } else { 0 };
             let row = LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
             self.add_call(sight, &row, request);
-            Fate::Kept
+            RowAction::Kept
         });
         Ok(())
     }
 
     fn add_threads(
         &mut self,
-        sight: &mut Sight<'_>,
+        sight: &mut SnapshotSums<'_>,
         session: &Session,
         request: &Request,
     ) -> Result<(), String> {
-        let written = session.written("glimpse_threads", None)?;
+        let written = session.written("snapshot_threads", None)?;
         let mut left = Fields(&written);
         while !left.0.is_empty() {
             let thread = LiveThread::read(&mut left);
@@ -154,7 +156,7 @@ impl Lookout {
         Ok(())
     }
 
-    fn add_call(&mut self, sight: &mut Sight<'_>, row: &LiveCall, request: &Request) {
+    fn add_call(&mut self, sight: &mut SnapshotSums<'_>, row: &LiveCall, request: &Request) {
         let name = self.name(row.call, request);
         if name.wanted {
             sight.add_call(row, name.returns_bytes);
@@ -182,20 +184,20 @@ impl Lookout {
         used.map(named).collect()
     }
 
-    fn processes(&self, sight: &Sight<'_>) -> Vec<Doing> {
+    fn processes(&self, sight: &SnapshotSums<'_>) -> Vec<ProcessCounts> {
         let alive = sight.images.iter().filter(|(_, image)| image.doing.threads > 0);
         let named = alive.map(|(id, image)| {
             let most = image.inside.iter().max_by_key(|(_, threads)| **threads);
             let inside = most.and_then(|(call, _)| self.calls.get(call));
             let ledger = Some(image.ledger.clone());
             let inside = inside.map(|call| call.name.clone());
-            Doing { exec: sight.exec(*id), ledger, inside, ..image.doing.clone() }
+            ProcessCounts { exec: sight.exec(*id), ledger, inside, ..image.doing.clone() }
         });
         named.collect()
     }
 
     /// Files by path: one inode can have had two directory entries in the kernel's cache.
-    fn files(&mut self, sight: &Sight<'_>, session: &Session) -> Vec<FileUse> {
+    fn files(&mut self, sight: &SnapshotSums<'_>, session: &Session) -> Vec<FileUse> {
         let mut by_path: BTreeMap<(String, FileKind), FileSum> = BTreeMap::new();
         for (key, sum) in &sight.files {
             let (kind, path) = self.files.get(key).cloned().unwrap_or_else(|| {
@@ -229,31 +231,31 @@ impl Lookout {
 }
 
 /// What one look adds up.
-struct Sight<'a> {
+struct SnapshotSums<'a> {
     books: &'a Books,
-    images: HashMap<u32, Seen>,
+    images: HashMap<u32, ImageName>,
     calls: HashMap<u16, Call>,
     files: HashMap<FileKey, FileSum>,
 }
 
 /// An image as it is seen.
-struct Seen {
+struct ImageName {
     origin: u32,
-    doing: Doing,
+    doing: ProcessCounts,
     ledger: LedgerRow,
     /// Threads by the call they are in.
     inside: BTreeMap<u16, u32>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> SnapshotSums<'a> {
     /// The images there are and were; the calibration's own is left out.
     fn new(session: &Session, books: &'a Books) -> Self {
         let own = std::process::id();
-        let mut images: HashMap<u32, Seen> =
-            books.images.iter().map(|(id, image)| (*id, Seen::of(image))).collect();
+        let mut images: HashMap<u32, ImageName> =
+            books.images.iter().map(|(id, image)| (*id, ImageName::from_image(image))).collect();
         session.visit("images", |id: u32, image: Image| {
-            images.insert(id, Seen::of(&image));
-            Fate::Kept
+            images.insert(id, ImageName::from_image(&image));
+            RowAction::Kept
         });
         images.retain(|_, image| image.doing.pid != own);
         Self { books, images, calls: HashMap::new(), files: HashMap::new() }
@@ -291,7 +293,7 @@ impl<'a> Sight<'a> {
     }
 
     fn add_files(&mut self, session: &Session) -> Result<(), String> {
-        let rows = session.written("glimpse_files", Some("files"))?;
+        let rows = session.written("snapshot_files", Some("files"))?;
         for row in rows.chunks_exact(FileKey::SIZE + FileStats::SIZE) {
             let mut fields = Fields(row);
             let key = FileKey::read(&mut fields);
@@ -333,8 +335,8 @@ impl<'a> Sight<'a> {
     }
 }
 
-impl Seen {
-    fn of(image: &Image) -> Self {
+impl ImageName {
+    fn from_image(image: &Image) -> Self {
         let ledger = LedgerRow {
             thread_ns: image.thread_ns,
             user_ns: image.user_ns,
@@ -343,7 +345,7 @@ impl Seen {
             runnable_ns: image.runnable_ns,
             ..LedgerRow::default()
         };
-        let doing = Doing { pid: image.pid, ..Doing::default() };
+        let doing = ProcessCounts { pid: image.pid, ..ProcessCounts::default() };
         Self { origin: image.origin, doing, ledger, inside: BTreeMap::new() }
     }
 }
