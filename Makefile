@@ -8,7 +8,7 @@ C_SOURCES := $(wildcard crates/observe/src/bpf/*.c crates/observe/src/bpf/*.h be
 	crates/lab/src/files/worker/*.[ch])
 PREFIX ?= /usr/local
 
-.PHONY: demo test lint setup build articles bench bench-summary test-kernel install clean
+.PHONY: docs demo test lint setup build articles bench bench-summary test-kernel install clean
 
 demo: build
 	@scripts/demo $(IOTOMY)
@@ -58,6 +58,12 @@ bench-%: build
 # The pages of all runs, and the figures of docs/, from the raw records. ARGS="--check" only looks.
 bench-summary:
 	$(CARGO) run --quiet --locked --package iotomy-benches --bin bench -- summary $(ARGS)
+
+# The tables of docs/ that are made from declarations: movers, waiters, limits, experiments, findings.
+docs:
+	UPDATE=1 $(CARGO) test --locked --package iotomy-judge --lib -- catalogue
+	UPDATE=1 $(CARGO) test --locked --package iotomy-waiters --test docs
+	UPDATE=1 $(CARGO) test --locked --package iotomy --test limits --test lab --test copy_explain -- guide
 
 # The tables and pictures of docs/articles, of the records in results/.
 articles:

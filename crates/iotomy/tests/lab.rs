@@ -4,11 +4,10 @@
 
 mod support;
 
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use iotomy_lab::{EXPERIMENTS, Takes};
+use iotomy_needs::guide;
 use iotomy_record::{AxisValue, store};
 use support::labs::{ENOUGH, SMALL, User};
 use support::{Need, iotomy, skip};
@@ -44,10 +43,7 @@ fn the_list_has_every_experiment_and_tells_all_about_each() {
 
 #[test]
 fn the_guide_has_every_experiment_with_its_axes_and_claims() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guide = fs::read_to_string(root.join("docs/lab.md")).unwrap();
-    let mut rows = Vec::new();
-    for one in EXPERIMENTS {
+    let experiments = EXPERIMENTS.iter().map(|one| {
         let declared = one.declaration();
         let axes = declared.axes.iter().map(|axis| match axis.takes {
             Takes::Names(names) => format!("`{}`: {}", axis.name, names.join(", ")),
@@ -56,13 +52,17 @@ fn the_guide_has_every_experiment_with_its_axes_and_claims() {
             }
         });
         let axes = axes.collect::<Vec<_>>().join("; ");
-        rows.push(format!("| `{}` | {} | {axes} |", declared.name, declared.summary));
-    }
-    for claim in EXPERIMENTS.iter().flat_map(|one| one.declaration().claims) {
-        rows.push(format!("| `{}` | {} | {} |", claim.id, claim.source, claim.text));
-    }
-    let found: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
-    assert_eq!(found, rows, "the tables should be:\n{}", rows.join("\n"));
+        vec![format!("`{}`", declared.name), declared.summary.to_owned(), axes]
+    });
+    let table = guide::table(&["name", "what", "axes"], experiments);
+    guide::check("docs/lab.md", "experiments", &table);
+    let claims = EXPERIMENTS.iter().flat_map(|one| one.declaration().claims).map(|claim| {
+        vec![format!("`{}`", claim.id), claim.source.to_owned(), claim.text.to_owned()]
+    });
+    let table = guide::table(&["claim", "article", "in our words"], claims);
+    guide::check("docs/lab.md", "claims", &table);
+    let backends = iotomy_lab::ways_of_files().map(|(name, text)| format!("- `{name}`: {text}"));
+    guide::check("docs/lab.md", "backends", &backends.collect::<Vec<_>>());
 }
 
 #[test]

@@ -256,13 +256,3 @@ fn other_users_get_what_needs_no_root() {
     }
     assert!(sweep.cases.iter().any(|case| case.skipped.is_none()));
 }
-
-#[test]
-fn the_guide_has_every_way() {
-    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md"));
-    let guide = guide.unwrap();
-    for (name, summary) in iotomy_lab::ways_of_files() {
-        let line = format!("- `{name}`: {summary}");
-        assert!(guide.lines().any(|found| found == line), "the guide should have {line:?}");
-    }
-}

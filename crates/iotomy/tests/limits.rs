@@ -6,9 +6,9 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
+use iotomy_needs::guide;
 use support::{Need, skip, state, until};
 use tempfile::TempDir;
 
@@ -315,18 +315,15 @@ fn a_limit_on_the_size_of_files_is_a_reason_and_not_the_end() {
 
 #[test]
 fn the_guide_has_every_limit_with_its_unit_and_pages() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guide = fs::read_to_string(root.join("docs/limits.md")).unwrap();
-    let row = |limit: &iotomy_limits::Declaration| {
-        let (name, unit) = (limit.name, limit.unit.name());
-        format!(
-            "| `{name}` | {unit} | {} | {} | {} |",
-            limit.summary,
-            limit.method,
-            limit.man.join(", ")
-        )
-    };
-    let rows: Vec<String> = iotomy_limits::declarations().map(row).collect();
-    let found: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).collect();
-    assert_eq!(found, rows, "the table should be:\n{}", rows.join("\n"));
+    let rows = iotomy_limits::declarations().map(|limit| {
+        vec![
+            format!("`{}`", limit.name),
+            limit.unit.name().to_owned(),
+            limit.summary.to_owned(),
+            limit.method.to_owned(),
+            limit.man.join(", "),
+        ]
+    });
+    let header = ["name", "unit", "what", "method", "man pages"];
+    guide::check("docs/limits.md", "limits", &guide::table(&header, rows));
 }

@@ -544,15 +544,11 @@ fn threads_that_wait_in_run_queues_are_told_how_many_cpus_they_used() {
 
 #[test]
 fn the_catalogue_has_every_finding_as_it_is_declared() {
-    let guide = include_str!("../../../docs/findings.md");
-    let mut at = 0;
-    for declared in FINDINGS {
+    let sections = FINDINGS.iter().flat_map(|declared| {
         let verdict = format!("{:?}", declared.verdict).to_lowercase();
-        let (id, summary, description) = (declared.id, declared.summary, declared.description);
-        let section = format!("## {id}\n\n*{verdict}*: {summary}.\n\n{description}\n");
-        let found = guide[at..].find(&section);
-        assert!(found.is_some(), "docs/findings.md has not, or not in its place:\n{section}");
-        at += found.unwrap();
-    }
-    assert_eq!(guide.matches("\n## ").count(), FINDINGS.len());
+        let summary = format!("*{verdict}*: {}.", declared.summary);
+        [format!("## {}", declared.id), summary, declared.description.to_owned()]
+    });
+    let lines = sections.collect::<Vec<_>>().join("\n\n");
+    iotomy_needs::guide::check("docs/findings.md", "findings", &[lines]);
 }

@@ -6,6 +6,8 @@
 //! An unknown name in it fails every test that asks. `IOTOMY_SKIPS` is a file to which every skip is
 //! appended, a line each, so that the skips of many test programs can be counted.
 
+pub mod guide;
+
 use std::fmt;
 use std::fs::File;
 use std::io::Write;

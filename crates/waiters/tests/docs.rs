@@ -1,7 +1,6 @@
 //! The tables of docs/waiters.md are what the waiters declare.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
-
+use iotomy_needs::guide;
 use iotomy_waiters::{Call, Declaration, Kind, WAITERS};
 
 fn calls(calls: &[Call]) -> String {
@@ -36,37 +35,31 @@ fn kinds(waiter: &Declaration) -> String {
     names.join(", ")
 }
 
-fn rows() -> Vec<String> {
+#[test]
+fn the_tables_are_what_is_declared() {
     let what = WAITERS.iter().map(|w| {
         let c = w.calls;
         let [add, modify, remove, wait] = [c.add, c.modify, c.remove, c.wait].map(calls);
-        format!("| `{}` | {} | {wait} | {add} | {modify} | {remove} |", w.name, w.summary)
+        vec![format!("`{}`", w.name), w.summary.to_owned(), wait, add, modify, remove]
     });
+    let header = ["waiter", "what it is", "a wait", "add", "modify", "remove"];
+    guide::check("docs/waiters.md", "waiters", &guide::table(&header, what));
     let can = WAITERS.iter().map(|w| {
         let a = w.abilities;
+        let exclusive = if a.exclusive { ", exclusive" } else { "" };
         let highest = a.highest.map_or(String::new(), |highest| format!(" up to {highest}"));
-        format!(
-            "| `{}` | {}{} | {}{highest} | {} | {} | {} | {} | {} | {} |",
-            w.name,
-            a.trigger.name(),
-            if a.exclusive { ", exclusive" } else { "" },
-            kinds(w),
-            a.room.summary(),
-            yes(a.names_hang_up),
-            yes(a.shared),
-            yes(a.sleeps),
-            step(w),
-            a.closed.summary(),
-        )
+        vec![
+            format!("`{}`", w.name),
+            format!("{}{exclusive}", a.trigger.name()),
+            format!("{}{highest}", kinds(w)),
+            a.room.summary().to_owned(),
+            yes(a.names_hang_up).to_owned(),
+            yes(a.shared).to_owned(),
+            yes(a.sleeps).to_owned(),
+            step(w).to_owned(),
+            a.closed.summary().to_owned(),
+        ]
     });
-    what.chain(can).collect()
-}
-
-#[test]
-fn the_tables_are_what_is_declared() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/waiters.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let rows = rows();
-    let told: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
-    assert!(told == rows, "docs/waiters.md must have these rows:\n{}", rows.join("\n"));
+    let header = ["waiter", "trigger", "watches", "room to write", "names a hang-up", "several threads", "sleeps", "time-outs in", "closed while watched"];
+    guide::check("docs/waiters.md", "abilities", &guide::table(&header, can));
 }
