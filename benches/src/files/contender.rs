@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use iotomy_lab::{program_of_way, ways_of_files};
+use iotomy_lab::{backend_program, file_backends};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -44,8 +44,8 @@ pub(crate) fn contenders(peers: &Path, folder: &Path) -> Result<(Lineup, Vec<(St
     let mut lineup =
         vec![Contender { name: "bare".to_owned(), program: bare, arguments: Vec::new() }];
     let mut skipped = Vec::new();
-    for (way, _) in ways_of_files() {
-        let content = match program_of_way(way) {
+    for (way, _) in file_backends() {
+        let content = match backend_program(way) {
             Ok(content) => content,
             Err(reason) => {
                 skipped.push((way.to_owned(), reason));

@@ -125,7 +125,11 @@ fn the_guide_has_every_mover_and_every_option() {
         cells.map(str::to_owned).to_vec()
     });
     let header = ["mover", "what it does", "passes on by"];
-    iotomy_needs::guide::check("docs/copy.md", "movers", &iotomy_needs::guide::table(&header, rows));
+    iotomy_needs::guide::check(
+        "docs/copy.md",
+        "movers",
+        &iotomy_needs::guide::table(&header, rows),
+    );
     let help = support::text(&support::iotomy(&["copy", "-h"]).output().unwrap().stdout[..]);
     let options = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
     let mut seen = 0;

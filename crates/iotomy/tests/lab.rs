@@ -61,7 +61,7 @@ fn the_guide_has_every_experiment_with_its_axes_and_claims() {
     });
     let table = guide::table(&["claim", "article", "in our words"], claims);
     guide::check("docs/lab.md", "claims", &table);
-    let backends = iotomy_lab::ways_of_files().map(|(name, text)| format!("- `{name}`: {text}"));
+    let backends = iotomy_lab::file_backends().map(|(name, text)| format!("- `{name}`: {text}"));
     guide::check("docs/lab.md", "backends", &backends.collect::<Vec<_>>());
 }
 

@@ -2,18 +2,18 @@
 //!
 //! From article 004, whose program creates a file, writes 10 bytes, closes, opens, reads and closes
 //! it. Hypothesis, controls and what would refute it are in the declaration. A process of its own
-//! makes the rounds ([`worker`]), by each [`mod@ways`]; the file systems are [`super::volumes`]'.
+//! makes the rounds ([`worker`]), by each [`mod@backends`]; the file systems are [`super::volumes`]'.
 
 mod axes;
+mod backends;
 mod bench;
 mod claims;
 mod layouts;
 mod ledger;
 mod names;
-mod ways;
 mod worker;
 
-pub use ways::{program_of_way, ways};
+pub use backends::{backend_program, backends};
 
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
@@ -230,7 +230,7 @@ impl Experiment for Files {
 
     fn no_case(&self, case: &Params) -> Vec<&'static str> {
         let (op, fs) = (case.name("op"), case.name("fs"));
-        let is_ring = ways::way(case.name("way")).is_some_and(|way| way.has_depth);
+        let is_ring = backends::backend(case.name("way")).is_some_and(|way| way.has_depth);
         let (threads, depth) = (case.number("threads"), case.number("depth"));
         let is_image = layouts::is_image(fs);
         let ring = !is_ring || (threads == 1 && ["round", "back"].contains(&op));
@@ -253,7 +253,8 @@ impl Experiment for Files {
     }
 
     fn probe(&self, case: &Params) -> Result<(), Skip> {
-        let way = ways::way(case.name("way")).ok_or_else(|| Skip("no such strategy".to_owned()))?;
+        let way = backends::backend(case.name("way"))
+            .ok_or_else(|| Skip("no such strategy".to_owned()))?;
         way.program().map_err(Skip)?;
         if case.name("sched") == "realtime" {
             privileges::real_time().map_err(|refusal| {

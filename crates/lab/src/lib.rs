@@ -32,7 +32,7 @@ mod registry;
 mod wait;
 
 pub use device::mean_of_reads;
-pub use files::{program_of_way, ways as ways_of_files};
+pub use files::{backend_program, backends as file_backends};
 pub use harness::*;
 pub use registry::{EXPERIMENTS, experiment};
 

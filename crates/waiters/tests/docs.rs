@@ -60,6 +60,16 @@ fn the_tables_are_what_is_declared() {
             a.closed.summary().to_owned(),
         ]
     });
-    let header = ["waiter", "trigger", "watches", "room to write", "names a hang-up", "several threads", "sleeps", "time-outs in", "closed while watched"];
+    let header = [
+        "waiter",
+        "trigger",
+        "watches",
+        "room to write",
+        "names a hang-up",
+        "several threads",
+        "sleeps",
+        "time-outs in",
+        "closed while watched",
+    ];
     guide::check("docs/waiters.md", "abilities", &guide::table(&header, can));
 }

@@ -1,6 +1,6 @@
 //! What `files` varies, and the values of a quick, a usual and a full run.
 
-use super::ways;
+use super::backends;
 use crate::harness::star::UsualValues;
 use crate::harness::{Axis, Takes, Value};
 
@@ -41,16 +41,15 @@ const fn numbers(
     Axis { name, unit: "", summary, takes: Takes::Numbers(least, most), quick, default, full }
 }
 
-const ALL_WAYS: &[Value] = &[
-    Value::S("libc"),
-    Value::S("static"),
-    Value::S("musl"),
-    Value::S("raw"),
-    Value::S("io-uring"),
-];
-
-const WAY: Axis =
-    names("way", "the strategy of making calls", ways::NAMES, [ALL_WAYS, ALL_WAYS, ALL_WAYS]);
+const WAY: Axis = Axis {
+    name: "way",
+    unit: "",
+    summary: "the backend that makes the calls",
+    takes: Takes::Listed(backends::names),
+    quick: &[],
+    default: &[],
+    full: &[],
+};
 
 const ALL_OPS: &[Value] =
     &[Value::S("round"), Value::S("back"), Value::S("list"), Value::S("ls-l"), Value::S("names")];

@@ -10,10 +10,10 @@ use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 
+use super::backends::{BACKENDS, backend};
 use super::layouts::{self, check_room};
 use super::ledger::{is_watched, ledger};
 use super::names::{dentries, fallen, press, reclaimable};
-use super::ways::{WAYS, way};
 use super::worker::{Program, Worker, WorkerPlan, path_of};
 use crate::harness::patience::Patience;
 use crate::harness::volumes::{Backing, Volume};
@@ -105,7 +105,7 @@ impl Rounds {
             Folder::open(folder.volume().path.as_ref()).map_err(|error| Skip(error.to_string()))?;
         let mut programs = BTreeMap::new();
         // The directories are filled by any of them.
-        for one in WAYS.iter().filter(|one| one.program().is_ok()) {
+        for one in BACKENDS.iter().filter(|one| one.program().is_ok()) {
             programs.insert(one.name, Program::for_backend(one)?);
         }
         Ok(Self {
@@ -323,7 +323,7 @@ impl PreparedExperiment for Rounds {
 
 /// The steps of some more rounds, each in ns, where there are any that can be told apart.
 fn steps(case: &Params, worker: &mut Worker, count: u64) -> Result<Vec<(&'static str, f64)>, Skip> {
-    let is_ring = way(case.name("way")).is_some_and(|way| way.has_depth);
+    let is_ring = backend(case.name("way")).is_some_and(|way| way.has_depth);
     if case.name("op") != "round" || is_ring {
         return Ok(Vec::new());
     }

@@ -20,7 +20,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::retry_on_intr;
 use rustix::time::Timespec;
 
-use super::ways::Backend;
+use super::backends::Backend;
 use crate::harness::patience::Patience;
 
 /// A way's program, in memory, for as long as it may be started.

@@ -61,11 +61,12 @@ pub struct Axis {
     pub summary: &'static str,
     /// What it may be given.
     pub takes: Takes,
-    /// The values of a quick run.
+    /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, here and
+    /// in the two below.
     pub quick: &'static [Value],
-    /// The values of a usual run; with [`Takes::Listed`], none here are all that are listed.
+    /// The values of a usual run.
     pub default: &'static [Value],
-    /// The values of a full run; none as above.
+    /// The values of a full run.
     pub full: &'static [Value],
 }
 

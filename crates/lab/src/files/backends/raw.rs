@@ -2,7 +2,7 @@
 
 use super::Backend;
 
-pub(super) static WAY: Backend = Backend {
+pub(super) static BACKEND: Backend = Backend {
     name: "raw",
     summary: "system calls by the instruction, without the library's functions",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-raw")),

@@ -1,9 +1,8 @@
-//! The ways to make the calls of the loop: a file each, one source for all.
+//! The backends of the loop: how its calls are made, a file each, one source for all.
 //!
-//! What differs between two ways is what they are there to tell apart and nothing else: the loop, its
-//! clock and its start are the same C program (`worker/`), compiled when iotomy is built and kept
-//! inside it. In this process the calls would have Rust's library around them, and its threads beside
-//! them, which make a look at the table of descriptors dearer.
+//! Two backends differ only in how they make the calls: the loop, its clock and its start are the same
+//! C program (`worker/`), compiled when iotomy is built and stored inside it. In this process the calls
+//! would go through Rust's library, and its threads would make lookups in the descriptor table slower.
 
 mod io_uring;
 mod libc;
@@ -11,7 +10,7 @@ mod musl;
 mod raw;
 mod r#static;
 
-/// A way to make the calls.
+/// A backend: one method of making the calls.
 #[derive(Debug)]
 pub(super) struct Backend {
     /// As the axis has it.
@@ -26,29 +25,31 @@ pub(super) struct Backend {
     pub(super) has_depth: bool,
 }
 
-/// Every way, in the order they are listed.
-pub(super) static WAYS: &[&Backend] =
-    &[&libc::WAY, &r#static::WAY, &musl::WAY, &raw::WAY, &io_uring::WAY];
+/// Every backend, in the order they are listed.
+pub(super) static BACKENDS: &[&Backend] =
+    &[&libc::BACKEND, &r#static::BACKEND, &musl::BACKEND, &raw::BACKEND, &io_uring::BACKEND];
 
 /// Their names, as the axis takes them.
-pub(super) const NAMES: &[&str] = &["libc", "static", "musl", "raw", "io-uring"];
-
-/// The way called `name`.
-pub(super) fn way(name: &str) -> Option<&'static Backend> {
-    WAYS.iter().copied().find(|one| one.name == name)
+pub(super) fn names() -> Vec<&'static str> {
+    BACKENDS.iter().map(|one| one.name).collect()
 }
 
-/// The ways of the experiment `files`: names and summaries, for the guide.
-pub fn ways() -> impl Iterator<Item = (&'static str, &'static str)> {
-    WAYS.iter().map(|one| (one.name, one.summary))
+/// The backend called `name`.
+pub(super) fn backend(name: &str) -> Option<&'static Backend> {
+    BACKENDS.iter().copied().find(|one| one.name == name)
 }
 
-/// The program that makes the rounds by a way: an ELF file that tells its use.
+/// The backends of the experiment `files`: names and summaries, for the guide.
+pub fn backends() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BACKENDS.iter().map(|one| (one.name, one.summary))
+}
+
+/// The program that makes the rounds by a backend: an ELF file that prints its usage.
 ///
 /// # Errors
 /// Why there is none.
-pub fn program_of_way(name: &str) -> Result<&'static [u8], String> {
-    way(name).ok_or_else(|| format!("unknown strategy {name}"))?.program()
+pub fn backend_program(name: &str) -> Result<&'static [u8], String> {
+    backend(name).ok_or_else(|| format!("unknown strategy {name}"))?.program()
 }
 
 impl Backend {
@@ -70,9 +71,7 @@ mod tests {
 
     #[test]
     fn every_way_is_there_or_says_why_not() {
-        let names: Vec<&str> = WAYS.iter().map(|one| one.name).collect();
-        assert_eq!(names, NAMES);
-        for one in WAYS {
+        for one in BACKENDS {
             match one.program() {
                 Ok(program) => assert!(program.starts_with(b"\x7fELF"), "{}", one.name),
                 Err(reason) => {

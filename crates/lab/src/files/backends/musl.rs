@@ -2,7 +2,7 @@
 
 use super::Backend;
 
-pub(super) static WAY: Backend = Backend {
+pub(super) static BACKEND: Backend = Backend {
     name: "musl",
     summary: "functions of musl, linked statically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-musl")),

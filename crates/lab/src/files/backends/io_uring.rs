@@ -6,7 +6,7 @@
 
 use super::Backend;
 
-pub(super) static WAY: Backend = Backend {
+pub(super) static BACKEND: Backend = Backend {
     name: "io-uring",
     summary: "chains of linked requests; one ring entry for several files",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-io-uring")),

@@ -2,7 +2,7 @@
 
 use super::Backend;
 
-pub(super) static WAY: Backend = Backend {
+pub(super) static BACKEND: Backend = Backend {
     name: "libc",
     summary: "functions of the C library, linked dynamically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-libc")),

@@ -2,7 +2,7 @@
 
 use super::Backend;
 
-pub(super) static WAY: Backend = Backend {
+pub(super) static BACKEND: Backend = Backend {
     name: "static",
     summary: "the same functions, linked statically",
     program: include_bytes!(concat!(env!("OUT_DIR"), "/worker-static")),
