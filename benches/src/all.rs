@@ -44,10 +44,9 @@ enum End {
 
 pub(crate) fn all(args: &Args) -> Result<ExitCode> {
     let signals = Signals::hold()?;
-    let is_wanted = |bench: &&'static Bench| {
-        args.only.is_empty() || args.only.iter().any(|name| name == bench.name)
-    };
-    let benches: Vec<&Bench> = BENCHES.into_iter().filter(is_wanted).collect();
+    let is_wanted =
+        |bench: &&Bench| args.only.is_empty() || args.only.iter().any(|name| name == bench.name);
+    let benches: Vec<&Bench> = BENCHES.iter().copied().filter(is_wanted).collect();
     let expected = match args.options.quick {
         true => "a few minutes, of which nothing is published".to_owned(),
         false => durations(benches.iter().copied()),

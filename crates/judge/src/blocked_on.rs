@@ -9,8 +9,8 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{duration, share};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "blocked-on",

@@ -4,8 +4,8 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::bytes;
 use serde_json::json;
 
+use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, Run};
-use crate::{Copied, Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "by-reference",

@@ -4,8 +4,8 @@ use iotomy_record::numbers::thousands;
 use iotomy_record::{Process, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "ctl-per-event",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "disturbed",

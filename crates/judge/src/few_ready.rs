@@ -4,8 +4,8 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{thousands, three_digits};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::Run;
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "few-ready",

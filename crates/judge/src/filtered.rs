@@ -2,7 +2,7 @@
 
 use iotomy_record::{Race, Verdict};
 
-use crate::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "filtered",

@@ -6,8 +6,8 @@ use iotomy_record::numbers::{counted, thousands};
 use iotomy_record::{Call, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{Run, total};
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "herd",

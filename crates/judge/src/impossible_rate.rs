@@ -8,10 +8,9 @@ use iotomy_record::Verdict;
 use iotomy_record::numbers::{bytes, duration};
 use serde_json::json;
 
+use crate::finding::{Copied, Declaration, KnownLimits, Rule, UnnamedFinding};
 use crate::run::{Flow, NULL, Run, ZERO, rate};
-use crate::{
-    Copied, Declaration, KnownLimits, Rule, UnnamedFinding, by_reference, holes, mapped_untouched,
-};
+use crate::{by_reference, holes, mapped_untouched};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "impossible-rate",
@@ -36,7 +35,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let moved = |flow: &Flow<'_>| flow.read_bytes.max(flow.write_bytes);
     let flow = run.flows.iter().filter(|flow| counts(flow)).max_by_key(|flow| moved(flow))?;
     let moment = TimedBytes { bytes: moved(flow), wall_ns: run.wall_ns, through: &flow.file.path };
-    let beyond = moment.is_beyond(run.yardstick())?;
+    let beyond = moment.is_beyond(run.known_limits())?;
     let mut causes: Vec<String> = [
         mapped_untouched::cause(run),
         null_cause(run, flow),

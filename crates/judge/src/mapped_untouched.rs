@@ -4,8 +4,8 @@ use iotomy_record::numbers::{bytes, thousands};
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, Run, is_library};
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "mapped-untouched",

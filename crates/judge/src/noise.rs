@@ -4,7 +4,7 @@ use iotomy_record::numbers::fixed;
 use iotomy_record::{Metric, Race, RaceVerdict, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "noise",

@@ -4,8 +4,8 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, FileUse, Process, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, Rows, Run, ZERO};
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "relay",

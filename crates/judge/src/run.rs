@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Trace};
 
-use crate::KnownLimits;
+use crate::finding::KnownLimits;
 
 /// One run and the time it took.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
     }
 
     /// What has the limits.
-    pub(crate) fn yardstick(&self) -> &KnownLimits<'a> {
+    pub(crate) fn known_limits(&self) -> &KnownLimits<'a> {
         self.limits
     }
 

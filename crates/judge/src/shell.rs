@@ -4,7 +4,7 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Contender, Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "shell",

@@ -4,8 +4,8 @@ use iotomy_record::numbers::{bytes, duration, share, thousands};
 use iotomy_record::{FileKind, FileUse, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{MIB, NULL, Rows, Run, ZERO, is_made_up};
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "small-requests",

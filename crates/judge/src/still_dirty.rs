@@ -6,8 +6,8 @@ use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::finding::{Copied, Declaration, Rule, UnnamedFinding};
 use crate::run::{Flow, MIB, Run};
-use crate::{Copied, Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "still-dirty",

@@ -4,8 +4,8 @@ use iotomy_record::numbers::{duration, share, thousands};
 use iotomy_record::{FileKind, Verdict};
 use serde_json::json;
 
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 use crate::run::{Run, is_made_up};
-use crate::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "sync-per-write",

@@ -4,7 +4,7 @@ use iotomy_record::numbers::duration;
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, KnownLimits, Rule, UnnamedFinding};
+use crate::finding::{Declaration, KnownLimits, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "too-short",

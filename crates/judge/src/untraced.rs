@@ -3,7 +3,7 @@
 use iotomy_record::{Race, Verdict};
 use serde_json::json;
 
-use crate::{Declaration, Rule, UnnamedFinding};
+use crate::finding::{Declaration, Rule, UnnamedFinding};
 
 pub(crate) static DECLARATION: Declaration = Declaration {
     id: "untraced",
