@@ -1,4 +1,4 @@
-//! What a bench declares.
+//! The declaration of a bench.
 
 use std::process::ExitCode;
 
@@ -15,26 +15,26 @@ pub type Block = fn(&[Raw], &[Row], &str) -> String;
 pub struct Bench {
     /// Its name, and that of its folder in the run's.
     pub name: &'static str,
-    /// What it asks.
+    /// The question it answers.
     pub title: &'static str,
     /// How long it takes, about, on two CPUs.
     pub minutes: u32,
     /// The programs of scripts/ that build its peers into the folder that is named behind them.
     pub peers: &'static [&'static str],
-    /// What it can be told.
+    /// Its command line.
     pub command: fn() -> clap::Command,
     /// Runs it, or a part of it, as it was told.
     pub run: fn(&ArgMatches) -> Result<ExitCode>,
-    /// What one of its raw records says.
+    /// The rows of one of its raw records.
     pub rows: fn(&Raw) -> Vec<Row>,
-    /// What the rows of all its records say together.
+    /// The rows of all its records together.
     pub overall: fn(&[Row]) -> Vec<Row>,
     /// Its text for readers who want no more.
     pub block: Option<Block>,
 }
 
 impl Bench {
-    /// What users call it by.
+    /// Its make target.
     pub fn target(&self) -> String {
         format!("bench-{}", self.name)
     }

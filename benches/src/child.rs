@@ -21,7 +21,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// What this program is called with to be the guard of another.
+/// The argument with which this program becomes the guard of another.
 pub const GUARD: &str = "guard";
 
 /// A run that takes longer has hung.
@@ -155,8 +155,8 @@ pub fn own_path() -> Result<PathBuf> {
     std::env::current_exe().context("cannot tell this program's path")
 }
 
-/// What `guard` does: becomes the program, which dies with its parent and is served before other
-/// work of the machine where that is allowed, so that a build next door is not measured.
+/// Becomes the program, which dies with its parent and is scheduled before other work of the
+/// machine where that is allowed, so that a build next door is not measured.
 pub fn guard(argv: &[OsString]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;

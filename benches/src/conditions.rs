@@ -1,4 +1,4 @@
-//! What a run of a bench was made under, from its beginning to its end.
+//! The conditions of a bench's run, from its start to its end.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

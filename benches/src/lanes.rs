@@ -11,7 +11,7 @@ use crate::run::progress;
 /// hundredths of difference, which are nobody's merit.
 const BLOCKS_A_LIFE: u32 = 3;
 
-/// What one contender took a round, a figure a block.
+/// The time of one contender per round, a figure a block.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
     /// The contender's name.

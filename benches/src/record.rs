@@ -19,9 +19,9 @@ pub struct Sweep {
     machine: Machine,
     experiment: &'static str,
     axes: Vec<Axis>,
-    /// What was measured.
+    /// The measurements.
     pub cases: Vec<Case>,
-    /// What was judged.
+    /// The judged claims.
     pub claims: Vec<Claim>,
 }
 
@@ -35,7 +35,8 @@ struct Axis {
 /// One figure of one thing measured, with all its samples.
 #[derive(Debug, Serialize)]
 pub struct Case {
-    /// What was measured: a value on each axis, and what else tells it from others.
+    /// The parameters of the measurement: a value on each axis, and other values that distinguish
+    /// it.
     pub params: BTreeMap<&'static str, Value>,
     metric: &'static str,
     unit: &'static str,
@@ -57,7 +58,7 @@ pub struct Claim {
     pub id: String,
     /// Where it is from.
     pub source: &'static str,
-    /// What it says.
+    /// The text.
     pub text: String,
     /// `holds`, `fails` or `inconclusive`.
     pub verdict: &'static str,

@@ -1,4 +1,5 @@
-//! What a bench found: printed, and kept in the folder of the run as tables and a raw record.
+//! The results of a bench: printed, and stored in the directory of the run as tables and a raw
+//! record.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,12 +14,12 @@ use crate::record::Sweep;
 
 const NOTES: &str = "\n## Notes\n\nWhat to make of it is in [notes.md](notes.md).\n";
 
-/// Everything a bench found out.
+/// The results of the bench.
 #[derive(Debug)]
 pub struct Results {
     /// Its folder in that of the run.
     pub folder: &'static str,
-    /// What its tables are headed by.
+    /// The heading of its tables.
     pub title: &'static str,
     /// Everything a reader wants, as text that is also Markdown.
     pub text: String,

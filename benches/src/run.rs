@@ -37,7 +37,7 @@ pub fn load_program() -> Result<PathBuf> {
     Ok(own_path()?.with_file_name("bench-load"))
 }
 
-/// What a program says of its version, in a line.
+/// The version of a program, in a line.
 pub fn version(program: &Path) -> Option<String> {
     let output = std::process::Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -52,7 +52,7 @@ pub fn progress(text: &str) {
     }
 }
 
-/// What this thread has used of CPUs, in ns.
+/// The CPU time of this thread, in ns.
 pub fn thread_ns() -> i64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

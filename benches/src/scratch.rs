@@ -71,7 +71,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     there.is_some() && there == number(file.metadata())
 }
 
-/// Removes what killed benches left in a folder. What cannot be removed is another user's.
+/// Removes files that killed benches left in a directory. A file that cannot be removed is another
+/// user's.
 fn clear(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())

@@ -1,4 +1,5 @@
-//! What the benches of a run found, put together from their raw records, and the documents that say so.
+//! The results of the benches of a run, put together from their raw records, and the documents made
+//! from them.
 //!
 //! The order of the work: [`kept`] finds the records that count, a file of each bench (`rows.rs`)
 //! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, `verdicts` judges the
@@ -22,7 +23,7 @@ use raw::Raw;
 /// A figure of iotomy's beside a peer's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What was measured, and what of iotomy's.
+    /// The quantity, and the part of iotomy that it belongs to.
     pub what: String,
     /// Beside whom; empty where it is nobody.
     pub peer: String,
@@ -30,9 +31,9 @@ pub struct Row {
     pub figure: Option<Estimate>,
     /// The figure, for readers.
     pub found: String,
-    /// What was wanted of it; empty where nothing was.
+    /// The target; empty where there is none.
     pub bound: String,
-    /// What became of that.
+    /// The verdict.
     pub verdict: Option<ClaimVerdict>,
     /// Whether to miss it is no failure.
     pub is_aim: bool,
@@ -61,19 +62,19 @@ impl Row {
         }
     }
 
-    /// What is said of its target.
+    /// The text of its verdict.
     pub fn verdict_text(&self) -> String {
         text_of_verdict(self.verdict, self.is_aim)
     }
 }
 
-/// What is said of a target, or of an aim; nothing where none was wanted.
+/// The text for the verdict on a target, or on an aim; empty where there is none.
 pub(crate) fn text_of_verdict(verdict: Option<ClaimVerdict>, is_aim: bool) -> String {
     let aim = if is_aim { " (an aim)" } else { "" };
     verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
 }
 
-/// What became of a target, in a word.
+/// The verdict on a target, in a word.
 pub fn word(verdict: ClaimVerdict) -> &'static str {
     match verdict {
         ClaimVerdict::Holds => "met",

@@ -30,7 +30,7 @@ impl Talker {
         Ok(Self { name: name.to_owned(), child, into: Some(into), out: BufReader::new(out) })
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -40,7 +40,7 @@ impl Talker {
         self.child.id()
     }
 
-    /// What it answers to a line.
+    /// Its answer to a line.
     ///
     /// # Errors
     /// When it has gone.

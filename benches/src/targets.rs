@@ -7,7 +7,7 @@ use crate::record::Claim;
 use crate::stats::Estimate;
 use crate::tables::{interval, table};
 
-/// What became of a target.
+/// The verdict on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// All of the interval is inside the bound.
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -58,7 +58,7 @@ impl Bound {
         Self { least: f64::NEG_INFINITY, most, unit }
     }
 
-    /// What a figure comes to, by its whole interval: the median alone decides nothing.
+    /// The verdict on a figure, by its whole interval: the median alone decides nothing.
     pub fn judge(self, found: Estimate) -> Verdict {
         if self.least <= found.low && found.high <= self.most {
             Verdict::Met
@@ -102,13 +102,13 @@ fn with_unit(text: String, unit: &str) -> String {
 pub struct Target {
     /// Its name in records. That of an aim, which to miss is no failure, ends in `-aim`.
     pub id: String,
-    /// What is wanted.
+    /// The target.
     pub text: String,
     /// `None` where something else than a figure is wanted.
     pub bound: Option<Bound>,
-    /// What was measured; the reason when nothing was.
+    /// The measurement; the reason where there is none.
     pub found: Result<Estimate, String>,
-    /// What that comes to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 

@@ -1,6 +1,6 @@
-//! What `--user-stacks` adds to samples, turn by turn of one process that two watches see: one notes who
-//! calls whom in user space, and one does not. In each turn one of the two takes samples and the other
-//! rests. Both are there all the time, so what else they cost is the same in all turns.
+//! The cost that `--user-stacks` adds to samples, turn by turn of one process that two watches see:
+//! one unwinds user stacks, and one does not. In each turn one of the two takes samples and the
+//! other rests. Both are there all the time, so their other costs are the same in all turns.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ use crate::tables::{digits, interval};
 /// The highest rate that iotomy takes.
 const HIGHEST: u32 = 50_000;
 
-/// What was measured.
+/// The measurements.
 pub(crate) struct Measured {
     /// ns on a CPU each time, without and with, pair by pair.
     pub(crate) ns: [Vec<f64>; 2],
     pub(crate) stacks: Stacks,
 }
 
-/// What of user space was unwound, which decides what that costs.
+/// The user stacks that were unwound, which decide the cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stacks {
     rate: u32,
@@ -104,7 +104,7 @@ impl Stacks {
         ]
     }
 
-    /// What they cost, of what they add in percent.
+    /// Their cost, when they add this many percent.
     pub(crate) fn text(self, added_percent: &[f64]) -> String {
         let us = |percent| each_us(percent, self.rate);
         let found = estimate(added_percent).map_or_else(String::new, |found| {

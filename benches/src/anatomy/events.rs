@@ -37,7 +37,7 @@ static SAMPLE: &Aligned<[u8]> =
 pub(crate) struct Events {
     /// By CPU.
     events: Vec<OwnedFd>,
-    /// What runs at each, if anything does.
+    /// The program that runs at each, if any.
     _program: Option<(Object, Vec<Link>)>,
 }
 

@@ -1,11 +1,11 @@
 //! `bench anatomy`: what `iotomy anatomy` adds to a process that is watched, part by part, in one run.
 //!
-//! A process does the same over and over, pinned to a CPU. Samples are switched on and off between turns
-//! of it, in one watch: see [`turns`]; those with user stacks and those without in two watches at once: see
-//! [`callers`]. What cannot be switched is compared by watches: two ways to watch
-//! are held against each other, for a moment each, in pairs of random order, on the same process with
-//! the same memory. What is compared is the time on a CPU a call, by the kernel's exact times: neither
-//! the start of a watch nor its end is in it, nor is time in which the process did not run.
+//! A process repeats the same work, pinned to a CPU. Samples are switched on and off between turns
+//! of it, in one watch: see [`turns`]; those with user stacks and those without in two watches at
+//! once: see [`callers`]. Costs that cannot be switched are compared by watches: two modes are
+//! compared, for a moment each, in pairs of random order, on the same process with the same memory.
+//! The compared figure is the on-CPU time of a call, by the kernel's exact times: neither the start
+//! of a watch nor its end is in it, nor is time in which the process did not run.
 
 mod callers;
 mod events;
@@ -38,7 +38,7 @@ use crate::tables::{digits, interval, table};
 const WINDOW: &str = "0.2";
 /// Rounds of turns for each pair of watches, which takes much longer.
 const ROUNDS_A_PAIR: u32 = 20;
-/// What samples are taken of; targets are judged by the first.
+/// The sampled work; targets are judged by the first.
 static SAMPLED: [Work; 4] = [Work::Zero, Work::Getppid, Work::File, Work::Spin];
 /// The name of that, for `--only`.
 const SAMPLES: &str = "samples";
@@ -79,7 +79,7 @@ struct Args {
     part: Option<Job>,
 }
 
-/// What this program does as a part of its own measurements.
+/// Helper processes that this program runs for its measurements.
 #[derive(Debug, Subcommand)]
 enum Job {
     #[command(hide = true)]
@@ -152,7 +152,7 @@ static PARTS: [AddedCost; 5] = [
     },
 ];
 
-/// What was measured of a part.
+/// The measurements of a part.
 struct Measured {
     part: &'static AddedCost,
     /// ns on a CPU a call, by way, pair by pair.

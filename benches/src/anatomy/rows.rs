@@ -1,4 +1,4 @@
-//! What sampling costs.
+//! The cost of sampling.
 
 use iotomy_record::Claim;
 
@@ -6,8 +6,8 @@ use crate::stats::{estimate, ratio};
 use crate::summary::raw::Raw;
 use crate::summary::{Row, names, of_target, samples, shown, targets};
 
-/// What is added to a run that is watched without it: the target, and every part where the record has
-/// parts.
+/// The cost added to a run that is watched without it: the target, and every part where the record
+/// has parts.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| row(claim, raw)).collect();
     for part in names(&raw.sweep, "part") {

@@ -1,7 +1,7 @@
-//! What samples cost the process they are taken of, turn by turn of one process in one watch: with
-//! iotomy's events at rest, at work, and with events of the bench's own instead, which run no program or
-//! an empty one. These are the machine's price of so many interrupts. What samples cost above those without a
-//! program is iotomy's.
+//! The cost of samples for the process they are taken of, turn by turn of one process in one watch:
+//! with iotomy's events disabled, enabled, and with events of the bench's own instead, which run no
+//! program or an empty one. The latter give the machine's cost of so many interrupts; the cost of
+//! samples above those without a program is iotomy's.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const TURN_NS: f64 = 15e6;
 /// Turns that find out how long the work takes once.
 const TRIALS: u32 = 5;
 
-/// What interrupts during a turn.
+/// The source of interrupts during a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Rest,
@@ -51,14 +51,14 @@ impl State {
     }
 }
 
-/// What was measured of a work.
+/// The measurements of a work.
 pub(crate) struct Measured {
     pub(crate) work: Work,
     rate: u32,
     /// ns on a CPU each time, by state, round by round.
     ns: [Vec<f64>; STATES.len()],
     samples: u64,
-    /// What a sample costs, by the calibration at the start.
+    /// The cost of a sample, by the calibration at the start.
     price_ns: f64,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn so_often(worker: &mut Worker) -> Result<u64> {
     Ok((TURN_NS / once_ns.max(1.0)).max(1.0) as u64)
 }
 
-/// What one of so many interrupts a second costs, in µs, at so many percent in all.
+/// The cost in µs of one of `rate` interrupts a second that together cost this many percent.
 pub(crate) fn each_us(percent: f64, rate: u32) -> f64 {
     percent / (100.0 + percent) * 1e6 / f64::from(rate)
 }
@@ -158,7 +158,7 @@ impl Measured {
         STATES[1..].iter().map(move |state| format!("{}, {}", state.part(), work.name()))
     }
 
-    /// What is wanted of samples of this work.
+    /// The targets for samples of this work.
     pub(crate) fn claims(&self) -> [Claim; 2] {
         let added = self.added_percent(State::Samples);
         let verdict = match estimate(&added) {

@@ -1,5 +1,5 @@
-//! What is watched: a process that does the same over and over on one CPU, for as long as it is left, or
-//! so often as it is told.
+//! The watched process: it repeats the same work on one CPU, until it is ended, or as often as it
+//! is told.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -19,12 +19,12 @@ use crate::cpus;
 const FILE_BYTES: usize = 4 << 20;
 /// A page, as most small reads of files ask for.
 const SMALL: usize = 4096;
-/// What dd and cat ask for on large files, half or twice.
+/// The request size of dd and cat for large files, half or twice.
 const LARGE: usize = 64 << 10;
 /// Steps in user space that take about as long as a large read.
 const STEPS: u32 = 4_000;
 
-/// What is done.
+/// The work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Work {
     /// Reads of 64 KiB from the zero device: copying, with a stack like that of most reads.
@@ -153,7 +153,7 @@ impl CurrentWork {
     }
 }
 
-/// What the process at work does; `file` is read.
+/// Runs the work; `file` is read.
 pub(crate) fn run(work: Work, file: &Path) -> Result<()> {
     let mut doing = CurrentWork::begin(work, file)?;
     loop {

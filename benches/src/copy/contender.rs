@@ -1,4 +1,4 @@
-//! Who moves the bytes: iotomy's copy and its peers, and the command line of each on a route.
+//! The contenders: iotomy's copy and its peers, and the command line of each on a route.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ pub(crate) struct Tools {
     pub(crate) uutils: PathBuf,
 }
 
-/// What a run copies.
+/// The bytes that a run copies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) route: Route,

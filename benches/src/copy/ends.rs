@@ -23,7 +23,7 @@ use crate::copy::route::{Source, Target};
 /// Bytes a reader asks for at once.
 const BUFFER: usize = 256 * 1024;
 
-/// What the bytes are, to be compared with what arrives.
+/// The content of the bytes, to be compared with those that arrive.
 pub(crate) enum Content {
     /// Those of a file.
     File(File),
@@ -31,7 +31,7 @@ pub(crate) enum Content {
     Zeros,
 }
 
-/// What a reader has to tell.
+/// The report of a reader.
 pub(crate) struct ReaderReport {
     pub(crate) bytes: u64,
     pub(crate) at: Instant,
@@ -59,7 +59,7 @@ impl Channel {
         connect().context("cannot connect to this program over loopback")
     }
 
-    /// What the contender's standard input is, where the source is a stream.
+    /// The contender's standard input, where the source is a stream.
     pub(crate) fn of_source(source: Source) -> Result<Option<Self>> {
         match source {
             Source::Pipe => Self::pipe().map(Some),
@@ -68,7 +68,7 @@ impl Channel {
         }
     }
 
-    /// What its standard output is, where the target is a stream.
+    /// Its standard output, where the target is a stream.
     pub(crate) fn of_target(target: Target) -> Result<Option<Self>> {
         match target {
             Target::Pipe => Self::pipe().map(Some),

@@ -24,7 +24,7 @@ pub(crate) struct Run {
     pub(crate) cpu_ns: f64,
 }
 
-/// Whose runs they are.
+/// The role of a contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
     /// `iotomy copy` as it is.

@@ -1,4 +1,4 @@
-//! What is raced: every route, many small files, one small file; and, in a sweep, the movers.
+//! The races: every route, many small files, one small file; and, in a sweep, the movers.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -25,7 +25,7 @@ const DD_BLOCKS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20,
 const DD_PART: u64 = 4;
 const DD_RUNS: u32 = 3;
 
-/// What kind of copying a race is about.
+/// The kind of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Much, along a route.
@@ -44,12 +44,12 @@ pub(crate) struct Race {
     /// Bytes a run.
     pub(crate) bytes: u64,
     pub(crate) remark: &'static str,
-    /// What iotomy's chooser tries first, and why.
+    /// The first choice of iotomy's chooser, and its reason.
     pub(crate) choice: String,
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// What is to be raced, and how.
+/// The races to run, and how.
 pub(crate) struct Plan<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) tools: &'a Tools,
@@ -266,8 +266,8 @@ fn of_mover(variant: Variant) -> (Contender, Role) {
     (Contender { mover: Some(variant), ..Contender::plain(Tool::Iotomy) }, Role::Mover)
 }
 
-/// Reads a program into the page cache in one go. What page faults or a linker have left there is in smaller pieces,
-/// each a page fault of the next start: a matter of what was done with the file before.
+/// Reads a program into the page cache in one go. Page faults or a linker leave it there in smaller
+/// pieces, each a page fault of the next start: a matter of the file's past.
 fn read_anew(program: &Path) -> Result<()> {
     let mut file = File::open(program)?;
     file.sync_all()?;

@@ -1,4 +1,4 @@
-//! What is printed, and the folder in which it is kept: the tables and the raw record.
+//! Prints the results and stores them in a directory: the tables and the raw record.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::stats::median;
 use crate::tables::{digits, interval, table};
 use crate::targets::{Target, target_table};
 
-/// Everything a bench found out.
+/// The results of the bench.
 pub(crate) struct CopyResults {
     pub(crate) blocks: u32,
     pub(crate) bytes: u64,
@@ -128,7 +128,7 @@ impl CopyResults {
         text
     }
 
-    /// What ratios are of: iotomy, or in a sweep the best peer.
+    /// The denominator of ratios: iotomy, or in a sweep the best peer.
     fn reference<'a>(&self, race: &'a Race) -> Option<&'a Lane> {
         if self.sweep {
             return best_peer(&race.lanes);

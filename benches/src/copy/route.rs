@@ -2,7 +2,7 @@
 
 use crate::copy::volumes::FileSystem;
 
-/// What the bytes come from.
+/// The source of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// A regular file, in the page cache.
@@ -15,7 +15,7 @@ pub(crate) enum Source {
     Zero,
 }
 
-/// What they go to.
+/// The target of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// A new regular file.
@@ -80,7 +80,7 @@ impl Route {
         ]
     };
 
-    /// What it is called, in tables and on the command line.
+    /// Its name, in tables and on the command line.
     pub(crate) fn name(self) -> String {
         let source = match self.source {
             Source::File => "file",
@@ -106,7 +106,7 @@ impl Route {
         self.source == Source::File || self.target == Target::File
     }
 
-    /// What a reader of the figures has to know.
+    /// A remark for readers of the figures.
     pub(crate) fn remark(self) -> &'static str {
         match self {
             Self { target: Target::Null, .. } => "moved without touching",

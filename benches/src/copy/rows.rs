@@ -7,7 +7,7 @@ use crate::summary::{Row, of_target, on, samples, shown, targets};
 use crate::tables::table;
 
 const OURS: &str = "iotomy copy";
-/// What copies nothing.
+/// The run that copies nothing.
 const FLOOR: &str = "far ends alone";
 const FAR_ID: &str = "far";
 

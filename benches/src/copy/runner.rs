@@ -39,7 +39,7 @@ enum OutputTarget<'a> {
     Null,
 }
 
-/// What runs need.
+/// The environment of runs.
 pub(crate) struct Runner<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) tools: &'a Tools,
@@ -48,7 +48,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) feed: &'a Path,
     /// The file that is copied from, on the volume.
     pub(crate) source: PathBuf,
-    /// What contenders say.
+    /// The file for the contenders' standard error.
     pub(crate) errors: PathBuf,
 }
 
@@ -201,7 +201,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What iotomy's chooser tries first on a route, and why.
+    /// The first choice of iotomy's chooser on a route, and its reason.
     pub(crate) fn first_choice(&self, route: Route) -> Result<String> {
         let target = self.volume.path().join("target");
         let from: OwnedFd = match route.source {

@@ -1,5 +1,5 @@
-//! What fio, sysbench and the experiment `device` can all be asked: the time of a read, one at a time, of one
-//! and the same file, written beforehand.
+//! A question that fio, sysbench and the experiment `device` can all answer: the time of a read,
+//! one at a time, of one and the same file, written beforehand.
 //!
 //! Each turn asks each for some hundred reads, in random order, so that what the disk did at that time
 //! it did to all. A figure is the mean time of a read as the program itself tells it, without its start,
@@ -41,7 +41,7 @@ const BYTES: usize = 32 << 20;
 const CALLED: &str = "file";
 const OF_SYSBENCH: &str = "test_file.0";
 
-/// What all are asked, a figure a turn in ns a read.
+/// The answers of all, a figure a turn in ns a read.
 pub(crate) struct Agreement {
     pub(crate) name: &'static str,
     pub(crate) iotomy_ns: Vec<f64>,
@@ -49,7 +49,7 @@ pub(crate) struct Agreement {
     pub(crate) peers: Vec<(&'static str, Result<Vec<f64>, String>)>,
 }
 
-/// What is asked.
+/// The question.
 struct Question {
     name: &'static str,
     /// As `iotomy trace` is asked, where a call is so short that it is.
@@ -259,7 +259,7 @@ fn reads(folder: &Path, question: &Question, turn: u32) -> Result<Command> {
 /// Makes reads as told on the command line.
 ///
 /// # Errors
-/// What was refused.
+/// The refusal.
 pub fn make_reads(argv: &[OsString]) -> Result<()> {
     let [way, pattern, reads, block, seed, folder] = argv else { bail!("six words make reads") };
     let word = |of: &OsString| of.to_str().map(str::to_owned).context("no UTF-8");
@@ -297,7 +297,7 @@ fn time_in_call(
     }
 }
 
-/// What a program said, which must have gone well.
+/// The standard output of a program that must have succeeded.
 fn stdout_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = guard_of(command)?

@@ -32,7 +32,8 @@ pub(crate) struct Contender {
 /// Those that are here.
 pub(crate) type Lineup = Vec<Contender>;
 
-/// Who competes, and who is not here, with the reason. Programs are put into `folder`.
+/// The contenders, and those that are missing here, with the reason. Programs are put into
+/// `folder`.
 ///
 /// # Errors
 /// When the bare loop was not built.

@@ -58,7 +58,7 @@ fn one_life(pair: [&Contender; 2], cpu: usize, order: &mut Order, folder: &Path)
     }
     let mut ratios = Vec::new();
     for four in 0..=FOURS {
-        // Who begins changes, too.
+        // The first of a pair alternates, too.
         let [first, second] = if order.coin() { [0, 1] } else { [1, 0] };
         let mut sums = [0.0; 2];
         for at in [first, second, second, first] {

@@ -1,4 +1,4 @@
-//! What is judged, printed, and kept in a folder: the tables and the raw record.
+//! Judges and prints the results, and stores them in a directory: the tables and the raw record.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ const OF_BARE: f64 = 1.03;
 const OF_RAW: f64 = 1.0;
 const OF_PEER: f64 = 0.10;
 
-/// Everything a bench found out.
+/// The results of the bench.
 pub(crate) struct FilesResults {
     pub(crate) blocks: u32,
     pub(crate) skipped: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What small files cost.
+//! The cost of small files.
 
 use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, targets};

@@ -1,4 +1,4 @@
-//! What is judged, printed and kept.
+//! Judges, prints and stores the results.
 
 use crate::conditions::Conditions;
 use crate::live::subject::CALL;

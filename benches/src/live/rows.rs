@@ -1,4 +1,4 @@
-//! What the live view costs.
+//! The cost of the live view.
 
 use crate::stats::{estimate, ratio};
 use crate::summary::raw::Raw;

@@ -1,4 +1,4 @@
-//! What is watched: reads of a page of a cached file, one after another, for some seconds.
+//! The watched process: reads of a page of a cached file, one after another, for some seconds.
 //!
 //! It times itself, and says what its parent took of a CPU meanwhile: traced, that is iotomy. So nothing
 //! of the start or the end of a watch is in a figure, and nobody has to tell when it has begun.
@@ -35,7 +35,7 @@ pub(crate) struct SubjectArgs {
     result: PathBuf,
 }
 
-/// What it said of a run.
+/// Its report of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SubjectReport {
     pub(crate) calls: u64,
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
     fs::write(&args.result, text).context("cannot write the subject's result")
 }
 
-/// What it wrote.
+/// Reads its report.
 pub(crate) fn read_result(path: &Path) -> Result<SubjectReport> {
     let text = fs::read_to_string(path).context("cannot read the subject's result")?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -105,12 +105,13 @@ pub(crate) fn read_result(path: &Path) -> Result<SubjectReport> {
     Ok(SubjectReport { calls, wall_ns, cpu_ns, parent_ns })
 }
 
-/// What all threads of a process took of a CPU so far.
+/// The CPU time of all threads of a process so far.
 fn on_cpu_ns(pid: i32) -> Result<u64> {
     let tasks = format!("/proc/{pid}/task");
     let mut sum = 0;
     for task in fs::read_dir(&tasks).with_context(|| format!("cannot read {tasks}"))? {
-        // What a thread took that has ended meanwhile is not known; iotomy's last as long as it does.
+        // The time of a thread that has ended meanwhile is unknown; iotomy's threads live as long
+        // as it does.
         let path = task.with_context(|| format!("cannot read {tasks}"))?.path().join("schedstat");
         let text = fs::read_to_string(path).unwrap_or_default();
         sum += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);

@@ -21,7 +21,7 @@ use crate::session::lead_session;
 /// Columns and rows.
 pub(crate) const SIZE: [u16; 2] = [120, 40];
 
-/// What a view begins with: the alternate screen of xterm.
+/// The first output of a view: the alternate screen of xterm.
 const ENTERED: &[u8] = b"\x1b[?1049h";
 
 /// A terminal.
@@ -32,7 +32,7 @@ pub(crate) struct Terminal {
     reader: JoinHandle<TerminalOutput>,
 }
 
-/// What came out of a terminal.
+/// The output of a terminal.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TerminalOutput {
     pub(crate) bytes: u64,
@@ -60,7 +60,7 @@ impl Terminal {
         Ok(Self { path, near: near.into(), reader })
     }
 
-    /// What came out of it, once nobody is there any more.
+    /// The output of it, once nobody uses it any more.
     pub(crate) fn close(self) -> Result<TerminalOutput> {
         drop(self.near);
         self.reader.join().ok().context("the thread that reads the terminal has failed")

@@ -34,7 +34,7 @@ impl WatchMode {
     }
 }
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     said: SubjectReport,
@@ -48,7 +48,7 @@ pub(crate) struct Lane {
     pub(crate) wall: Vec<f64>,
     /// And on a CPU.
     pub(crate) cpu: Vec<f64>,
-    /// What iotomy itself took of a CPU, in percent; none of the bare runs.
+    /// The CPU time of iotomy itself, in percent; none for the bare runs.
     pub(crate) own: Vec<f64>,
     /// Bytes drawn a second.
     pub(crate) drawn: Vec<f64>,
@@ -77,7 +77,7 @@ impl Samples {
     }
 }
 
-/// What runs need.
+/// The environment of runs.
 pub(crate) struct Watcher<'a> {
     signals: &'a Signals,
     iotomy: &'a Path,

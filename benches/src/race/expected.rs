@@ -8,7 +8,7 @@ use crate::stats::wilson;
 /// With fewer than 73 no result can meet it.
 pub(crate) const RACES: u32 = 150;
 
-/// What is wanted.
+/// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedResult {
     /// A difference of a command from itself is found this seldom.

@@ -77,7 +77,7 @@ fn arrive() -> Result<Child> {
     command.spawn().context("cannot start the neighbour")
 }
 
-/// What the neighbour does until it is killed, at the latest with who started it.
+/// The neighbour's work until it is killed, at the latest with its parent.
 pub(crate) fn burn() -> Result<()> {
     die_with_parent()?;
     let mut count = 0u64;

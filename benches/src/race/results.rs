@@ -1,4 +1,4 @@
-//! What is printed, and the folder in which it is kept: the tables and the raw record.
+//! Prints the results and stores them in a directory: the tables and the raw record.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::stats::{median, wilson};
 use crate::summary::word;
 use crate::tables::{digits, table};
 
-/// Everything a bench found out.
+/// The results of the bench.
 pub(crate) struct RaceResults {
     pub(crate) units: u64,
     pub(crate) versions: Vec<String>,
@@ -130,7 +130,7 @@ impl RaceResults {
         text
     }
 
-    /// What was wanted of iotomy.
+    /// The targets for iotomy.
     fn targets(&self) -> Vec<Target> {
         let false_alarms = |id, text, field| {
             let races = self.races(field);

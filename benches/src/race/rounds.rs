@@ -11,7 +11,7 @@ use crate::race::tool::{Tool, ToolRace, race};
 use crate::run::progress;
 use crate::stats::median;
 
-/// What is raced, and beside what.
+/// The pair to race, and its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     /// A command against itself on a machine left alone.
@@ -52,7 +52,7 @@ pub(crate) struct Lane {
     runs: Vec<f64>,
 }
 
-/// What the rounds need.
+/// The environment of the rounds.
 pub(crate) struct Rounds<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) iotomy: &'a str,

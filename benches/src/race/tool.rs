@@ -68,7 +68,7 @@ impl Tool {
     }
 }
 
-/// What a racer said of the second command.
+/// A tool's verdict on the second command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Faster,

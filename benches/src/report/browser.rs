@@ -9,7 +9,7 @@ use crate::child::{Signals, guarded};
 use crate::report::chromium::{ALONE, OPTIONS, missing};
 use crate::report::command::contents;
 
-/// What the page writes onto its root when its script has run to the end, in ms.
+/// The attribute that the page writes onto its root when its script has run to the end, in ms.
 const READY: &str = " data-ready=\"";
 
 /// Seconds from when the page began to be opened until it could be used; the reason when there is no
@@ -42,7 +42,7 @@ pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Res
     }))
 }
 
-/// What the page says of itself.
+/// The time that the page reports.
 fn milliseconds(dump: &str) -> Option<f64> {
     let (_, rest) = dump.split_once(READY)?;
     rest.split_once('"')?.0.parse().ok()

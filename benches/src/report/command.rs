@@ -23,7 +23,7 @@ pub(crate) fn run_to_end(signals: &Signals, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What was written into a file that a child shared.
+/// The content of a file that a child shared.
 pub(crate) fn contents(file: &mut File) -> String {
     let mut text = Vec::new();
     let read = file.rewind().and_then(|()| file.read_to_end(&mut text));

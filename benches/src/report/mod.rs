@@ -64,7 +64,7 @@ struct Args {
     options: Options,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Default)]
 struct Measured {
     processes: usize,

@@ -1,9 +1,10 @@
 //! The raw records that are kept, and which of them count.
 //!
-//! The folder of a run is `DATE-MACHINE`, that of a bench is in it. The bench's own `raw.json` counts;
-//! where there is none, it was run in parts, and every `raw-NAME.json` does. What was measured in two
-//! parts counts as in the later. Records in further folders (a run on a busy machine, a sweep of movers) and
-//! of other names are evidence for what is written beside them, and do not count.
+//! The directory of a run is `DATE-MACHINE`, that of a bench is in it. The bench's own `raw.json`
+//! counts; where there is none, it was run in parts, and every `raw-NAME.json` counts. A figure
+//! that was measured in two parts counts as in the later. Records in further directories (a run on
+//! a busy machine, a sweep of movers) and of other names are evidence for the text beside them, and
+//! do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::registry::BENCHES;
 use crate::summary::raw::Raw;
 use crate::summary::{Row, judged_anew};
 
-/// What is kept of a bench.
+/// The kept results of a bench.
 pub struct KeptBench {
     /// The bench.
     pub bench: &'static Bench,
@@ -24,7 +25,7 @@ pub struct KeptBench {
     pub raws: Vec<Raw>,
 }
 
-/// What is kept of a run.
+/// The kept results of a run.
 pub struct Run {
     /// Its folder.
     pub path: PathBuf,
@@ -143,7 +144,7 @@ fn load(path: &Path) -> Result<Sweep> {
     Ok(sweep)
 }
 
-/// What is in a folder, sorted.
+/// The names in a directory, sorted.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let place = || format!("cannot read the folder {}", folder.display());
     let mut names = Vec::new();

@@ -7,6 +7,6 @@ use iotomy_record::Sweep;
 pub struct Raw {
     /// Where it is in the run's folder.
     pub path: String,
-    /// What it says.
+    /// The record.
     pub sweep: Sweep,
 }

@@ -1,7 +1,7 @@
 //! The tables of targets on the pages that benches wrote themselves, judged anew.
 //!
-//! A page is written when its bench is run. What a verdict takes may have become stricter since; the figures are
-//! those of the record.
+//! A page is written when its bench is run. The criteria of a verdict may have become stricter
+//! since; the figures are those of the record.
 
 use iotomy_record::Claim;
 

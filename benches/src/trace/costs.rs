@@ -6,7 +6,7 @@ use crate::trace::observer::{Length, Observer};
 use crate::trace::rounds::{Item, Measured, Sample};
 use crate::trace::subject::Subject;
 
-/// What observing a subject cost.
+/// The cost of observing a subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
     pub(crate) subject: Subject,

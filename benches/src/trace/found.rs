@@ -7,7 +7,7 @@ use crate::trace::paid::PaidOverhead;
 use crate::trace::rounds::Measured;
 use crate::trace::startup::Startup;
 
-/// Everything a bench found out.
+/// The results of the bench.
 pub(crate) struct TraceResults {
     pub(crate) blocks: u32,
     pub(crate) versions: Vec<String>,

@@ -1,5 +1,5 @@
-//! What memory iotomy takes to watch 1,000 processes that live at the same time: its own, and its
-//! maps' and programs' in the kernel.
+//! The memory of iotomy when it watches 1,000 processes that live at the same time: its own, and
+//! that of its maps and programs in the kernel.
 //!
 //! Its own is the high-water mark, which only rises; the maps' is what the kernel says of the
 //! descriptors. Both are read again and again until the process is gone, and the figure is the
@@ -45,7 +45,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What there is while the crowd lives.
+    /// The memory in use while the crowd lives.
     fn alive(&self) -> u64 {
         self.process_alive + self.maps + self.task_storage + self.programs
     }
@@ -125,7 +125,7 @@ fn high_water(folder: &str) -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// What the maps and programs behind the descriptors of a process take, each once.
+/// The memory of the maps and programs behind the descriptors of a process, each once.
 fn of_descriptors(folder: &str) -> Result<Memory> {
     let mut memory = Memory::default();
     let mut known: Vec<(bool, u64)> = Vec::new();

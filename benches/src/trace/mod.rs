@@ -68,7 +68,7 @@ struct Args {
     part: Option<Helper>,
 }
 
-/// What this program does as a part of its own measurements.
+/// Helper processes that this program runs for its measurements.
 #[derive(Debug, Subcommand)]
 enum Helper {
     #[command(hide = true)]

@@ -11,7 +11,7 @@ use iotomy_record::store;
 
 use crate::trace::subject::Subject;
 
-/// Who watches.
+/// The observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Observer {
     Bare,
@@ -128,7 +128,7 @@ impl Observer {
         before.into_iter().map(str::to_owned).chain(subject.iter().cloned()).collect()
     }
 
-    /// What the observer says it saw.
+    /// The report of the observer.
     ///
     /// # Errors
     /// That what it left cannot be read.
@@ -155,14 +155,14 @@ impl Observer {
     }
 }
 
-/// What an observer says of the call counted.
+/// An observer's report about the counted call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CountedCall {
     pub(crate) calls: u64,
     pub(crate) by_iotomy: Option<SeenByIotomy>,
 }
 
-/// What only iotomy says.
+/// The figures that only iotomy reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SeenByIotomy {
     /// From entry to return of the subject's calls.

@@ -13,7 +13,7 @@ use crate::tables::{digits, interval, table};
 use crate::targets::{Bound, Target};
 use crate::trace::workload::{Workload, cpu_ns};
 
-/// What a workload paid, pair by pair: a watched run less a bare one.
+/// The overhead of a workload, pair by pair: a watched run less a bare one.
 #[derive(Debug)]
 pub(crate) struct PaidOverhead {
     pub(crate) workload: Workload,

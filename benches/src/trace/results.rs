@@ -1,4 +1,4 @@
-//! What is printed, and the folder in which it is kept: the tables, the raw record, an example.
+//! Prints the results and stores them in a directory: the tables, the raw record, an example.
 
 use std::fmt::Write as _;
 use std::fs::File;

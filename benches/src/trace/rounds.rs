@@ -1,8 +1,8 @@
 //! The runs: blocks in which every observer watches every subject, in random order.
 //!
 //! The cost of an observer is a difference of neighbours: its run less the bare run of the same
-//! block, subject and number of calls. What drifts from block to block is in both and falls out.
-//! What disturbs a single run only makes it slower, so that a block makes several of each and the
+//! block, subject and number of calls. A drift from block to block is in both and cancels out. A
+//! disturbance of a single run only makes it slower, so that a block makes several of each and the
 //! fastest stands for the block.
 //!
 //! The tricky part is the others on a machine. A program of theirs on a system-call tracepoint
@@ -74,7 +74,7 @@ pub(crate) struct Measured {
     pub(crate) disturbed: u64,
 }
 
-/// What runs need.
+/// The environment of runs.
 pub(crate) struct Rounds<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) iotomy: String,

@@ -1,4 +1,4 @@
-//! What it costs to be observed.
+//! The cost of being observed.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::tables::table;
 
 const OURS: &str = "iotomy trace";
 const EMPTY: &str = "two empty BPF programs";
-/// What has no cost of its own, or is an option that has become the default.
+/// Contenders without a cost of their own, or for an option that has become the default.
 const NO_PEERS: [&str; 2] = ["bare", "iotomy trace --files"];
 
 /// Costs beside every observer's, and the targets.

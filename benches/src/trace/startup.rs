@@ -1,5 +1,6 @@
-//! What iotomy takes from being called to the command's first call, and from its end to the end
-//! of the report: the wall of `iotomy trace -- true`, and of `iotomy anatomy -- true`, less that of `true`, in rounds.
+//! The time of iotomy from its start to the command's first call, and from the command's end to the
+//! end of the report: the wall time of `iotomy trace -- true`, and of `iotomy anatomy -- true`,
+//! less that of `true`, in rounds.
 
 use std::fs::File;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! What is watched: loops of calls that time themselves, so that no observer's start or end is in
-//! the figure, and a crowd of processes.
+//! The watched processes: loops of calls that time themselves, so that no observer's start or end
+//! is in the figure, and a crowd of processes.
 //!
 //! A subject runs in a process of its own, pinned to one CPU, and does nothing but its calls
 //! between its clock reads. `getppid` is timed in batches of half a millisecond and stands for the
@@ -27,7 +27,7 @@ pub(crate) const DD_BLOCK: u64 = 8192;
 /// Different calls each member of a crowd makes beside those of its start and end.
 const MEMBER_CALLS: usize = 12;
 
-/// What makes the calls.
+/// The process that makes the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// `getppid(2)` in a loop: the cheapest call, so the dearest to observe.
@@ -171,7 +171,7 @@ pub(crate) fn crowd(args: &CrowdArgs) -> Result<()> {
     Ok(())
 }
 
-/// What a call that cannot fail returned is of no use here.
+/// The return value of a call that cannot fail is of no use here.
 fn done<Returned>(_: Returned) -> rustix::io::Result<()> {
     Ok(())
 }

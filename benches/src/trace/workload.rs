@@ -16,7 +16,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::child::{die_with_parent, own_path};
 
-/// What runs.
+/// The workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Workload {
     /// The cheapest call in a loop.

@@ -30,7 +30,7 @@ pub(crate) struct Contender {
 /// Those that are here, their versions, and those that are not, with the reason.
 pub(crate) type Lineup = (Vec<Contender>, Vec<String>, Vec<(String, String)>);
 
-/// Who competes.
+/// The contenders.
 ///
 /// # Errors
 /// When the peers were not built.

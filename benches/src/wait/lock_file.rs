@@ -1,4 +1,4 @@
-//! What this program was built with, as Cargo.lock has it.
+//! The versions that this program was built with, as Cargo.lock has them.
 
 /// The version of a crate that this program was built with.
 pub(crate) fn locked(name: &str) -> Option<String> {

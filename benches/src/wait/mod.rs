@@ -33,8 +33,8 @@ use crate::wait::serve::{BATCH, serve};
 
 pub use crate::wait::serve::wait_peers_mio;
 
-/// What is measured: descriptors, active ones, writes. The first is for small sets, the others are
-/// those of the articles' charts.
+/// The measured points: descriptors, active ones, writes. The first is for small sets, the others
+/// are those of the articles' charts.
 const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_500]];
 
 /// The bench.
@@ -64,7 +64,7 @@ struct Args {
     part: Option<Helper>,
 }
 
-/// What this program does as a part of its own measurements.
+/// Helper processes that this program runs for its measurements.
 #[derive(Debug, Subcommand)]
 enum Helper {
     /// Makes rounds through a waiter or mio, one for each line of standard input.
@@ -114,8 +114,8 @@ fn bench(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// What the trait and the buffer cost an event by themselves: batches of the waiter `null`, which
-/// makes no call, less a loop over the same tokens; samples in ns.
+/// The cost of the trait and the buffer per event: batches of the waiter `null`, which makes no
+/// call, less a loop over the same tokens; samples in ns.
 fn by_nothing() -> Result<Vec<f64>> {
     const TOKENS: u64 = 100;
     const WAITS: u32 = 2_000;

@@ -1,4 +1,4 @@
-//! What is judged, printed, and kept in a folder: the tables and the raw record.
+//! Judges and prints the results, and stores them in a directory: the tables and the raw record.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ const OF_LIBEVENT: f64 = 0.95;
 const OF_BARE: f64 = 1.02;
 const TRAIT_NS: f64 = 10.0;
 
-/// What all took with one shape of rounds.
+/// The times of all for one shape of rounds.
 pub(crate) struct Point {
     pub(crate) pairs: usize,
     pub(crate) active: usize,
@@ -26,13 +26,13 @@ pub(crate) struct Point {
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// Everything a bench found out.
+/// The results of the bench.
 pub(crate) struct WaitResults {
     pub(crate) blocks: u32,
     pub(crate) versions: Vec<String>,
     pub(crate) skipped: Vec<(String, String)>,
     pub(crate) points: Vec<Point>,
-    /// What the trait costs an event, in ns.
+    /// The cost of the trait per event, in ns.
     pub(crate) trait_ns: Vec<f64>,
 }
 

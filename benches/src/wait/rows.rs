@@ -1,4 +1,4 @@
-//! What waiting costs.
+//! The cost of waiting.
 
 use crate::stats::{Estimate, ratio};
 use crate::summary::raw::Raw;

@@ -1,5 +1,5 @@
-//! What a trial is made of: an ability with the function that tries it, what the trial may depend on,
-//! and the words of its outcome.
+//! The parts of a trial: an ability with the function that tries it, the facts a trial may depend
+//! on, and the wording of its outcome.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use iotomy_sys::probe::Refusal;
 pub struct Ability {
     /// Its name, unique among all.
     pub name: &'static str,
-    /// What in iotomy needs it.
+    /// The parts of iotomy that need it.
     pub purpose: &'static str,
     /// Tries it, without effects that last.
     pub try_it: fn(&Context) -> Outcome,
@@ -22,13 +22,13 @@ pub struct Ability {
 /// Abilities of one kind.
 #[derive(Debug)]
 pub struct Group {
-    /// What they have in common.
+    /// Their common subject.
     pub name: &'static str,
     /// In the order to show them.
     pub abilities: &'static [Ability],
 }
 
-/// What a trial may depend on.
+/// The facts a trial may depend on.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The folder whose file system is tried.
@@ -43,16 +43,16 @@ impl Default for Context {
     }
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It works; the text says how much or how, and may be empty.
     Ready(String),
     /// It does not.
     Missing {
-        /// What was tried and what the kernel said.
+        /// The attempt and the kernel's error.
         reason: String,
-        /// What would help.
+        /// The remedy.
         remedy: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the experiments build their little worlds of.
+//! The facilities that the experiments build their test environments from.
 
 use std::fs::OpenOptions;
 

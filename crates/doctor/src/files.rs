@@ -1,4 +1,4 @@
-//! What the file system of a folder can do.
+//! Features of the file system of a directory.
 //!
 //! Every trial has files of its own there without a name, or with one that is taken away before
 //! anything is tried.
@@ -85,7 +85,7 @@ fn direct_io(context: &Context) -> Outcome {
     }
 }
 
-/// What became of bytes written and read with O_DIRECT.
+/// The result of bytes written and read with O_DIRECT.
 enum Direct {
     /// They passed by the page cache, as far as the kernel can tell.
     Past,

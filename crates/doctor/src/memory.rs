@@ -91,7 +91,7 @@ fn huge_bytes_at(maps: &str, address: usize) -> u64 {
 }
 
 fn locked(_: &Context) -> Outcome {
-    /// What a ring with 64 buffers of 1 MiB registers.
+    /// The memory that a ring with 64 buffers of 1 MiB registers.
     const WANTED: usize = 64 << 20;
     let limit = getrlimit(Resource::Memlock);
     let text = |limit: Option<u64>| match limit {

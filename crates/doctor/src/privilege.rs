@@ -1,4 +1,4 @@
-//! What helps when the kernel says that this process may not.
+//! Remedies for operations that this process has no permission for.
 //!
 //! The tricky part: the same EPERM comes from a missing capability, from a container's filter of
 //! calls and from a kernel locked down, and only the first is helped by becoming root.
@@ -22,7 +22,7 @@ pub(crate) fn not_allowed(refusal: &Refusal) -> bool {
     matches!(errno::name(refusal.errno().unsigned_abs()), Some("EPERM" | "EACCES"))
 }
 
-/// What helps against a refusal of what `capabilities` would allow.
+/// The remedy for a refusal that `capabilities` would lift.
 pub(crate) fn privilege(capabilities: &[&str]) -> String {
     let facts = Facts {
         effective: status("CapEff:").and_then(|mask| u64::from_str_radix(&mask, 16).ok()),
@@ -49,7 +49,7 @@ fn status(field: &str) -> Option<String> {
     Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim().to_owned())
 }
 
-/// What decides which remedy can work.
+/// The facts that decide which remedy can work.
 struct Facts {
     effective: Option<u64>,
     root: bool,

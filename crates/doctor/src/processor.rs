@@ -1,4 +1,4 @@
-//! What the processor and the hypervisor tell of disturbances.
+//! What the processor and the hypervisor report of disturbances.
 
 use std::fs;
 

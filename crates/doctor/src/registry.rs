@@ -26,9 +26,9 @@ pub struct TriedAbility {
     pub name: &'static str,
     /// Its group's.
     pub group: &'static str,
-    /// What in iotomy needs it.
+    /// The parts of iotomy that need it.
     pub purpose: &'static str,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 

@@ -11,7 +11,7 @@ use iotomy_sys::probe::Refusal;
 use crate::ability::{Context, Grouped, Outcome, Size, refusal_text};
 use crate::registry::{GROUPS, try_all};
 
-/// What a trial could leave behind, in words.
+/// Traces that a trial could leave behind, by name.
 fn traces_of_a_process() -> Vec<(&'static str, String)> {
     let list = |path: &str| {
         let mut names: Vec<_> = fs::read_dir(path)

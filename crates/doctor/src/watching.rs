@@ -1,4 +1,4 @@
-//! What the observers and the anatomy of a command are made of.
+//! The facilities that the observers and the anatomy of a command are built on.
 
 use std::fs;
 

@@ -1,10 +1,10 @@
-//! What is to fail, and how often it has.
+//! The faults to inject, and how often each has occurred.
 
 use std::cell::Cell;
 
 use rustix::io::Errno;
 
-/// What a test can make fail.
+/// The operations that a test can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Reading the byte at this offset, or one behind it: requests that reach it fail as a whole.
@@ -31,14 +31,14 @@ pub enum Operation {
 /// An operation that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What fails.
+    /// The operation that fails.
     pub operation: Operation,
     /// The name of the one file it fails on, in whatever folder; `None`: on every file.
     pub name: Option<String>,
     /// Whether it fails on every file but that one.
     pub elsewhere: bool,
-    /// What the file system says; `None`: that it has moved nothing, without an error. That is possible of
-    /// [`Operation::Read`] and [`Operation::CopyRange`].
+    /// The error that the file system returns; `None`: no error and no bytes moved, which is
+    /// possible for [`Operation::Read`] and [`Operation::CopyRange`].
     pub errno: Option<Errno>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Faults<'a> {
         self.all.iter().any(|fault| is_meant(fault.operation))
     }
 
-    /// What becomes of an operation on the file called `name`: the answer of the first fault that is meant.
+    /// The answer of the first fault that applies to an operation on the file called `name`.
     pub(crate) fn answer(
         &self,
         name: &str,

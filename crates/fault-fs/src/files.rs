@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub(crate) user: u32,
     pub(crate) group: u32,
     links: u32,
-    /// What it holds: of a link, where that leads.
+    /// Its content; for a link, its target.
     pub(crate) content: Vec<u8>,
     /// Of a folder: what is in it.
     pub(crate) entries: BTreeMap<String, u64>,
@@ -102,7 +102,7 @@ impl Files {
         Ok(())
     }
 
-    /// What stat(2) says, as the protocol has it.
+    /// The attributes that stat(2) returns, in the protocol's form.
     pub(crate) fn attributes(&mut self, id: u64) -> Answer {
         let node = self.at(id);
         let is_folder = FileType::from_raw_mode(node.mode) == FileType::Directory;

@@ -92,7 +92,7 @@ impl Server<'_> {
         }
         let unique = request.unique;
         let answer = self.carry_out(&mut request);
-        // Who asked may have been killed.
+        // The process that asked may have been killed.
         let _ = rustix::io::write(device, &Answer::message(unique, answer));
     }
 

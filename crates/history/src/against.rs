@@ -1,10 +1,10 @@
 //! A record held against a baseline.
 //!
-//! A baseline is what the user named: one run, or all runs of one name. No other run has a part in it,
-//! neither in its level nor in what its sessions differ by; a regression that is kept changes nothing.
-//! The runs of two sessions are no pairs: whatever changed on the machine between them is in the
-//! difference. What is known of that is told ([`Difference`]); how much sessions differ in themselves is
-//! the business of [`iotomy_stats::sessions`].
+//! A baseline is what the user named: one run, or all runs of one name. No other run contributes,
+//! neither to its level nor to the spread between its sessions; a saved regression changes nothing.
+//! Runs of two sessions are not paired: any change of the machine between them is part of the
+//! difference. Known changes are reported ([`Difference`]); how much sessions differ by themselves
+//! is the subject of [`iotomy_stats::sessions`].
 
 mod earlier;
 
@@ -121,7 +121,7 @@ fn matched(old: &[Measure], new: &mut [Measure]) -> Vec<Difference> {
         .collect()
 }
 
-/// What the two were asked to do, as far as times depend on it.
+/// The requested settings of both runs that times depend on.
 fn conditions(then: RecordRef<'_>, now: RecordRef<'_>) -> Vec<Difference> {
     let mut found: Vec<Option<Difference>> = Vec::new();
     match (then, now) {

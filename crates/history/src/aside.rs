@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::HistoryError;
 
-/// What changes are in that have not reached the file.
+/// Files with changes that have not reached the main file.
 const FIRST: [&str; 2] = ["-wal", "-journal"];
 
 /// Which file has a name at a moment.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// What the user wants of every run.
+/// The user's settings for all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// What becomes of runs.
+    /// Which runs are saved.
     history: History,
 }
 
@@ -27,7 +27,7 @@ pub enum ConfigError {
     /// The variable says something else.
     #[error("invalid IOTOMY_HISTORY={found:?}: expected always or never")]
     Variable {
-        /// What it says.
+        /// The text found there.
         found: String,
     },
     /// The file could not be read.
@@ -35,7 +35,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file was read, and says what cannot be.
@@ -45,7 +45,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a run and the history, and what each case says to try.
+//! Errors between a run and the history, each with the advice to print.
 
 use std::path::{Path, PathBuf};
 
@@ -21,9 +21,9 @@ pub enum HistoryError {
         attempt: &'static str,
         /// The store.
         path: PathBuf,
-        /// What was said.
+        /// SQLite's message.
         said: String,
-        /// What to try, with its separator; may be empty.
+        /// The advice, with its separator; may be empty.
         hint: &'static str,
     },
     /// A later iotomy has written it.
@@ -51,14 +51,14 @@ pub enum HistoryError {
         /// The file.
         path: PathBuf,
     },
-    /// What is in the file cannot be.
+    /// The content of the file is impossible.
     #[error(
         "the history {path} is damaged: {said}; `sqlite3 {path} .recover` prints what can be read of it"
     )]
     Damaged {
         /// The store.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's message.
         said: String,
     },
     /// One run's record cannot be read.
@@ -68,7 +68,7 @@ pub enum HistoryError {
         id: u64,
         /// The store.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
     /// A record that no reader would accept is not kept.
@@ -80,7 +80,7 @@ pub enum HistoryError {
         list`"
     )]
     NoRun {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
         /// The store.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum HistoryError {
          removed; keep one with --save={asked}"
     )]
     NoBaseline {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
         /// The store.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum HistoryError {
          one with --save={asked}, or name a run by its number"
     )]
     CutShort {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
     },
     /// A run that was to be its own baseline.
@@ -111,7 +111,7 @@ pub enum HistoryError {
          baseline"
     )]
     Itself {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
     },
     /// A baseline of another machine.
@@ -120,7 +120,7 @@ pub enum HistoryError {
          a baseline on this one, or compare both with `iotomy history diff`"
     )]
     Elsewhere {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
         /// The machine of the baseline.
         there: String,
@@ -148,15 +148,15 @@ pub enum HistoryError {
     /// Nothing was kept of it.
     #[error("no run of {asked:?} is kept{alike}")]
     NoTrend {
-        /// What was asked for.
+        /// The requested run.
         asked: String,
-        /// What there is, with its separator.
+        /// The similar names, with their separator.
         alike: String,
     },
 }
 
 impl HistoryError {
-    /// What SQLite said while `attempt` was made.
+    /// SQLite's error during `attempt`.
     pub(crate) fn from_sqlite(attempt: &'static str, path: &Path, error: &rusqlite::Error) -> Self {
         let said = message(error);
         let path = path.to_owned();
@@ -181,7 +181,7 @@ impl HistoryError {
         Self::Refused { attempt, path, said, hint }
     }
 
-    /// What the system said while `attempt` was made.
+    /// The system's error during `attempt`.
     pub(crate) fn io(attempt: &'static str, path: &Path, error: &std::io::Error) -> Self {
         let hint = "; set XDG_DATA_HOME to another directory";
         Self::Refused { attempt, path: path.to_owned(), said: error.to_string(), hint }

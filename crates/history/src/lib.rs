@@ -4,10 +4,10 @@
 //! configures it ([`Config`]), what of a record is indexed ([`measures()`]), and what two records
 //! ([`against()`]) or many ([`Store::trend`]) say together. It knows no screen and makes no record.
 //!
-//! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and all
-//! else in the store is found again from it. What was kept is not lost by a run that is killed while it
-//! keeps another: a run is a transaction, written ahead and synced. A damaged history is set aside and never
-//! written over.
+//! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and
+//! everything else in the store can be rebuilt from it. A stored run survives the kill of a process
+//! that stores another one: each run is a transaction, written ahead and synced. A damaged history
+//! is set aside and never overwritten.
 
 mod against;
 mod aside;

@@ -1,9 +1,9 @@
-//! What of a record is indexed: what it is of, and its measures.
+//! The index of a record: its subject and its measures.
 
 use iotomy_record::store::RecordRef;
 use iotomy_record::{Contender, CopyRun, Limits, Measure, Race, Sweep, Trace};
 
-/// What ran, in a line.
+/// The commands that ran, in a line.
 pub fn subject(record: RecordRef<'_>) -> String {
     match record {
         RecordRef::Trace(trace) => of_trace(trace),
@@ -33,7 +33,8 @@ pub fn measures(record: RecordRef<'_>) -> Vec<Measure> {
     found
 }
 
-/// What two records are compared by besides: the calls of traces, an anatomy's among them.
+/// Further measures that two records are compared by: the calls of traces, including those of an
+/// anatomy.
 pub(crate) fn details(record: RecordRef<'_>) -> Vec<Measure> {
     let trace = match record {
         RecordRef::Trace(trace) => trace,

@@ -63,9 +63,9 @@ pub struct Filter {
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) kept: KeptRun,
-    /// What it was measured on.
+    /// The hardware it was measured on.
     pub(crate) hardware: String,
-    /// What it measured.
+    /// The subjects of its measures.
     pub(crate) subjects: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ const APPLICATION: i64 = 0x696f_746d;
 /// How long another writer is waited for: a record of 1 GiB takes less to be written to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is made of the bytes of a record: zlib's, at its usual level.
+/// The zlib level with which records are compressed: its default.
 const LEVEL: u8 = 6;
 
 const TABLES: &str = "
@@ -276,8 +276,8 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Whose the file is, its version, and how many tables and indexes it has, of one moment: another may
-    /// be making them.
+    /// The owner of the file, its version, and the number of its tables and indexes, all of one
+    /// moment: another process may be creating them.
     fn marks(&self) -> Result<(i64, i64, i64), rusqlite::Error> {
         let transaction = self.connection.unchecked_transaction()?;
         let found = self.pragma("user_version")?;
@@ -317,7 +317,7 @@ impl Store {
     }
 }
 
-/// What a run has besides its record.
+/// The columns of a run besides its record.
 #[derive(Debug)]
 struct Row<'a> {
     name: Option<&'a str>,
@@ -331,7 +331,7 @@ fn kind(schema: &str) -> &str {
     schema.trim_start_matches("iotomy.").split('/').next().unwrap_or_default()
 }
 
-/// What a machine is whatever kernel it runs.
+/// The identity of a machine, whatever kernel it runs.
 pub(crate) fn hardware(machine: &iotomy_record::Machine) -> String {
     format!("{} x {} · {}", machine.cpus, machine.cpu, machine.virtualization)
 }

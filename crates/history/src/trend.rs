@@ -19,7 +19,7 @@ const MOST: usize = 400;
 /// Kinds of runs whose times are the least disturbed first.
 const KINDS: [&str; 6] = ["race", "limits", "sweep", "copy", "trace", "anatomy"];
 
-/// What a series is of.
+/// The subject of a series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Series<'a> {
     pub(crate) kind: &'a str,
@@ -157,7 +157,7 @@ impl Store {
         });
         let rows = rows.map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let unit = rows.last().map_or_else(String::new, |(_, unit)| unit.clone());
-        // What is counted otherwise is another measure of the same name.
+        // A measure with the same name and another unit is another measure.
         let same = rows.into_iter().filter(|(_, other)| *other == unit);
         Ok((same.map(|(point, _)| point).collect(), unit))
     }

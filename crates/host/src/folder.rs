@@ -37,11 +37,11 @@ pub enum FolderError {
     Refused {
         /// As it was given.
         path: String,
-        /// What was tried.
+        /// The call that failed.
         call: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What would help.
+        /// The remedy.
         remedy: &'static str,
     },
 }
@@ -111,8 +111,8 @@ fn unused_name(folder: &Path) -> PathBuf {
     folder.join(format!(".iotomy-limits-{process}-{number}"))
 }
 
-/// What the file system is called, and what tells it from others: its own id where it has one, else
-/// the device the kernel knows it by, and its size.
+/// The name of the file system and its identity: its own id if it has one, otherwise the device
+/// number and its size.
 fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     let (kind, room) = (fs::fstatfs(file)?, fs::fstatvfs(file)?);
     let file_system = file_systems::name(file_systems::magic(kind.f_type));

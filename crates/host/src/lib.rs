@@ -1,7 +1,7 @@
 //! Facts of this machine: what it is, what is free of it, and the file systems it has.
 //!
-//! It reads what the kernel tells and judges nothing. What a measurement needs and cannot have is a
-//! [`Skip`] with its reason.
+//! It reads what the kernel reports and judges nothing. If a measurement cannot get something it
+//! needs, that is a [`Skip`] with its reason.
 
 pub mod file_systems;
 pub mod folder;

@@ -1,4 +1,4 @@
-//! What the machine is, as a record has it.
+//! Facts about the machine, as a record stores them.
 //!
 //! It reads what the kernel says in `/proc` and `/sys` and judges nothing. The one invariant: a
 //! file that is missing or odd gives `unknown` (or 0), never an error, because a record without

@@ -1,5 +1,5 @@
-//! What a measurement may use up: memory that is free, also for this control group, and the size of
-//! files this process may write.
+//! Bounds of a measurement: free memory, also of this control group, and the largest file that this
+//! process may write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn check(bytes: u64, free: Option<u64>) -> Result<(), Skip> {
 /// goes beyond it.
 ///
 /// # Errors
-/// What the limit is.
+/// The limit and its value.
 pub fn check_file_size(bytes: u64) -> Result<(), Skip> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < bytes => Err(Skip(format!(
@@ -60,7 +60,7 @@ pub fn free_memory(root: &Path) -> Option<u64> {
     in_groups.chain(free_in_machine(root)).min()
 }
 
-/// What the control groups that this process is in leave of memory.
+/// The memory that the control groups of this process leave free.
 pub fn memory_of_groups(root: &Path) -> Vec<OfGroup> {
     let v1 = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
     of_groups(root, "memory", ["memory.max", "memory.current"], v1)
@@ -90,8 +90,8 @@ impl OfGroup {
     }
 }
 
-/// What a controller limits, by the names of limit and count in either version of control groups: for
-/// the group of this process and for each that it is in.
+/// The limits of a controller, by the names of limit and count in either version of control groups:
+/// for the group of this process and for each group above it.
 fn of_groups(root: &Path, controller: &str, v2: [&str; 2], v1: [&str; 2]) -> Vec<OfGroup> {
     let groups = text(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::names::{Imports, imports};
 use crate::tree::Tree;
 
-/// What to do about a circle.
+/// The advice for a circle.
 pub(crate) const REMEDY: &str = "Move what both sides need into a file that imports neither. Where one side is a \
      list of pieces, keep the list and what the pieces implement in two files.";
 
@@ -52,8 +52,8 @@ fn folder(file: &Path) -> PathBuf {
     if own.is_dir() { own } else { file.with_file_name("") }
 }
 
-/// What is said of a circle, unless it lies in one folder: the shortest way round, as the others go away
-/// with it or are shown once it is gone.
+/// The complaint about a circle, unless it lies in one directory: the shortest way round. Longer
+/// ways disappear with it, or are shown once it is gone.
 fn complaint(
     tree: &Tree,
     root: &Path,
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a crate of these files.
+    /// The complaints about a crate of these files.
     fn complaints_of(files: &[(&str, &str)]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {

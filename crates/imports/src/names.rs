@@ -7,7 +7,7 @@ use crate::tree::Tree;
 /// The names that a file takes from another, by both.
 pub(crate) type Imports = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// What each file of a crate imports from its others.
+/// The imports of each file of a crate from its other files.
 pub(crate) fn imports(tree: &Tree) -> Imports {
     let mut scopes = Scopes { tree, imported: HashMap::new() };
     let mut all = Imports::new();
@@ -23,7 +23,7 @@ pub(crate) fn imports(tree: &Tree) -> Imports {
     all
 }
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(usize),
@@ -37,10 +37,11 @@ impl Target {
     }
 }
 
-/// What names stand for in each module.
+/// The targets of the names in each module.
 struct Scopes<'t> {
     tree: &'t Tree,
-    /// What a module imports under a name, empty while it is looked up: so circles come to an end.
+    /// The targets that a module imports under a name, empty while they are looked up, so that
+    /// circles end.
     imported: HashMap<(usize, String), BTreeSet<Target>>,
 }
 

@@ -96,7 +96,7 @@ impl Tree {
     }
 }
 
-/// What an item with a name defines.
+/// The name that an item defines.
 fn defined(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,

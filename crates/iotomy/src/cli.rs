@@ -65,7 +65,7 @@ impl Cli {
     /// Reads the command line.
     ///
     /// # Errors
-    /// What clap says of it, or help and version, which it has as errors too.
+    /// The parser's error, or help and version, which it returns as errors too.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let mut words = std::env::args_os();
         words.next();

@@ -13,7 +13,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
     let _ = writeln!(io::stderr(), "iotomy: {}", shown(&in_a_line(error)));
 }
 
-/// What was attempted, then each cause that has not been said yet: errors of libraries tell their
+/// The operation, then each cause that has not been printed yet: errors of libraries print their
 /// source, and have it as a source.
 pub(crate) fn in_a_line(error: &anyhow::Error) -> String {
     let mut line = String::new();

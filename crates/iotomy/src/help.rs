@@ -1,4 +1,4 @@
-//! What help and man pages say beside the options: exit status, environment, files, examples.
+//! The parts of help and man pages besides the options: exit status, environment, files, examples.
 //!
 //! Each verb declares its own part ([`Manual`]) beside its options; environment and files follow from the
 //! options that a verb has ([`surroundings`]). Help takes them only when it is asked for, so that no other
@@ -20,8 +20,8 @@ use crate::manual::{Manual, below};
 use crate::screen::OutputStyle;
 use crate::verbs;
 
-/// What is declared for a verb, or a verb below one, as in `history list`; for iotomy itself where the name
-/// is empty.
+/// The declaration of a verb, or of a verb below one, as in `history list`; that of iotomy itself
+/// where the name is empty.
 fn manual(name: &str) -> Option<&'static Manual> {
     let own: [(&str, &Manual); 12] = [
         ("", &cli::MANUAL),
@@ -41,7 +41,7 @@ fn manual(name: &str) -> Option<&'static Manual> {
     own.into_iter().chain(below).find(|(of, _)| *of == name).map(|(_, manual)| manual)
 }
 
-/// What was asked for by `-h` or `--help`: the parser's answer, with what is declared here.
+/// The answer to `-h` or `--help`: the parser's, with the declared parts.
 pub(crate) fn help(words: impl Iterator<Item = std::ffi::OsString>) -> Option<clap::Error> {
     let width = OutputStyle::default().on(&stdout()).width - 2;
     with_manual(Cli::command(), "", width).try_get_matches_from(words).err()

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iotomy_record::printable;
-use iotomy_sys::memory::Memory;
+use iotomy_sys::memory::{Memory, share_one_arena};
 use iotomy_sys::stack::on_enough;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
@@ -27,6 +27,7 @@ use crate::complain::{COULD_NOT_RUN, complain};
 static MEMORY: Memory = Memory;
 
 fn main() -> ExitCode {
+    share_one_arena();
     on_enough(run).unwrap_or_else(|error| {
         // With standard error gone there is nobody left to tell.
         let _ = writeln!(
@@ -90,7 +91,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
     hide_completion(&mut error);
     escape_words(&mut error);
     let text = error.render().to_string().replacen("error: ", "iotomy: ", 1);
-    // What a value's own parser says of it may hold the value.
+    // A value's own parser may quote the value.
     let text = screen::shown_lines(&text);
     let text = PARSERS.iter().fold(text, |text, (said, plain)| text.replacen(said, plain, 1));
     let _ = io::stderr().write_all(text.as_bytes());
@@ -146,7 +147,7 @@ fn print(answer: &clap::Error) -> io::Result<()> {
     }
 }
 
-/// What the standard library says of a text that is no number, and what that means.
+/// Messages of the standard library for a text that is no number, and their meaning.
 const PARSERS: [(&str, &str); 5] = [
     (": invalid digit found in string", ": expected a whole number"),
     (": cannot parse integer from empty string", ": expected a whole number"),

@@ -1,8 +1,8 @@
-//! What a verb declares of its help and man page beside its options.
+//! The declared parts of a verb's help and man page besides its options.
 
 use clap::Command;
 
-/// What a verb declares.
+/// The declaration of a verb.
 #[derive(Debug)]
 pub(crate) struct Manual {
     /// Command lines, and what they do. Lines that belong together are one example.

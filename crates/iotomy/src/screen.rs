@@ -1,4 +1,4 @@
-//! What the terminal can show, and what the user wants it to.
+//! The abilities of the terminal, and the user's settings for it.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;

@@ -1,5 +1,5 @@
-//! What is said of an option that a verb does not have: the closest there is, and where to look. What the
-//! parser would advise, to write it behind `--`, makes of it a file to copy or a command to run.
+//! The message for an unknown option: the closest one, and where to look. The parser's own advice,
+//! to write it behind `--`, would make it a file to copy or a command to run.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory};

@@ -25,14 +25,14 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-/// What ends these is usually another thread or process of the run.
+/// Calls that usually wait for another thread or process of the run.
 const FOR_OWN: [&str; 3] = ["wait4", "waitid", "futex"];
 /// Of a shorter one, what it waits for is its own start.
 const SHORTEST_NS: u64 = 2_000_000;
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let wall_ns = run.trace.wall_ns;
-    // What was lost may have been work.
+    // The lost time may have been work.
     if run.trace.ledger.is_empty() || run.trace.observer.lost_events > 0 || wall_ns < SHORTEST_NS {
         return None;
     }

@@ -21,7 +21,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const MANY: u64 = 1_000;
 
-/// What makes descriptors to wait for, and how many a call.
+/// The calls that create descriptors to wait for, and how many each call creates.
 const MAKERS: [(&str, u64); 13] = [
     ("accept", 1),
     ("accept4", 1),
@@ -38,7 +38,7 @@ const MAKERS: [(&str, u64); 13] = [
     ("pidfd_open", 1),
 ];
 
-/// What one image did.
+/// The registrations of one image.
 struct Registered<'r> {
     exec: &'r str,
     changes: u64,

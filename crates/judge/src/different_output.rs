@@ -15,7 +15,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Race(judge)],
 };
 
-/// What says how much there was may say it in other words.
+/// Outputs that only report an amount may word it differently.
 const SMALL: u64 = 4096;
 
 fn judge(race: &Race) -> Vec<UnnamedFinding> {
@@ -35,7 +35,7 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
         .collect()
 }
 
-/// What every run of a contender wrote, if it was the same.
+/// The number of bytes that every run of a contender wrote, if it was the same.
 fn written(contender: &Contender) -> Option<u64> {
     let mut seen = contender.runs.iter().map(|run| run.output_bytes);
     let first = seen.next()??;

@@ -1,4 +1,4 @@
-//! What a finding is: its declaration, and the rules that look at a record.
+//! The parts of a finding: its declaration, and the rules that look at a record.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +15,15 @@ pub struct Declaration {
     pub id: &'static str,
     /// How it is meant.
     pub verdict: Verdict,
-    /// What it says, in a few words.
+    /// A summary of a few words.
     pub summary: &'static str,
     /// When it is made, and from what.
     pub description: &'static str,
-    /// What looks, at records of one kind each.
+    /// The rules, each for one kind of record.
     pub(crate) rules: &'static [Rule],
 }
 
-/// What a rule looks at.
+/// The input of a rule.
 #[derive(Debug)]
 pub(crate) enum Rule {
     /// One run: a trace, or a contender of a race with the time it takes untraced.
@@ -38,7 +38,7 @@ pub(crate) enum Rule {
     Copy(fn(&Copied<'_>) -> Option<UnnamedFinding>),
 }
 
-/// What was found, before it has a name.
+/// The result of a rule, before it gets its id and verdict.
 #[derive(Debug, PartialEq)]
 pub(crate) struct UnnamedFinding {
     pub(crate) text: String,

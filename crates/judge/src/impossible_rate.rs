@@ -145,7 +145,7 @@ fn counts(flow: &Flow<'_>) -> bool {
             }
         }
         FileKind::Char => flow.file.path == NULL || flow.file.path == ZERO,
-        // What goes through pipes and sockets stays in the CPU's caches.
+        // Bytes through pipes and sockets stay in the CPU's caches.
         _ => false,
     }
 }

@@ -1,11 +1,11 @@
-//! What the numbers of a record mean: can they be true, what hides behind them, what to try.
+//! Judges the numbers of a record: whether they can be true, what explains them, and what to try.
 //!
 //! A finding is a file and a line in [`FINDINGS`]: its declaration, from which help, the catalogue and
 //! the tests come, and the rule that looks at a record. This knows no screen and runs nothing: the same
 //! record with the same limits is judged the same for ever.
 //!
-//! The one invariant: a finding says only what its evidence shows. What a record does not tell (files
-//! that were not watched, a limit that was not measured) leads to no finding, and never to a guess.
+//! The one invariant: a finding says only what its evidence shows. A fact that the record lacks
+//! (unwatched files, a limit that was not measured) leads to no finding, and never to a guess.
 
 mod blocked_on;
 mod by_reference;
@@ -50,7 +50,7 @@ pub use registry::FINDINGS;
 use finding::{Copied, KnownLimits, Rule};
 use run::Run;
 
-/// What judging came to.
+/// The result of judging.
 #[derive(Debug, Default, PartialEq)]
 pub struct Judgement {
     /// In the order of [`FINDINGS`], those of each contender together.

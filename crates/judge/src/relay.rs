@@ -38,7 +38,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
             && read == written
             && from.read_calls.abs_diff(to.write_calls) <= from.read_calls / 4
             && from.path != to.path
-            // What is written twice (tee) is carried for more than the one.
+            // Bytes that are written twice (tee) are carried for more than one target.
             && elsewhere(to.path.as_str()) <= written / 10
             && user_ns(rows, image) <= handing_on_ns(run, from, to)
             && by_hand(&["read", "readv", "pread64", "recvfrom", "recvmsg"]) >= read / 10 * 9

@@ -11,11 +11,11 @@ use crate::finding::KnownLimits;
 pub(crate) struct Run<'a> {
     /// The contender's, in a race.
     pub(crate) label: Option<&'a str>,
-    /// What was watched.
+    /// The watched run.
     pub(crate) trace: &'a Trace,
     /// The time to hold it against: untraced, where there is one.
     pub(crate) wall_ns: f64,
-    /// What went through each file.
+    /// The bytes through each file.
     pub(crate) flows: Vec<Flow<'a>>,
     /// The rows of each program image, so that rules over all images look at each row once.
     rows: HashMap<Image<'a>, Rows<'a>>,
@@ -25,7 +25,7 @@ pub(crate) struct Run<'a> {
 /// A program image as every table names it.
 type Image<'a> = (u32, &'a str, u32);
 
-/// What the tables hold of one program image.
+/// The rows of the tables for one program image.
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     pub(crate) process: Option<&'a Process>,
@@ -39,7 +39,7 @@ pub(crate) struct Rows<'a> {
 /// A file with all that went through it.
 #[derive(Debug, Clone)]
 pub(crate) struct Flow<'a> {
-    /// What is known of the file.
+    /// The facts about the file.
     pub(crate) file: &'a FileUse,
     pub(crate) read_calls: u64,
     pub(crate) read_bytes: u64,
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
         self.limits.limit(name)
     }
 
-    /// What has the limits.
+    /// The known limits.
     pub(crate) fn known_limits(&self) -> &KnownLimits<'a> {
         self.limits
     }
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         total(self.trace.calls.iter().filter(|call| names.contains(&call.syscall.as_str())))
     }
 
-    /// What went to the null device.
+    /// The bytes written to the null device.
     pub(crate) fn discarded_bytes(&self) -> u64 {
         let null = |flow: &&Flow<'_>| flow.file.kind == FileKind::Char && flow.file.path == NULL;
         self.flows.iter().filter(null).map(|flow| flow.write_bytes).sum()
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
         self.trace.ledger.iter().map(part).fold(0, u64::saturating_add)
     }
 
-    /// What the threads had fetched from storage; `None` where it was not counted.
+    /// The bytes that the threads fetched from storage; `None` where they were not counted.
     pub(crate) fn storage_read_bytes(&self) -> Option<u64> {
         let mut counted = self.trace.processes.iter().map(|image| image.storage_read_bytes);
         counted.try_fold(0, |sum: u64, of_image| Some(sum.saturating_add(of_image?)))
@@ -227,7 +227,7 @@ fn flows(files: &[FileUse]) -> Vec<Flow<'_>> {
     by_file.into_values().collect()
 }
 
-/// What a loader maps is touched as it is called.
+/// A loader touches the pages of libraries when they are called.
 pub(crate) fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.ends_with(".so") || name.contains(".so.")

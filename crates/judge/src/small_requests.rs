@@ -103,7 +103,7 @@ fn rows_of<'r, 'a>(run: &'r Run<'a>, file: &'a FileUse) -> &'r Rows<'a> {
     run.of_image(file.pid, &file.exec, file.image)
 }
 
-/// What an image's calls of these kinds took on a CPU on average; `None` where that is not known.
+/// The mean on-CPU time of an image's calls of these kinds; `None` where it is unknown.
 fn on_cpu_each_ns(run: &Run<'_>, way: &FileTraffic<'_>) -> Option<f64> {
     let names = match way.verb {
         "reads" => ["read", "readv"],

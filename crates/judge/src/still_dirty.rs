@@ -1,4 +1,4 @@
-//! What was written, but is in memory only.
+//! Bytes that were written, but are in memory only.
 
 use std::collections::BTreeMap;
 

@@ -126,7 +126,7 @@ fn sink(kind: FileKind, path: &str, bytes: u64, calls: u64) -> FileUse {
     FileUse { write_calls: calls, write_bytes: bytes, file_system, ..file(kind, path) }
 }
 
-/// What is found in a run with these calls and files.
+/// The findings for a run with these calls and files.
 fn found(calls: Vec<Call>, files: Vec<FileUse>) -> Vec<(String, String)> {
     judged(Trace { calls, files, ..trace() })
 }
@@ -212,7 +212,7 @@ fn a_mapping_whose_pages_were_touched_was_read() {
     let mut huge = run.clone();
     huge.files[0].file_system = Some("hugetlbfs".into());
     assert!(!ids(&judged(huge)).contains(&"mapped-untouched"));
-    // What a loader maps is touched as it is called.
+    // A loader touches the pages of libraries when they are called.
     run.files[0].path = "/usr/lib/libpython3.11.so.1.0".into();
     assert!(!ids(&judged(run)).contains(&"mapped-untouched"));
 }
@@ -264,7 +264,7 @@ fn what_was_cached_and_what_was_not_is_said_of_files_on_devices() {
     assert_eq!(text(cached("ext4", Some(50 * MIB))), None);
     assert_eq!(text(cached("tmpfs", Some(64 * MIB))), None);
     assert_eq!(text(cached("ext4", None)), None);
-    // What is not stored comes from no device.
+    // A hole is not read from a device.
     let sparse = FileUse { allocated_bytes: Some(0), ..cached("ext4", Some(0)) };
     assert!(text(sparse).unwrap().contains("has holes"));
 }
@@ -297,7 +297,7 @@ fn errors_are_no_work() {
     assert!(found_[0].1.contains("EBADF"), "{found_:?}");
     assert_eq!(found(vec![failing(2_000, 900)], vec![]), []);
     assert_eq!(found(vec![failing(500, 500)], vec![]), []);
-    // What was refused and made another way was made.
+    // A refused copy that another call then made was made.
     let copied =
         vec![failing(1_500, 1_500), moved("read", 1_500, MIB), moved("sendto", 1_500, MIB)];
     assert_eq!(found(copied, vec![]), []);
@@ -320,7 +320,8 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     assert_eq!(ids(&found(vec![], reads(65_536))), ["page-cache"]);
     // 8,192 calls of 100 ns are 0.8 of 100 ms.
     assert_eq!(ids(&found(vec![], reads(8_192))), ["page-cache"]);
-    // What a read of a pipe, a small file or a file of procfs returns is not what was asked for.
+    // The return value of a read of a pipe, a small file or a procfs file is not the size that was
+    // requested.
     let of = |kind, path, on: &str| FileUse {
         kind,
         file_system: Some(on.into()),
@@ -333,7 +334,7 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     let again = FileUse { size_bytes: Some(2_000), ..of(FileKind::File, "/etc/passwd", "ext4") };
     assert!(!ids_of(again).contains("small-requests"));
     assert_eq!(ids_of(of(FileKind::Char, "/dev/zero", "devtmpfs")), "small-requests");
-    // Who passes on what came in small pieces, or signals by a pipe, writes as small as that.
+    // A relay of small pieces, or a signal through a pipe, has small writes.
     let pipe = sink(FileKind::Pipe, "pipe:[8]", 64 * MIB, 131_072);
     assert_eq!(ids(&found(vec![], vec![pipe.clone()])), ["small-requests"]);
     let proc = of(FileKind::File, "/proc/kallsyms", "proc");
@@ -454,7 +455,7 @@ fn accepts_that_found_nothing_in_several_processes_are_a_herd() {
     let wait = |ready| Call { ready: Some(ready), ..call("epoll_wait", ready) };
     let woken = vec![accept(1, 150), accept(2, 150), wait(300)];
     assert_eq!(ids(&found(woken, vec![])), ["herd"]);
-    // Who asks without being woken has no herd.
+    // Polling without being woken is no herd.
     assert_eq!(found(vec![accept(1, 150), accept(2, 150), wait(20)], vec![]), []);
     // Each its own connections, and once more to know that there is no other.
     assert_eq!(found(vec![accept(1, 100), accept(2, 100)], vec![]), []);
@@ -523,7 +524,7 @@ fn sleeping_while_another_watched_thread_works_is_no_wait_for_the_outside() {
     let queued = [(40, 5, "write", 55), (20, 5, "read", 75)];
     assert_eq!(judged(spent(&queued)), []);
     assert_eq!(judged(spent(&[(60, 0, "clock_nanosleep", 40)])), []);
-    // What is not known may have been work, and so may what was lost.
+    // Unknown and lost calls may have been work.
     let mut unknown = spent(&[(10, 0, "read", 40)]);
     unknown.ledger[0].residual_ns = 50 * MS as i64;
     assert_eq!(judged(unknown), []);

@@ -276,7 +276,7 @@ fn carry_case(case: &Params, source: &Scratch, target: &Scratch) -> Result<(), S
     carry(case.name("mover"), (source.fd(), target.fd()), case.number("size"), job)
 }
 
-/// What all threads of this process have used of CPUs.
+/// The CPU time of all threads of this process.
 fn cpu_ns() -> i64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

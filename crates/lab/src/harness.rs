@@ -1,5 +1,5 @@
-//! What all experiments share: the contract, the cases and their bounds, the runner, and what is made for
-//! them and taken down again.
+//! The common part of all experiments: the contract, the cases and their bounds, the runner, and
+//! the test environments that are set up and taken down.
 
 pub(crate) mod beginning;
 pub(crate) mod bounds;

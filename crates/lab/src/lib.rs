@@ -6,10 +6,10 @@
 //! the same for all; lists, help, the guide's table and the contract tests come from the
 //! declarations.
 //!
-//! The one invariant: an experiment leaves nothing behind, whatever ends this process. Files have no
-//! name, file systems of one's own are mounted on no folder, and processes end with their parent.
-//! What has to have a name lies in a folder that is noted first, so that the next run removes what a
-//! killed one could not.
+//! The one invariant: an experiment leaves nothing behind, however this process ends. Files have no
+//! name, its own file systems are mounted on no directory, and processes end with their parent.
+//! Files that need a name lie in a directory that is noted first, so that the next run removes what
+//! a killed one could not.
 //!
 //! The flow of `iotomy lab run`:
 //!

@@ -70,7 +70,7 @@ fn every_axis_takes_its_own_values_and_every_size_makes_cases() {
             }
             let cases = cases_of(*one, size);
             assert!(cases.len() >= 2, "{}", declared.name);
-            // What a quick run needs is there on a small machine.
+            // A small machine meets the needs of a quick run.
             let most = cases.iter().map(|case| one.needs(case).memory_bytes).max().unwrap();
             assert!(size != Size::Quick || most <= 512 << 20, "{}: {most}", declared.name);
         }

@@ -56,7 +56,7 @@ fn caches_below(root: &Path, cpus: &[usize]) -> Vec<u64> {
     sizes
 }
 
-/// Who shares the cache of the highest level, and its size.
+/// The CPUs that share the highest-level cache, and its size.
 fn last_level_cache(folder: &Path) -> Option<(String, u64)> {
     let caches = fs::read_dir(folder).ok()?.filter_map(|entry| {
         let folder = entry.ok()?.path();

@@ -31,7 +31,7 @@ pub enum KeepError {
     Folder {
         /// The folder.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file could not be written; the old one is as it was.
@@ -64,7 +64,7 @@ impl Cache {
         self.folder.join(format!("limits-{key:016x}.json"))
     }
 
-    /// What is kept for a machine and still holds.
+    /// The saved limits of a machine that are still valid.
     pub fn load(&self, machine: &Machine) -> Option<Limits> {
         let mut found = store::load_limits(self.file(machine)).ok()?;
         if !same_machine(&found.machine, machine) {
@@ -113,7 +113,7 @@ fn same_machine(a: &Machine, b: &Machine) -> bool {
     Machine { memory_bytes: 0, ..a.clone() } == Machine { memory_bytes: 0, ..b.clone() }
 }
 
-/// What tells this installation from others, where the system has it.
+/// The id of this installation, where the system has one.
 fn machine_id(root: &Path) -> String {
     let files = ["etc/machine-id", "var/lib/dbus/machine-id"];
     let text = files.iter().find_map(|file| fs::read_to_string(root.join(file)).ok());

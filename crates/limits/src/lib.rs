@@ -6,9 +6,10 @@
 //! tests come from these declarations. This module owns the order of a run and what is taken from an
 //! earlier one; where that is kept is the business of [`kept`].
 //!
-//! The one invariant: a figure is the median of many short batches, each long against the clock and
-//! short against whatever else the machine does, so that an interrupt spoils one of them and not the
-//! figure. What cannot be measured is skipped with its reason, and never a number.
+//! The one invariant: a figure is the median of many short batches, each long compared with the
+//! clock's resolution and short compared with other activity of the machine, so that an interrupt
+//! spoils one batch and not the figure. A limit that cannot be measured is skipped with its reason
+//! and never becomes a number.
 
 mod calls;
 mod channels;

@@ -1,10 +1,10 @@
-//! What a limit is: its declaration, and what its function is given and returns.
+//! The parts of a limit: its declaration, and the input and result of its function.
 
 use iotomy_host::Skip;
 
 use crate::storage_under_test::Storage;
 
-/// What a limit is counted in.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Of a floor.
@@ -23,7 +23,7 @@ impl Unit {
     }
 }
 
-/// What has a limit.
+/// The scope of a limit: the machine or a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The machine with its kernel.
@@ -37,13 +37,14 @@ pub enum Scope {
 pub struct Declaration {
     /// Its name, unique among all.
     pub name: &'static str,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is of.
+    /// Its scope.
     pub scope: Scope,
-    /// What it is, in a few words.
+    /// A summary of a few words.
     pub summary: &'static str,
-    /// What is done and what is counted. A change of it makes the values kept so far worthless.
+    /// The method: what is done and what is counted. A change of this text invalidates the saved
+    /// values.
     pub method: &'static str,
     /// Where the calls it makes are described.
     pub man: &'static [&'static str],
@@ -51,13 +52,13 @@ pub struct Declaration {
     pub(crate) measure: fn(&Context<'_>) -> Result<Figure, Skip>,
 }
 
-/// What a measurement may depend on.
+/// The facts a measurement may depend on.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) storage: Option<&'a Storage<'a>>,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) value: f64,

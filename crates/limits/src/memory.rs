@@ -75,7 +75,7 @@ pub(super) static LIMITS: &[Declaration] = &[
     },
 ];
 
-/// What is done between two looks at the clock: some 0.1 ms.
+/// The work between two readings of the clock: some 0.1 ms.
 const CHUNK: usize = 1 << 20;
 
 /// Times the size of the caches.
@@ -123,8 +123,8 @@ fn by_all(work: Work) -> Result<Figure, Skip> {
     figure(&summed(&of_each))
 }
 
-/// What `run` gives on a thread on each CPU, all begun at one moment: when every thread has made ready.
-/// Each makes what it uses itself, so that on a machine of several nodes it is near.
+/// Runs `run` on one thread per CPU, all released at once when every thread is ready. Each thread
+/// allocates what it uses, so that the memory is local on a machine with several nodes.
 fn at_once<T, R: Send>(
     cpus: &[usize],
     make: impl Fn() -> Result<T, Skip> + Sync,
@@ -134,7 +134,7 @@ fn at_once<T, R: Send>(
     let (tell, told) = channel();
     let one = |cpu: usize, tell: Sender<bool>| {
         let ready = cpus::stay_on(cpu).and_then(|()| make());
-        // Who listens waits for all of them.
+        // The receiver waits for all of them.
         let _ = tell.send(ready.is_ok());
         let is_open = *gate.read().unwrap_or_else(PoisonError::into_inner);
         // One that was not let in has nothing to say; another has the reason.

@@ -24,7 +24,7 @@ pub(super) static LIMITS: &[Declaration] = &[Declaration {
 }];
 
 const FILE_BYTES: usize = 128 << 20;
-/// What cat(1) asks for.
+/// The request size of cat(1).
 const CALL_BYTES: usize = 128 << 10;
 /// Calls of a sample: 1 MiB.
 const CALLS: usize = 8;

@@ -1,4 +1,4 @@
-//! What it takes to get memory: faults and windows.
+//! The cost of getting memory: page faults and windows.
 //!
 //! A fault is only what the kernel counts as one: a kernel that maps several pages at a time, or no
 //! huge one where it was asked for some, would else be measured as something it is not.

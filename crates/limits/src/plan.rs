@@ -8,7 +8,7 @@ use crate::limit::{Context, Declaration, Scope};
 use crate::registry::declarations;
 use crate::storage_under_test::Storage;
 
-/// What is to be measured.
+/// The limits to measure.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The limits asked for; empty for all.
@@ -32,7 +32,7 @@ impl Plan {
     /// Takes what `kept` has of the limits asked for and measures the rest, telling `progress` before
     /// each measurement. `started` is when the run began.
     ///
-    /// What was skipped before is tried again: the reason may be gone.
+    /// A limit that was skipped before is tried again: the reason may be gone.
     pub fn run(
         &self,
         kept: Option<&Limits>,

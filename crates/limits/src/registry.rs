@@ -6,7 +6,7 @@ use crate::{calls, channels, memory, page_cache, pages, rings, starts, storage, 
 /// Limits of one kind.
 #[derive(Debug)]
 pub struct Group {
-    /// What they have in common.
+    /// Their common subject.
     pub name: &'static str,
     /// In the order to measure them.
     pub limits: &'static [Declaration],

@@ -13,7 +13,7 @@ use super::limit::Figure;
 /// far below the time between two interrupts of a timer.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// What is measured before anything counts, so that the processor has reached its speed.
+/// The work before the first measurement, so that the processor has reached its speed.
 const WARM_UP: Duration = Duration::from_millis(5);
 
 /// Batches below which there is no spread to speak of.

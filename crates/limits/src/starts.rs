@@ -1,4 +1,4 @@
-//! What it takes to start something: a process, a program, a thread; each with its end and the wait
+//! The cost of starting something: a process, a program, a thread; each with its end and the wait
 //! for it.
 
 use std::fs::File;

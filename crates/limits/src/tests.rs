@@ -64,7 +64,8 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
             assert!(low_value < high_value, "{low} {low_value}, {high} {high_value}");
         }
     };
-    // What one holds a hundred times of the other; figures near each other are a matter of the moment.
+    // Only limits that are a hundred times apart are compared; closer figures vary from moment to
+    // moment.
     below("syscall", "fork");
     below("syscall", "exec");
     below("syscall", "wake-pipe");

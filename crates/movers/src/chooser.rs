@@ -1,7 +1,7 @@
 //! The choice among the movers: which may serve a pair of descriptors, fastest first, and why.
 //!
-//! The order on a route is that of the ranks that the movers declare ([`crate::route`]). What cannot serve is kept
-//! with its reason, so that a choice can be explained.
+//! The order on a route is that of the ranks that the movers declare ([`crate::route`]). A mover
+//! that cannot serve is listed with its reason, so that a choice can be explained.
 //!
 //! The one invariant: another mover is tried only while nothing has moved. After the first byte an
 //! error is an error.
@@ -61,16 +61,16 @@ pub struct Refused {
     pub mover: &'static str,
     /// The call that was refused.
     pub call: &'static str,
-    /// What the kernel said; `None` where it moved nothing without an error.
+    /// The kernel's error; `None` where it moved nothing without an error.
     pub errno: Option<Errno>,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The mover that did it; `None` when every one of the plan was refused.
     pub mover: Option<&'static str>,
-    /// What it moved.
+    /// The bytes it moved.
     pub moved: Moved,
     /// Those that were refused before it, in the order they were tried.
     pub refused: Vec<Refused>,
@@ -80,7 +80,7 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Failed {
-    /// What went wrong, and what had been moved by then.
+    /// The error, and the bytes moved until then.
     pub error: MoveError,
     /// Those that were refused before the mover that failed.
     pub refused: Vec<Refused>,
@@ -198,9 +198,10 @@ pub fn has_memory(
 
 /// Carries a plan out: tries its movers in order until one is not refused.
 ///
-/// Pipes at the ends that nobody has sized are widened to 1 MiB where the kernel allows it, and stay
-/// so: each wake-up of the other side moves sixteen times as much. Who has made one narrower wants the
-/// other side close behind. A mover run by itself leaves them as they are.
+/// Pipes of the default size at the ends are widened to 1 MiB where the kernel allows it, and stay
+/// so: each wake-up of the other side then moves sixteen times as much. A pipe that was made
+/// narrower is left so: its owner wants the other side close behind. A mover that is run by itself
+/// leaves all pipes as they are.
 ///
 /// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
 /// only of the first with data is a refusal one, and afterwards it is an error as any other.

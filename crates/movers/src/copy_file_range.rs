@@ -70,7 +70,7 @@ pub(crate) fn may_share(end: &End<'_>) -> bool {
     !SHARES_NOTHING.contains(&end.magic())
 }
 
-/// What one call of copy_file_range(2) did to the `bytes` it moved from these places.
+/// The traffic of `bytes` that one call of copy_file_range(2) moved from these positions.
 pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, at: Positions, bytes: u64) -> Traffic {
     if may_share(target) && shares(source, target, at, bytes) {
         return Traffic { referenced: bytes, ..Traffic::default() };

@@ -108,7 +108,7 @@ impl Mover for Direct {
     }
 }
 
-/// What happens to `bytes` on their way past the page cache.
+/// The traffic of `bytes` that bypass the page cache.
 fn past_the_cache(source: &End<'_>, target: &End<'_>, bytes: u64) -> Moved {
     // A file system in memory has no device that could do the copying: it takes the flag, and copies all the same.
     let is_in_memory = |end: &&&End<'_>| end.magic() == file_systems::TMPFS;
@@ -255,7 +255,7 @@ impl Failure {
     }
 }
 
-/// What offsets and lengths must be multiples of, in bytes.
+/// The alignment of offsets and lengths, in bytes.
 fn alignment(end: &End<'_>) -> Result<u64, (&'static str, Errno)> {
     match statx(end.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {

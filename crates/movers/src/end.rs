@@ -8,7 +8,7 @@ use iotomy_host::file_systems;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, fstatfs};
 use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
-/// What a descriptor leads to.
+/// The kind of file behind a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
@@ -114,7 +114,7 @@ impl<'fd> End<'fd> {
         self.fd
     }
 
-    /// What it leads to.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -179,8 +179,8 @@ impl<'fd> End<'fd> {
         self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 5)
     }
 
-    /// Whether it is a device that gives bytes for ever, of which none is any other's: zeros, or random
-    /// ones. What is taken from it and goes nowhere is not missed.
+    /// Whether it is a device that returns bytes for ever and of which no byte belongs to anybody:
+    /// zeros, or random ones. Bytes that are read from it and go nowhere are no loss.
     pub fn gives_for_ever(&self) -> bool {
         // /dev/zero, full, random and urandom, as Linux numbers them (Documentation/admin-guide/devices.txt).
         let minors = [5, 7, 8, 9];

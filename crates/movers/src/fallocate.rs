@@ -9,7 +9,7 @@
 //! `FALLOC_FL_ZERO_RANGE`. The target has no holes and a later write finds its room. A crossing a GiB.
 //!
 //! The one invariant: it serves only where the bytes are zeros by definition and their number is
-//! known. Who wants zeros to be written says `Sparse::Never`.
+//! known. To have zeros written, use `Sparse::Never`.
 
 use rustix::event::PollFlags;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstat, seek, tell};

@@ -1,5 +1,4 @@
-//! What becomes of holes: a mover's run over the data extents of a source, with the holes between
-//! them kept.
+//! Keeps holes: runs a mover over the data extents of a source and keeps the holes between them.
 //!
 //! ```text
 //! source  data ······hole······ data ····hole····      lseek(2), SEEK_DATA and SEEK_HOLE
@@ -132,7 +131,7 @@ impl Extents {
     }
 }
 
-/// What `SEEK_DATA` or `SEEK_HOLE` found.
+/// The result of `SEEK_DATA` or `SEEK_HOLE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     At(u64),

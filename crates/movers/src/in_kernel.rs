@@ -1,5 +1,5 @@
-//! What the calls that move bytes inside the kernel have in common: how much one of them takes, what
-//! becomes of the pages, and which promises that keeps.
+//! The common rules of the calls that move bytes inside the kernel: how much one call moves, what
+//! becomes of the pages, and which guarantees that keeps.
 
 use rustix::fs::tell;
 use rustix::io::{Errno, pread};
@@ -13,8 +13,8 @@ use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side,
 /// that a short answer means something, and progress is seen now and then.
 pub(crate) const MOST: usize = 1 << 30;
 
-/// Whether what `end` hands over can be pages of a page cache, which later writes change: its own, or
-/// those it was given itself. Who filled a pipe or a socket, and by what, cannot be known.
+/// Whether `end` may hand over pages of a page cache, which later writes change: its own, or pages
+/// that were passed to it. The writers of a pipe or a socket, and their calls, cannot be known.
 fn hands_on_pages(end: &End<'_>) -> bool {
     matches!(end.kind(), Kind::Regular | Kind::Block | Kind::Pipe | Kind::Socket)
 }
@@ -37,7 +37,7 @@ pub(crate) fn by_value_kept(
     Ok(())
 }
 
-/// What happens to `bytes` on their way through the kernel by way of a pipe.
+/// The traffic of `bytes` that the kernel moves through a pipe.
 ///
 /// Into the pipe, files, sockets and pipes hand over references to their pages; devices and files
 /// made up when read copy. Out of it, pipes and sockets keep the references, the null device drops

@@ -162,7 +162,7 @@ fn slots(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> (u32, usize) {
     (job.depth.min(blocks).clamp(1, MOST_SLOTS), block)
 }
 
-/// What happens to `bytes` on their way through the ring's buffers.
+/// The traffic of `bytes` through the ring's buffers.
 fn moved(target: &End<'_>, bytes: u64) -> Moved {
     Moved { bytes, traffic: traffic(target, bytes) }
 }
@@ -185,7 +185,7 @@ fn between_files(
     };
     let bulk = moved(target, carried.bytes);
     start.settle(&DECLARATION, source, target, bulk)?;
-    // What the source has grown by meanwhile; most often nothing.
+    // The bytes by which the source has grown meanwhile; most often none.
     let all = pump(&DECLARATION, source, target, job, bulk)?;
     start.cut(&DECLARATION, target, carried.reached, all)?;
     Ok(Outcome::Done(all))

@@ -1,4 +1,4 @@
-//! What is to be moved, under which conditions, and what came of it.
+//! A job: the bytes to move, the conditions, and the result.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +29,9 @@ pub enum Reflink {
     Always,
 }
 
-/// What becomes of holes of a regular source, and of zeros, in a regular target that does not append.
-/// [`crate::chooser::run`] sees to it; a mover run by itself only keeps to [`Sparse::Never`].
+/// The treatment of holes of a regular source, and of zeros, in a regular target that does not
+/// append. [`crate::chooser::run`] handles it; a mover that is run by itself obeys only
+/// [`Sparse::Never`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sparse {
     /// Holes of the source are holes of the target. Without effect on other pairs.
@@ -44,7 +45,7 @@ pub enum Sparse {
     Always,
 }
 
-/// What is to be moved, under which conditions.
+/// The bytes to move, and the conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
     /// How many bytes at most; `None` until the source ends.
@@ -60,7 +61,7 @@ pub struct Job<'a> {
     pub by_value: bool,
     /// Whether the target may share the source's extents on the disk.
     pub reflink: Reflink,
-    /// What becomes of holes between two regular files.
+    /// The treatment of holes between two regular files.
     pub sparse: Sparse,
     /// Whether mapped windows are filled when they are mapped, and not at each first touch.
     pub populate: bool,
@@ -108,9 +109,9 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What really happened to the bytes. A byte can be in more than one figure, or in none but `moved`:
-/// a hole that was kept was neither copied nor touched, and is referenced only in a file that was
-/// cloned whole. A hole that was written as zeros is copied and touched as zeros are.
+/// How the bytes were moved. A byte can be in more than one figure, or in none but `moved`: a hole
+/// that was kept was neither copied nor touched, and is referenced only in a file that was cloned
+/// whole. A hole that was written as zeros is copied and touched as zeros are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// Bytes whose pages or extents the target was given references to.
@@ -139,12 +140,12 @@ impl std::ops::Add for Traffic {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Bytes that reached the target, those of holes too.
     pub bytes: u64,
-    /// What really happened to them.
+    /// How they were moved.
     pub traffic: Traffic,
 }
 
@@ -165,7 +166,7 @@ pub enum Outcome {
     Refused {
         /// The call that was refused.
         call: &'static str,
-        /// What the kernel said; `None` where it moved nothing without an error.
+        /// The kernel's error; `None` where it moved nothing without an error.
         errno: Option<Errno>,
     },
 }
@@ -201,12 +202,12 @@ pub struct MoveError {
     pub call: &'static str,
     /// The end it failed on.
     pub side: Side,
-    /// What had reached the target.
+    /// The bytes that had reached the target.
     pub moved: Moved,
     /// How many more were taken from the source, did not reach the target, and could not be given
     /// back: of a source with a position there are none.
     pub lost: u64,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 

@@ -35,7 +35,7 @@ use crate::{
 /// Bytes a window, as cat on Solaris had it.
 const WINDOW: u64 = 8 << 20;
 
-/// What windows begin on.
+/// The alignment of windows.
 const PAGE: u64 = 4096;
 
 pub(crate) struct MmapWrite;
@@ -102,7 +102,7 @@ impl Mover for MmapWrite {
     }
 }
 
-/// What happens to `bytes` that are written from windows.
+/// The traffic of `bytes` that are written from windows.
 fn traffic(target: &End<'_>, job: &Job<'_>, bytes: u64) -> Traffic {
     // The null device asks for no page, so none is even mapped.
     let seen = if target.is_null_device() && !job.populate { 0 } else { bytes };
@@ -110,7 +110,7 @@ fn traffic(target: &End<'_>, job: &Job<'_>, bytes: u64) -> Traffic {
     Traffic { referenced: 0, copied, touched: seen }
 }
 
-/// What has reached the target.
+/// The bytes that have reached the target.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     bytes: u64,
@@ -144,7 +144,8 @@ fn windows(
             window.advise_huge_pages();
         }
         if job.populate && job.huge_pages {
-            // What cannot be mapped now is when it is written from, which tells why.
+            // A page that cannot be faulted in now fails again in the write, which reports the
+            // reason.
             let _ = window.fault_in(0..length);
         }
         let skip = usize::try_from(at - base).expect("less than a page");
@@ -212,7 +213,7 @@ fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// What is still to be moved from offset `at`, with `bytes` behind.
+/// The bytes still to be moved from offset `at`, after `bytes`.
 fn left(source: &End<'_>, job: &Job<'_>, at: u64, bytes: u64) -> Result<u64, Failed> {
     let rest = Job { count: job.count.map(|count| count - bytes), ..*job };
     remaining(source, at, &rest).map_err(|e| ("fstat", Side::Source, e))

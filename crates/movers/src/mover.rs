@@ -1,15 +1,15 @@
-//! What a mover is: its declaration, and what it does between two descriptors.
+//! The parts of a mover: its declaration, and its work between two descriptors.
 
 use crate::end::End;
 use crate::job::{Job, MoveError, Outcome};
 use crate::route::Route;
 
-/// What a mover says of itself; help, docs and the contract tests are made from it.
+/// The declaration of a mover; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name, as `--mover` and the record have it.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line summary.
     pub summary: &'static str,
     /// The path of the bytes: who copies, who blocks, how many crossings.
     pub description: &'static str,
@@ -23,8 +23,8 @@ pub struct Declaration {
     /// Whether it moves from and to offsets of its own, and so leaves the descriptors' positions
     /// alone until the end.
     pub positioned: bool,
-    /// What it does by itself with holes of a regular source; [`crate::chooser::run`] keeps them around
-    /// every mover that does not.
+    /// Its own treatment of holes of a regular source; [`crate::chooser::run`] keeps the holes for
+    /// a mover that does not.
     pub holes: Holes,
     /// The routes on which it is tried unasked, and its place there.
     pub chosen: &'static [Choice],
@@ -44,7 +44,7 @@ pub struct Choice {
     pub reason: &'static str,
 }
 
-/// What a mover does by itself with holes of a regular source.
+/// A mover's own treatment of holes of a regular source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
     /// They are holes of the target.
@@ -59,7 +59,7 @@ pub enum Holes {
 }
 
 impl Holes {
-    /// What lists and plans say.
+    /// The text for lists and plans.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -81,11 +81,11 @@ pub enum Probe {
 
 /// A way to move bytes.
 pub trait Mover: Sync {
-    /// What it is.
+    /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
 
-    /// Tries whether it works here, without side effects that last. What every kernel has, and what is a matter
-    /// of the file system, works.
+    /// Tries whether it works here, without side effects that last. Features that every kernel has,
+    /// and those that depend on the file system, count as working.
     fn probe(&self) -> Probe {
         Probe::Ready
     }

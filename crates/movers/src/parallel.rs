@@ -117,7 +117,7 @@ impl Mover for Parallel {
             return Err(start.settle_after(source, target, error));
         }
         start.settle(&DECLARATION, source, target, bulk)?;
-        // What the source has grown by meanwhile; most often nothing.
+        // The bytes by which the source has grown meanwhile; most often none.
         let all = pump(&DECLARATION, source, target, job, bulk)?;
         start.cut(&DECLARATION, target, reached, all)?;
         Ok(Outcome::Done(all))
@@ -146,7 +146,7 @@ struct Ranges<'a, 'fd> {
     short: Mutex<Option<Short>>,
 }
 
-/// What has reached the target.
+/// The bytes that have reached the target.
 #[derive(Default)]
 struct Done {
     /// From the beginning on, without a gap.

@@ -70,8 +70,8 @@ impl Mover for Pipelined {
     }
 
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
-        // What was read ahead of a write that fails is given back to the source, and a read that waits
-        // for a peer could not be ended.
+        // Bytes that were read ahead of a failed write are given back to the source, and a read
+        // that waits for a peer could not be ended.
         only(source, "source", &[Kind::Regular, Kind::Block])?;
         apart(source, target, job)
     }
@@ -123,7 +123,7 @@ struct Ring {
 }
 
 struct State {
-    /// What was read, with how many bytes, in its order.
+    /// The filled buffers, each with its number of bytes, in order.
     full: VecDeque<(Aligned, usize)>,
     empty: Vec<Aligned>,
     /// Why the reader has ended that did not come to an end.

@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn only_what_was_written_behind_the_moved_bytes_is_cut_off() {
         let start = Positions { source: 0, target: 10 };
-        // What the target held before, what it holds now, and what is left of it: 60 bytes were moved behind
-        // the first 10, and written to were 90.
+        // The size before, the size now, and the size that is left: 60 bytes were moved behind the
+        // first 10, and the writes reached byte 90.
         for (old, now, left) in [(10, 100, 70), (0, 100, 70), (80, 100, 80), (10, 101, 101)] {
             let file = tempfile::tempfile().unwrap();
             file.set_len(old).unwrap();

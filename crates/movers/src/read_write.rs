@@ -105,7 +105,7 @@ impl Mover for ReadWrite {
     }
 }
 
-/// What happens to `bytes` that are read and written.
+/// The traffic of `bytes` that are read and written.
 pub(crate) fn traffic(target: &End<'_>, bytes: u64) -> Traffic {
     let copies = if target.is_null_device() { 1 } else { 2 };
     Traffic { referenced: 0, copied: copies * bytes, touched: bytes }
@@ -121,7 +121,7 @@ pub(crate) fn pump(
     moved: Moved,
 ) -> Result<Moved, MoveError> {
     let wanted = job.want(moved.bytes, job.block());
-    // What larger blocks gain is not worth an error in the middle.
+    // The gain of larger blocks is not worth an error in the middle.
     let buffer = buffer(wanted)
         .or_else(|_| buffer(wanted.min(BLOCK_SIZE)))
         .map_err(|e| MoveError::new(of, "mmap", Side::Either, moved, e))?;

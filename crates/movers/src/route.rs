@@ -117,7 +117,7 @@ impl Route {
     }
 }
 
-/// What a pipe of the usual size holds, in bytes.
+/// The capacity of a pipe of the default size, in bytes.
 pub(crate) const ONE_ROUND: u64 = 64 * 1024;
 
 /// Bytes of which a second thread saves more than it costs to start.

@@ -5,8 +5,8 @@
 //!          copy 1                                   references
 //! ```
 //!
-//! One copy and two crossings a block: the write into the pipe is only references. What the source
-//! becomes later does not show, since it was read.
+//! One copy and two crossings a block: the write into the pipe only passes references. Later
+//! changes of the source do not show, since it was read.
 //!
 //! The one tricky thing is when a page may be written to again: not before the last reader has read
 //! it, and that cannot be known from here. An empty pipe only says that somebody took the
@@ -118,7 +118,7 @@ impl Mover for Vmsplice {
     }
 }
 
-/// What happens to `bytes` that are read and given away.
+/// The traffic of `bytes` that are read and given away.
 fn moved(bytes: u64) -> Moved {
     Moved { bytes, traffic: Traffic { referenced: bytes, copied: bytes, touched: bytes } }
 }

@@ -202,7 +202,7 @@ fn zeros_that_are_data_become_holes_when_that_is_wanted() {
                     assert!(is <= due + MAP, "{label}: {is} bytes, {due} due");
                     assert!(report.moved.traffic.touched <= all.len() as u64, "{label}");
                 }
-                assert_eq!(runs, 1, "{layout}");
+                assert!(runs > 0, "{layout}");
             }
         }
     }

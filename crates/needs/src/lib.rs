@@ -1,6 +1,6 @@
-//! What the tests need of a machine. A test that finds something missing is skipped: the reason is printed
-//! past the harness, which would keep it to itself, and counted. Where `IOTOMY_REQUIRE` names what is
-//! missing, the test fails.
+//! The requirements of tests. A test that lacks something is skipped: the reason is printed past
+//! the harness, which would hide it, and counted. Where `IOTOMY_REQUIRE` names the missing thing,
+//! the test fails.
 //!
 //! `IOTOMY_REQUIRE` is a list of [names](Need::name) with commas between them, such as `bpf,root,browser`.
 //! An unknown name in it fails every test that asks. `IOTOMY_SKIPS` is a file to which every skip is
@@ -43,7 +43,8 @@ pub enum Need {
     Programs,
     /// The command as `make build` links it.
     Build,
-    /// What this kernel, processor or file system is. It cannot be required: there is nothing to install or allow.
+    /// A property of this kernel, processor or file system. It cannot be required: there is nothing
+    /// to install or allow.
     Machine,
 }
 
@@ -103,7 +104,7 @@ pub fn parse(list: &str) -> Result<Vec<Need>, String> {
     names.map(need).collect()
 }
 
-/// What `IOTOMY_REQUIRE` names.
+/// The names in `IOTOMY_REQUIRE`.
 ///
 /// # Errors
 ///
@@ -169,7 +170,7 @@ mod tests {
         }
     }
 
-    /// What a test program says in which something is skipped.
+    /// The output of a test program that skips something.
     fn skipping(require: &str, skips: &std::path::Path) -> std::process::Output {
         let mut tests = Command::new(std::env::current_exe().unwrap());
         tests.args(["--exact", "tests::skips_if_asked"]).env("IOTOMY_NEEDS_ASKED", "1");

@@ -42,16 +42,16 @@ pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
 use crate::{Observation, ObserveError, Probe, Request, Target};
 
-/// What came of a watch that was sampled, besides its [`Observation`].
+/// The result of a sampled watch, besides its [`Observation`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Dissection {
     /// How it was sampled.
     pub sampling: Sampling,
     /// A row a program image and call, in layers.
     pub calls: Vec<DissectedCall>,
-    /// What was found, stack by stack.
+    /// The samples, stack by stack.
     pub stacks: Vec<Stack>,
-    /// What the block layer did, if that could be watched.
+    /// The work of the block layer, if that could be watched.
     pub block: Option<BlockIo>,
     /// Why it could not.
     pub block_refused: Option<String>,

@@ -1,5 +1,5 @@
-//! Whom an attachment is to: any thread stands for its process. What the process is, and which others it
-//! has made before.
+//! The process to attach to: any thread stands for its process. Its identity, and the processes it
+//! has created before.
 
 use std::fs;
 use std::io;
@@ -35,7 +35,7 @@ pub(crate) fn process(pid: u32) -> Result<u32, ObserveError> {
 pub(crate) struct Names {
     /// Of the file it runs.
     pub(crate) exec: String,
-    /// What its user calls it; empty where that is `exec`.
+    /// The name that users know it by; empty where it equals `exec`.
     pub(crate) called: String,
     pub(crate) argv: Vec<String>,
 }

@@ -163,7 +163,7 @@ pub(crate) fn watch(
 /// Tries what [`watch`] does before anything is watched.
 ///
 /// # Errors
-/// What was refused and what the kernel said.
+/// The refused call and the kernel's error.
 pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
     let knobs = Knobs {
         by_file: true,
@@ -240,7 +240,7 @@ struct Watch<'a, 'c> {
     startup: Instant,
     price: Price,
     startup_ns: u64,
-    /// What a process that is attached to had made before.
+    /// The children that an attached process had before.
     unwatched: Vec<Running>,
 }
 

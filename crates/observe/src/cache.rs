@@ -1,4 +1,4 @@
-//! What the page cache has of a file, before and after.
+//! How much of a file is in the page cache, before and after.
 //!
 //! Files are opened for it, regular ones only and without waiting; one that cannot be opened, or is
 //! another by now, has no figure, and never a wrong one.

@@ -15,9 +15,9 @@ pub enum ObserveError {
     Unsupported {
         /// Its name.
         observer: &'static str,
-        /// What was tried and what the kernel said.
+        /// The attempt and the kernel's error.
         reason: String,
-        /// What would help.
+        /// The remedy.
         remedy: String,
     },
     /// There is no process to attach to.
@@ -25,7 +25,7 @@ pub enum ObserveError {
     Attach {
         /// The process asked for.
         pid: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The observer cannot watch this kind of target.
@@ -35,15 +35,15 @@ pub enum ObserveError {
         observer: &'static str,
         /// The target.
         what: &'static str,
-        /// What would help.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A call the watch depends on failed.
     #[error("cannot {operation}: {source}")]
     System {
-        /// What was attempted, on what.
+        /// The operation and its object.
         operation: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

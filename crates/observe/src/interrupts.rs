@@ -126,7 +126,7 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // What came too late to be read is not delivered a second time.
+        // Signals that came too late to be read are not delivered a second time.
         while self.next().is_some() {}
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.original), None);
     }

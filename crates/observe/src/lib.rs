@@ -5,8 +5,8 @@
 //! [`OBSERVERS`]. It takes a [`Request`], starts or finds what is to be watched, and returns an
 //! [`Observation`] made of record types; it prints nothing and judges nothing.
 //!
-//! The one invariant: nothing is lost silently. What an observer could not count is a number in
-//! [`iotomy_record::ObserverUse`].
+//! The one invariant: nothing is lost silently. The number of events that an observer could not
+//! count is in [`iotomy_record::ObserverUse`].
 
 pub mod anatomy;
 mod attach;

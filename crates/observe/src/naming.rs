@@ -6,7 +6,7 @@ use iotomy_record::Call;
 use iotomy_sys::errno;
 use iotomy_sys::syscalls::{self, Abi};
 
-/// What the record puts behind the names of calls by the 32-bit entry.
+/// The suffix in records for names of calls by the 32-bit entry.
 const I386: &str = "(i386)";
 
 /// From this number on calls are told apart no more: none that a kernel has is near it.
@@ -50,8 +50,8 @@ pub(crate) fn numbers<'a>(images: &[(u32, &'a str)]) -> Vec<u32> {
 /// Bytes of the kernel's name of a process.
 const COMM: usize = 15;
 
-/// What its user calls a program, empty where that is `exec`: by the kernel's name of the process where
-/// that is known, as `ps` and `top` do, and its arguments.
+/// The name that users know a program by, empty where it equals `exec`: the kernel's name of the
+/// process where that is known, as in `ps` and `top`, and its arguments.
 ///
 /// The kernel's name is that of what was executed, a link or a script, unless the program chose another;
 /// it is cut, and its whole is looked for among the first arguments. Where it is not known, or says

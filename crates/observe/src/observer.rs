@@ -1,19 +1,19 @@
-//! What every observer implements and declares.
+//! The contract of observers, and their declaration.
 
 use crate::error::ObserveError;
 use crate::request::{Observation, Request};
 use crate::viewer::OptionalViewer;
 
-/// What an observer says of itself; help, docs and the contract tests are made from it.
+/// The declaration of an observer; help, docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name, as `--observer` and the record have it.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line summary.
     pub summary: &'static str,
     /// How it works, what it costs and what it cannot see.
     pub description: &'static str,
-    /// What it needs to be allowed.
+    /// The privilege it needs.
     pub privilege: &'static str,
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
@@ -30,16 +30,16 @@ pub enum Probe {
     Ready,
     /// It does not.
     Unsupported {
-        /// What was tried and what the kernel said.
+        /// The attempt and the kernel's error.
         reason: String,
-        /// What would help.
+        /// The remedy.
         remedy: String,
     },
 }
 
 /// A way to watch a process tree.
 pub trait Observer: Sync {
-    /// What it is.
+    /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
 
     /// Tries whether it works here, without side effects that last.
@@ -51,7 +51,8 @@ pub trait Observer: Sync {
     /// ends, the duration is over, or this process is told to stop.
     ///
     /// # Errors
-    /// What kept the watch from beginning. Once a command runs, its run is never lost to an error.
+    /// The error that kept the watch from starting. Once a command runs, its run is never lost to
+    /// an error.
     fn watch(&self, request: &Request) -> Result<Observation, ObserveError> {
         self.watch_before(request, None)
     }

@@ -1,4 +1,5 @@
-//! What watching costs: prices measured at start, and what a run paid by them.
+//! The overhead of watching: per-call overheads measured at the start, and the overhead of a run in
+//! all.
 //!
 //! A price is a range. Its lower end is that of calls in a tight loop, of which everything is in the nearest cache;
 //! its upper end that of calls between which the caches were used for something else. A program's calls lie between.
@@ -26,16 +27,16 @@ impl Range {
     }
 }
 
-/// What is added to each call, and to each switch of a watched thread off its CPU and back.
+/// The overhead of each call, and of each switch of a watched thread off its CPU and back.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Price {
     pub(crate) call: Range,
     pub(crate) switch: Range,
-    /// What the cheapest call takes unwatched, in ns.
+    /// The time of the cheapest call without watching, in ns.
     pub(crate) bare_call_ns: f64,
 }
 
-/// What a run did, and how long it had for it.
+/// The number of calls and switches of a run, and the time it had for them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Work {
     pub(crate) calls: u64,
@@ -45,8 +46,8 @@ pub(crate) struct Work {
 }
 
 impl Price {
-    /// What a call of the run cost, the run's switches shared out among its calls. In all, that is no more than the
-    /// time that passed, of which the calls themselves took some.
+    /// The overhead per call of the run, with that of its switches distributed over its calls. In
+    /// all, it is no more than the time that passed, of which the calls themselves took some.
     pub(crate) fn of_a_call(&self, work: Work) -> Range {
         if work.calls == 0 {
             return self.call;

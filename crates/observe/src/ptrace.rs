@@ -120,7 +120,7 @@ impl Drop for Launched {
     }
 }
 
-/// What an attempt at tracing a command came to.
+/// The result of an attempt to trace a command.
 enum Attempt {
     Seen { seen: Box<SessionResult>, began: Instant },
     Launch(LaunchError),
@@ -248,7 +248,7 @@ fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: u32) {
     }
 }
 
-/// What watching costs.
+/// The overhead of watching.
 struct Watching {
     cost: Range,
     startup_ns: u64,

@@ -1,4 +1,4 @@
-//! What is to be watched, and what came of it.
+//! The target of a watch, and its result.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use iotomy_sys::launch::Command;
 
 use crate::naming::plain_name;
 
-/// What is to be watched.
+/// The target of a watch.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// A command, from its `execve` on, with every process and thread it makes.
@@ -22,7 +22,7 @@ pub enum Target {
 /// A watch to be made.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is to be watched.
+    /// The target.
     pub target: Target,
     /// Whether to go on, after the command's end, until every process it made has ended.
     pub wait: bool,
@@ -46,14 +46,14 @@ impl Request {
     }
 }
 
-/// What came of a watch, in the record's own terms.
+/// The result of a watch, in the record's own terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// From the command's `execve` to its end, or the length of the watch.
     pub wall_ns: u64,
     /// How the command ended; `None` when none was started.
     pub exit: Option<Exit>,
-    /// What watched it.
+    /// The observer.
     pub observer: ObserverUse,
     /// One entry a program image, in the order they began.
     pub processes: Vec<Process>,

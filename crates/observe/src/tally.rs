@@ -21,14 +21,14 @@ pub(crate) struct ImageId(usize);
 /// A system call as the kernel knows it.
 pub(crate) type CallNumber = (Abi, u32);
 
-/// What a call's descriptor leads to.
+/// The file behind a call's descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileRef {
     pub(crate) kind: FileKind,
     pub(crate) path: String,
 }
 
-/// What a call does with a file: bytes come from it or go to it, or it is mapped.
+/// The direction of a call's use of a file: bytes come from it or go to it, or it is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
@@ -36,7 +36,7 @@ pub(crate) enum Direction {
     Map,
 }
 
-/// What the kernel accounts to a thread. Differences of two readings are added to an image.
+/// The kernel's accounting of a thread. Differences of two readings are added to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     pub(crate) user_ns: u64,
@@ -54,11 +54,11 @@ pub(crate) struct Tally {
     images: Vec<Image>,
     /// How many images there is room for.
     most: usize,
-    /// What the images without room are.
+    /// The sum of the images that found no room.
     nobody: Process,
     lost_events: u64,
     headless_calls: u64,
-    /// What regular files were when they were first met.
+    /// The state of regular files when they were first met.
     met: BTreeMap<FileRef, FileUse>,
 }
 
@@ -147,7 +147,7 @@ impl Tally {
         self.begin(Process { continued: 1, ..process })
     }
 
-    /// What is known of an image so far.
+    /// The facts about an image so far.
     pub(crate) fn process(&self, image: ImageId) -> &Process {
         self.images.get(image.0).map_or(&self.nobody, |image| &image.process)
     }
@@ -382,7 +382,7 @@ impl Image {
 }
 
 impl Usage {
-    /// What was used between the reading `earlier` and this one.
+    /// The usage between the reading `earlier` and this one.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),

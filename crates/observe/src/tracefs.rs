@@ -27,7 +27,7 @@ impl Tracefs {
     /// The one that is mounted, or else one of its own.
     ///
     /// # Errors
-    /// What the kernel refused of the latter.
+    /// The kernel's error of the latter.
     pub fn open() -> Result<Self, Refusal> {
         let mounted = PLACES.iter().map(Path::new).find(|place| place.join("events").is_dir());
         mounted.map_or_else(Self::of_its_own, |root| Ok(Self { root: root.to_owned(), own: None }))

@@ -1,5 +1,5 @@
-//! Who looks on while a watch goes on: shown its beginning, its signals and its counts so far, and
-//! able to end it.
+//! The viewer of a watch: it is shown the start, the signals and the counts so far, and can end the
+//! watch.
 //!
 //! The one invariant: a watch with a viewer counts what it would count without. The viewer is
 //! called from the watch's own loop, on its thread, and never between two counts.
@@ -16,13 +16,14 @@ pub struct WatchStart {
     pub observer: &'static str,
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
-    /// What watching adds to a call, from the cheapest to the dearest, in ns.
+    /// The overhead that watching adds to a call, from the cheapest to the most expensive call, in
+    /// ns.
     pub cost_range_ns: [f64; 2],
     /// The process the watch is about, if it is about one.
     pub pid: Option<u32>,
 }
 
-/// What a viewer wants of the watch.
+/// A viewer's request to the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewerRequest {
     /// That it goes on.

@@ -1,10 +1,11 @@
 //! Why one contender takes longer: the difference of the untraced medians as a sum of terms from one
 //! traced run of each, and the residual the terms leave. Pure: records in, records out.
 //!
-//! The observer's overhead is a range; its middle, so much a call, is taken out of the traced times first: a part
-//! inside the call, the rest from the time between calls, where it is spent. What is then left over between
-//! traced and untraced runs is not spread over the terms; it is the residual, to be seen. A term is held against
-//! the upper end of the range: a difference below that may be the observer's.
+//! The observer's overhead is a range. Its middle, per call, is subtracted from the traced times
+//! first: a part inside the call, the rest from the time between calls, where it is spent. The
+//! remaining difference between traced and untraced runs is not spread over the terms; it is shown
+//! as the residual. A term is compared with the upper end of the range: a smaller difference may be
+//! the observer's.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ struct TimeShare {
     price: f64,
 }
 
-/// What a side spent, by what.
+/// The time of a side, by kind.
 #[derive(Debug, Default)]
 struct Side {
     untraced_ns: f64,
@@ -161,7 +162,7 @@ impl Side {
         for call in &trace.calls {
             let blocked = call.blocked_ns.unwrap_or(0) as f64;
             in_calls += blocked;
-            // Who waits for its own children waits for what is accounted for there.
+            // Waiting for its own children is accounted for in the children.
             if is_tree && matches!(call.syscall.as_str(), "wait4" | "waitid") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What of a contender's files is in memory before it runs.
+//! How much of a contender's files is in memory before it runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::error::{RaceError, system};
 
-/// What is done about caches before each run.
+/// The treatment of caches before each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
     /// Nothing but runs beforehand.

@@ -1,4 +1,4 @@
-//! What the runs say: the spread of each contender and how pairs of them compare. Pure.
+//! The statistics of the runs: the spread of each contender and the comparison of pairs. Pure.
 
 use iotomy_record::{Block, Comparison, Metric, RaceVerdict, Run, Spread};
 use iotomy_stats::sequential::{Measured, Requirements, Verdict, interim_test, single_test};

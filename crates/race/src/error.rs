@@ -18,7 +18,7 @@ pub enum RaceError {
         label: String,
         /// As given.
         command: String,
-        /// What is wrong with it.
+        /// The mistake.
         reason: String,
     },
     /// A contender that could not be started.
@@ -28,7 +28,7 @@ pub enum RaceError {
         label: String,
         /// As given.
         command: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: LaunchError,
     },
     /// A contender, or a command run beside them, that failed.
@@ -42,7 +42,7 @@ pub enum RaceError {
         exit: Exit,
         /// The end of its standard error.
         stderr: Vec<u8>,
-        /// What to try, with its separator; may be empty.
+        /// The advice, with its separator; may be empty.
         hint: &'static str,
     },
     /// The time was over before there was anything to tell.
@@ -62,14 +62,14 @@ pub enum RaceError {
     /// A call the race depends on failed.
     #[error("cannot {operation}: {source}{}", remedy(source))]
     System {
-        /// What was attempted, on what.
+        /// The operation and its object.
         operation: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// What to try, with its separator.
+/// The advice for an error, with its separator.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; try as root",

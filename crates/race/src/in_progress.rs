@@ -30,7 +30,7 @@ pub(super) struct RaceInProgress<'a> {
     pub(super) runner: &'a mut Runner,
     deadline: Option<Instant>,
     pub(super) runnables: Vec<Runnable>,
-    /// What runs before each run, by contender; empty for nothing.
+    /// The commands that run before each run, by contender; empty for none.
     prepare: Vec<Runnable>,
     files: Vec<Vec<std::path::PathBuf>>,
     pub(super) runs: Vec<Vec<Run>>,
@@ -169,7 +169,8 @@ impl<'a> RaceInProgress<'a> {
         Ok(race)
     }
 
-    /// What was made before a signal asked for the end is kept, if each contender has run.
+    /// After a signal has asked for the end, the runs made so far are kept, provided that each
+    /// contender has run.
     fn unless_interrupted(&mut self, done: Result<(), RaceError>) -> Result<(), RaceError> {
         match done {
             Err(RaceError::Interrupted(signal))
@@ -197,7 +198,7 @@ impl<'a> RaceInProgress<'a> {
         Ok(iotomy_stats::median(&times).map(|ns| ns as u64))
     }
 
-    /// What is done before a run, timed or not.
+    /// The preparation of a run, timed or not.
     pub(super) fn prepare(&mut self, at: usize) -> Result<(), RaceError> {
         if let Some(script) = self.prepare.get_mut(at) {
             run_script(self.runner, script)?;
@@ -307,7 +308,7 @@ impl<'a> RaceInProgress<'a> {
         let rules = Rules {
             min_effect: self.options.min_effect,
             among: self.pairs.len(),
-            // Who interrupts a race has seen how it goes.
+            // A user who interrupts a race has seen how it goes.
             fixed: self.options.runs.is_some() && self.interrupted.is_none(),
             seed: self.options.seed,
         };

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// What a user or a supervisor ends a program with.
+/// The signals with which users and supervisors end a program.
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Signals held back for as long as this lives.
@@ -20,11 +20,11 @@ impl Interrupts {
     /// Holds them back.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn hold() -> io::Result<Self> {
         iotomy_sys::startup::reset_sigchld();
         let ignored = ignored();
-        // What this process was told to ignore, as `nohup` does, ends nothing.
+        // A signal that this process was told to ignore, as by `nohup`, ends nothing.
         let held: SigSet =
             ENDING.into_iter().filter(|signal| ignored & 1 << (*signal as i32 - 1) == 0).collect();
         let mut original = SigSet::empty();
@@ -60,7 +60,7 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // What comes now has its usual effect.
+        // Signals that arrive from now on have their usual effect.
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.original), None);
     }
 }

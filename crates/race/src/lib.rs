@@ -49,7 +49,7 @@ pub struct Options {
     pub denials: Vec<Denial>,
     /// Where standard output goes.
     pub output: Output,
-    /// What is done about caches.
+    /// The treatment of caches.
     pub cache: Cache,
     /// Whether all the machine's caches are dropped before each run.
     pub drop_caches: bool,
@@ -61,7 +61,7 @@ pub struct Options {
     pub min_effect: f64,
     /// How long it may take.
     pub max_time: Option<Duration>,
-    /// What the order is made from.
+    /// The seed of the order.
     pub seed: u64,
     /// Lines for the shell: before each run, once first, once last.
     pub prepare: Option<String>,
@@ -86,7 +86,7 @@ pub enum Untraced {
     Cannot(String),
 }
 
-/// What a race cannot do itself.
+/// The services that a race needs from its caller.
 pub trait RaceHost {
     /// Runs a command and watches it.
     ///
@@ -94,8 +94,9 @@ pub trait RaceHost {
     /// Why it could not be watched.
     fn trace(&mut self, command: &Command) -> Result<Trace, Untraced>;
 
-    /// What tells, from another thread, whether a signal has asked [`RaceHost::trace`] for the
-    /// end. The command is killed with its group then: it may not heed the signal it was passed.
+    /// A function that reports, from another thread, whether a signal has asked [`RaceHost::trace`]
+    /// to end. The command is then killed with its group: it may not obey the signal that was
+    /// passed on.
     fn is_interrupted(&self) -> fn() -> bool;
 
     /// Hears how far the race is.
@@ -108,16 +109,16 @@ pub const MOST_CONTENDERS: usize = 26;
 /// A race that was run to its end.
 #[derive(Debug)]
 pub struct FinishedRace {
-    /// What came of it.
+    /// The record.
     pub record: Race,
-    /// What went wrong with the clean-up after it: no reason to lose the record.
+    /// The error of the clean-up after it: no reason to lose the record.
     pub cleaned: Result<(), RaceError>,
 }
 
 /// The contenders' commands: those given, each with every combination of its placeholders' values.
 ///
 /// # Errors
-/// What is wrong with the sweep, or that there are too many.
+/// When the sweep is invalid, or has too many combinations.
 pub fn contenders(options: &Options) -> Result<Vec<String>, RaceError> {
     Ok(filled(options)?.into_iter().map(|filled| filled.text).collect())
 }
@@ -136,7 +137,7 @@ fn filled(options: &Options) -> Result<Vec<Filled>, RaceError> {
 /// Runs a race. `started` and `machine` go into the record as they are.
 ///
 /// # Errors
-/// What ended it early. Nothing it ran is left running, and the clean-up was run.
+/// The error that ended it early. No process is left running, and the clean-up was run.
 pub fn race(
     options: &Options,
     started: String,

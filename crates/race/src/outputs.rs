@@ -149,7 +149,7 @@ impl Outputs {
         drain.bytes = 0;
         drain.tail.clear();
         match &self.file {
-            // What is no regular file cannot be emptied and need not be.
+            // Only regular files can be emptied, and only they need it.
             Some(file) if file.metadata()?.is_file() => {
                 file.set_len(0)?;
                 // A file without a name is not in append mode: its offset is shared by all runs.
@@ -159,8 +159,8 @@ impl Outputs {
         }
     }
 
-    /// What came since the last [`Outputs::clear`]: the bytes of standard output where they are
-    /// seen, and the end of standard error.
+    /// The output since the last [`Outputs::clear`]: the number of bytes of standard output where
+    /// they are counted, and the end of standard error.
     pub(super) fn take(&self) -> (Option<u64>, Vec<u8>) {
         let mut drain = self.drain.lock().unwrap_or_else(PoisonError::into_inner);
         drain.empty();

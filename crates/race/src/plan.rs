@@ -1,4 +1,4 @@
-//! What a race was asked to do, as its record has it.
+//! The request for a race, as its record stores it.
 
 use iotomy_record::Plan;
 use iotomy_stats::sequential::ALPHA;
@@ -6,7 +6,7 @@ use iotomy_stats::sequential::ALPHA;
 use super::Options;
 use super::outputs::Output;
 
-/// What `options` ask for, with so many untimed runs first.
+/// The plan for these options, with this number of untimed runs first.
 pub(super) fn plan(options: &Options, warmup: u64) -> Plan {
     Plan {
         min_effect: options.min_effect,

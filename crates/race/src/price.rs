@@ -1,5 +1,5 @@
-//! What a page fault and a system call cost here: pages of fresh memory are touched once, and a call
-//! that does next to nothing is made again and again.
+//! The cost of a page fault and of a system call on this machine: pages of fresh memory are touched
+//! once, and a call that does next to nothing is repeated.
 
 use std::time::Instant;
 

@@ -39,7 +39,7 @@ pub(super) struct Runnable {
     timed: Timed,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(super) struct Outcome {
     pub(super) run: Run,
     pub(super) stderr: Vec<u8>,
@@ -240,7 +240,7 @@ impl Runner {
         if orphans::children().iter().all(|pid| spared.contains(pid)) {
             return Ok(0);
         }
-        // What is in the group ends at once, and has no time to make more of itself.
+        // Members of the group end at once and cannot start more processes.
         self.end_all()?;
         Ok(orphans::end(&self.spared()))
     }
@@ -261,10 +261,10 @@ impl Runner {
 /// was passed one to end by itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Calls `work`, and `kill` again and again from when the deadline passes meanwhile, or from some
-/// time after an interrupt, until the work is done; whether it was the deadline. What is killed may
-/// just not have been started. The guard's thread is made while signals are held back, so that it
-/// never gets one itself.
+/// Calls `work`. If the deadline passes meanwhile, or some time after an interrupt, calls `kill`
+/// repeatedly until the work is done; returns whether the deadline passed. The process to be killed
+/// may not have started yet. The guard's thread is created while signals are blocked, so that it
+/// never receives one.
 ///
 /// # Errors
 /// There is no thread to be had; `work` has not been called.

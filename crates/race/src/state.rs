@@ -7,7 +7,7 @@ use std::fs;
 
 use iotomy_record::State;
 
-/// What counts up, at one moment.
+/// The counters at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
     at_ns: u64,
@@ -19,7 +19,7 @@ pub(super) struct Reading {
 /// `USER_HZ`, in which `/proc/stat` counts on every architecture there is.
 const TICK_NS: u64 = 10_000_000;
 
-/// What a block may lose to others, of its wall time, before it is called disturbed.
+/// The share of its wall time that a block may lose to others before it counts as disturbed.
 const TOLERATED: f64 = 0.10;
 
 pub(super) fn read() -> Reading {
@@ -48,7 +48,7 @@ pub(super) fn between(from: &Reading, to: &Reading, own_ns: u64) -> State {
     }
 }
 
-/// What disturbed a block, in a few words each.
+/// The disturbances of a block, in a few words each.
 pub(super) fn disturbances(state: &State, cpus: u32) -> Vec<String> {
     let wall = state.wall_ns.max(1) as f64;
     let share = |ns: Option<u64>, ticks: u64| {

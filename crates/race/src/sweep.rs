@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// A placeholder `{name}` and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
-    /// What stands between the braces.
+    /// The name between the braces.
     pub name: String,
-    /// What is put in its place.
+    /// The values that replace it.
     pub values: Vec<String>,
 }
 

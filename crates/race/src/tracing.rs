@@ -6,7 +6,7 @@ use super::compare::{counting, value};
 use super::in_progress::{RaceInProgress, label};
 use super::{RaceError, RaceHost, Untraced, attribution};
 
-/// What came of tracing a contender.
+/// The result of tracing a contender.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traced {
     /// The run that stands for it.

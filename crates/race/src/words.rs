@@ -12,7 +12,7 @@ pub(super) enum Words {
     Shell,
 }
 
-/// What a shell does without a program of that name, or in another way than the program.
+/// Commands that a shell runs without a program, or differently from the program of that name.
 const BUILT_IN: &[&str] = &[
     "!", "{", "}", ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "eval",
     "exec", "exit", "export", "fg", "for", "getopts", "hash", "if", "jobs", "local", "read",

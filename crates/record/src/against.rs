@@ -15,7 +15,7 @@ pub struct Against {
     /// records of before baselines were of several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<u64>,
-    /// What differs around the two, and what could not be held against each other.
+    /// Differences in the conditions, and measures that could not be compared.
     pub differences: Vec<Difference>,
     /// One entry a measure that both have.
     pub changes: Vec<Change>,
@@ -24,7 +24,7 @@ pub struct Against {
 /// Something around two records that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What differs: `kernel`, `cpu`, `iotomy`…
+    /// The condition that differs: `kernel`, `cpu`, `iotomy`…
     pub what: String,
     /// Of the earlier record; may be empty.
     pub then: String,
@@ -35,15 +35,15 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What commands differ as. Where one side is empty, only the other record has the command, and it is
-    /// held against nothing.
+    /// The kind of difference between commands. Where one side is empty, only the other record has
+    /// the command, and it is compared with nothing.
     pub const COMMAND: &str = "command";
 }
 
 /// A measure of two records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What was measured: a command, a limit, a case.
+    /// The subject of the measure: a command, a limit, a case.
     pub subject: String,
     /// Which of its measures: `wall`, `cpu`…
     pub measure: String,
@@ -63,8 +63,8 @@ pub struct Change {
     /// Its interval, of 95 %; absent with too few measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
-    /// What follows for the later one, more time being slower; absent of what is counted, which is
-    /// the same or is not.
+    /// The verdict on the later value, more time being slower; absent for counts, which are equal
+    /// or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RaceVerdict>,
     /// Sessions of the baseline, by which is known, from three on, what sessions differ by.
@@ -82,8 +82,8 @@ pub struct Change {
 }
 
 impl Machine {
-    /// What differs between this machine, of an earlier record, and a later record's. Memory does not
-    /// matter: a guest's may grow and shrink as it runs.
+    /// The differences between this machine, of an earlier record, and the machine of a later
+    /// record. Memory is not compared: a guest's may grow and shrink as it runs.
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
         let number = |number: u32| number.to_string();
         let bytes = crate::numbers::bytes;

@@ -1,7 +1,7 @@
 //! `iotomy.anatomy/1`: where in the kernel, and where in user space, a run's calls spent their time.
 //!
-//! A run with its trace. What was sampled is scaled to the trace's exact times when the record is
-//! made, so that the parts of a call add up to the call, whatever reads the record.
+//! A run with its trace. Samples are scaled to the trace's exact times when the record is made, so
+//! that the parts of a call add up to the call for every reader of the record.
 
 mod block;
 mod story;
@@ -29,9 +29,9 @@ pub struct Anatomy {
     /// One entry a (process, program image, system call), and one a (process, program image) for
     /// what lies outside calls.
     pub calls: Vec<DissectedCall>,
-    /// What was found, stack by stack: the parts above are made of these.
+    /// The samples, stack by stack: the parts above are computed from these.
     pub stacks: Vec<Stack>,
-    /// What the block layer did; `null` where that could not be watched.
+    /// The work of the block layer; `null` where it could not be watched.
     #[serde(default)]
     pub block: Option<BlockIo>,
     /// The slowest calls, told; `null` where none were asked for.
@@ -44,7 +44,7 @@ impl Anatomy {
     pub const SCHEMA: &'static str = "iotomy.anatomy/1";
 }
 
-/// What samples tell of a run whose trace stands beside it: these parts of an [`Anatomy`].
+/// The sampled parts of an [`Anatomy`], for a run whose trace is stored beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// How the time was sampled, and at what price.
@@ -75,7 +75,8 @@ pub struct Sampling {
     /// Mapped files whose name found no room in a bounded table.
     #[serde(default)]
     pub lost_names: u64,
-    /// What a sample costs the thread that it interrupts, measured on this machine at start.
+    /// The overhead of a sample for the thread that it interrupts, measured on this machine at the
+    /// start.
     pub price_ns_per_sample: f64,
     /// How far the stacks of user space reach; `None` where they were not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ pub struct Layer {
     pub samples: u64,
     /// Asleep. Not sampled: every sleep is known.
     pub blocked_ns: u64,
-    /// What was waited for, as `device`, and how long.
+    /// What it waited for, as `device`, and how long.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
@@ -154,7 +155,7 @@ pub struct Function {
     pub on_cpu_ns: u64,
 }
 
-/// What a stack was seen at.
+/// The event at which a stack was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StackKind {
@@ -177,11 +178,11 @@ pub struct Stack {
     pub image: u32,
     /// The call's name; `null` outside calls.
     pub syscall: Option<String>,
-    /// What it was seen at.
+    /// The event at which it was sampled.
     pub kind: StackKind,
     /// The layer it counts for.
     pub layer: String,
-    /// What is waited for; `null` on a CPU.
+    /// The reason for the wait; `null` on a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Samples, or sleeps.

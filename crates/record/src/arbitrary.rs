@@ -104,7 +104,7 @@ pub fn text() -> impl Strategy<Value = String> {
         3 => "[a-z_/.]{0,12}",
         1 => "\\PC{0,80}",
         1 => any::<String>(),
-        // What would act in a terminal, a spreadsheet, a page or Markdown.
+        // Text that would have an effect in a terminal, a spreadsheet, a page or Markdown.
         1 => Just(
             "=1+1\u{1b}[2J\r\n\u{202e}\u{9b}31m\u{7}\"'><img src=x onerror=alert(1)></title>\
              </script><script>|`*[x](y)"

@@ -5,7 +5,7 @@
 pub struct Group {
     /// The name, with its `%`.
     pub name: &'static str,
-    /// What its calls have in common.
+    /// The common trait of its calls.
     pub summary: &'static str,
     /// The calls.
     pub calls: &'static [&'static str],

@@ -38,12 +38,12 @@ pub struct CopyRun {
     /// These errors, as they were said.
     #[serde(default)]
     pub messages: Vec<String>,
-    /// What was promised of later writes, holes and extents.
+    /// The guarantees about later writes, holes and extents.
     #[serde(default)]
     pub contract: String,
     /// An entry a source that was begun.
     pub copies: Vec<CopyPart>,
-    /// What the numbers mean.
+    /// The findings.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
@@ -53,12 +53,12 @@ pub struct CopyRun {
 pub struct CopyPart {
     /// The source as it was named.
     pub source: String,
-    /// What it was found to be: kind, size, file system.
+    /// The source as found: kind, size, file system.
     #[serde(default)]
     pub source_is: String,
     /// The file it went to.
     pub target: String,
-    /// What that was found to be before anything was done to it.
+    /// The target as found before the copy.
     #[serde(default)]
     pub target_is: String,
     /// The mover that did it.
@@ -75,7 +75,7 @@ pub struct CopyPart {
     pub wall_ns: u64,
     /// How the mover was chosen.
     pub plan: CopyPlan,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
     /// How much of a regular target was in memory only, still to be written, in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct TriedMover {
     /// Why it does not work here, where a probe was made and says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<String>,
-    /// What the kernel refused before a byte had moved; `null` for the one that served.
+    /// The refusal of the kernel before any byte moved; `null` for the mover that served.
     pub refused: Option<MoverRefusal>,
 }
 
@@ -114,7 +114,7 @@ pub struct MoverRefusal {
     pub call: String,
     /// The name of its error; `null` where it moved nothing without an error.
     pub errno: Option<String>,
-    /// What the kernel said, in words.
+    /// The kernel's error message.
     #[serde(default)]
     pub said: String,
 }

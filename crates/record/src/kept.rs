@@ -1,4 +1,4 @@
-//! What is known of records that were kept, without reading them: what a list or a trend is made of.
+//! Facts about kept records that lists and trends need without reading the records.
 
 /// A run in the history.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,13 +11,13 @@ pub struct KeptRun {
     pub kind: String,
     /// When it began, RFC 3339.
     pub started: String,
-    /// What ran: the command, or the commands.
+    /// The command or commands that ran.
     pub subject: String,
     /// The iotomy that kept it.
     pub version: String,
     /// The kernel it ran on.
     pub kernel: String,
-    /// What its record takes as JSON.
+    /// The size of its record as JSON.
     pub bytes: u64,
     /// Its first measure.
     pub measure: Option<Measure>,
@@ -45,7 +45,7 @@ pub struct Measure {
 pub struct Trend {
     /// The kind of the runs.
     pub kind: String,
-    /// What was measured.
+    /// The measured subject.
     pub subject: String,
     /// Which of its measures.
     pub measure: String,

@@ -1,4 +1,5 @@
-//! What a run *is*: the records iotomy writes and reads, versioned, without any way to make one.
+//! The data of a run: the records that iotomy writes and reads, versioned, without any code that
+//! measures.
 //!
 //! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
 //! I/O but [`store`]; it knows no screen and no observer.

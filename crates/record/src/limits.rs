@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Machine;
 
-/// What a machine needs for the smallest things at least, and moves at most.
+/// The least cost of small operations on a machine, and its highest throughput.
 ///
 /// A measured limit has a `value` and a `spread`, a skipped one neither but a reason: a reader never
 /// meets a 0 that stands for "not known".
@@ -61,6 +61,6 @@ pub struct Volume {
     pub path: String,
     /// The kind of file system, as `ext4`.
     pub file_system: String,
-    /// What tells it from others of its kind on this machine.
+    /// Its identity among others of its kind on this machine.
     pub id: String,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a reader needs to know of a machine before comparing its numbers with another's.
+/// The facts that a reader needs before comparing this machine's numbers with another's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Machine {
     /// Kernel name, release and architecture.

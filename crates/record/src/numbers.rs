@@ -44,7 +44,7 @@ pub fn fixed(x: f64, decimals: usize) -> String {
     }
     let text = format!("{:.*}", decimals, x.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    // What rounds to zero has no sign.
+    // A number that rounds to zero has no sign.
     let sign =
         if x < 0.0 && text.bytes().any(|b| b.is_ascii_digit() && b != b'0') { "-" } else { "" };
     format!("{sign}{}{fraction}", group(whole))

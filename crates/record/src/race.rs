@@ -23,15 +23,15 @@ pub struct Race {
     pub comparisons: Vec<Comparison>,
     /// One entry a (pair of contenders, metric); empty without traced runs.
     pub attributions: Vec<Attribution>,
-    /// What the numbers mean.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// What was asked for.
+    /// The request.
     #[serde(default)]
     pub plan: Plan,
     /// One entry a block of runs: the pairs the comparisons are of.
     #[serde(default)]
     pub blocks: Vec<Block>,
-    /// What the measuring itself cost here.
+    /// The overhead of the measurement itself on this machine.
     #[serde(default)]
     pub harness: Harness,
     /// The race held against an earlier one, where that was asked for.
@@ -82,7 +82,7 @@ pub struct Contender {
     /// Why there is no trace, where one was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untraced: Option<String>,
-    /// What the samples of that traced run tell; absent where it was not sampled.
+    /// The samples of that traced run; absent where it was not sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
     /// Its wall time over the blocks that count.
@@ -118,7 +118,7 @@ pub struct Run {
     /// Times it was made to give up its CPU.
     #[serde(default)]
     pub involuntary_switches: u64,
-    /// What it wrote to standard output; absent where that was not seen.
+    /// The bytes written to standard output; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
     /// Its block's place in [`Race::blocks`].
@@ -157,7 +157,7 @@ pub struct Spread {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Block {
-    /// What disturbed it, each in a few words; empty for nothing.
+    /// The disturbances, each in a few words; empty if none.
     pub disturbed: Vec<String>,
     /// Whether it was made again and so does not count.
     pub redone: bool,
@@ -165,7 +165,7 @@ pub struct Block {
     pub state: State,
 }
 
-/// The machine during a block. What could not be read is absent.
+/// The machine during a block. A value that could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct State {
@@ -188,7 +188,7 @@ pub struct State {
     pub dirty_bytes: Option<u64>,
 }
 
-/// What is compared.
+/// The compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
@@ -198,7 +198,7 @@ pub enum Metric {
     Cpu,
 }
 
-/// What a comparison says of the contender that is not the base.
+/// The verdict of a comparison, for the contender that is not the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaceVerdict {
@@ -219,14 +219,14 @@ pub struct Comparison {
     pub base: String,
     /// The label of the other.
     pub other: String,
-    /// What of.
+    /// The compared quantity.
     pub metric: Metric,
     /// other ÷ base, in the middle.
     pub ratio: f64,
     /// The interval of `ratio`. All looks together, and with [`Plan::shared_error`] all comparisons of
     /// the metric too, are wrong 5 times in 100; `[0, 0]` with too few runs for any.
     pub ci95: [f64; 2],
-    /// What follows.
+    /// The verdict.
     pub verdict: RaceVerdict,
     /// Pairs it rests on.
     pub runs: u64,
@@ -249,13 +249,13 @@ pub struct Attribution {
     pub base: String,
     /// The label of the other.
     pub other: String,
-    /// What of.
+    /// The compared quantity.
     pub metric: Metric,
     /// other − base of the untraced medians.
     pub delta_ns: i64,
     /// The parts.
     pub terms: Vec<Term>,
-    /// What the terms leave.
+    /// The remainder that the terms do not explain.
     pub residual_ns: i64,
     /// The traced run of the base, less the observer's price.
     #[serde(default)]
@@ -265,7 +265,7 @@ pub struct Attribution {
     pub traced_other_ns: u64,
 }
 
-/// What a term is time of.
+/// The kind of time that a term stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TermKind {
@@ -290,7 +290,7 @@ pub enum TermKind {
 pub struct Term {
     /// The call's name, or what the time went to.
     pub name: String,
-    /// What it is time of.
+    /// The kind of time.
     pub kind: TermKind,
     /// other − base.
     pub delta_ns: i64,
@@ -310,7 +310,7 @@ pub struct Term {
     pub price_ns: u64,
 }
 
-/// What a race was asked to do.
+/// The request for a race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Plan {
@@ -322,11 +322,11 @@ pub struct Plan {
     pub runs: Option<u64>,
     /// The most the race was to take.
     pub max_time_ns: Option<u64>,
-    /// What the random order was made from.
+    /// The seed of the random order.
     pub seed: u64,
     /// Where standard output went: `null`, `pipe`, `inherit` or a file's name.
     pub output: String,
-    /// What was done about caches: `warm`, `cold` or `asis`.
+    /// The treatment of caches: `warm`, `cold` or `asis`.
     pub cache: String,
     /// Whether all the machine's caches were dropped before each run.
     pub drop_caches: bool,
@@ -346,7 +346,7 @@ pub struct Plan {
     pub shared_error: Option<f64>,
 }
 
-/// What measuring costs on this machine.
+/// The overhead of measuring on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Harness {

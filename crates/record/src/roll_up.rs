@@ -24,7 +24,7 @@ struct Targets {
 
 /// A row of a table by image.
 trait Row: Sized {
-    /// What tells it from the other rows of its image.
+    /// The key that distinguishes it from the other rows of its image.
     type Key: Ord;
 
     fn part(&self) -> Self::Key;
@@ -219,8 +219,8 @@ impl Row for FileUse {
         (&mut self.pid, &mut self.exec, &mut self.image)
     }
 
-    /// What the file was when it was first met, and the room it took, is the first's to say. What was
-    /// dirty in the end is known of files written to, and the first may only have read.
+    /// The kind of the file and its allocated size are those of the first row. The dirty pages at
+    /// the end are known for files that were written, and the first row may only have read.
     fn add(&mut self, one: Self) {
         self.dirty_bytes = self.dirty_bytes.or(one.dirty_bytes);
         add([

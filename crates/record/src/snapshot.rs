@@ -1,5 +1,5 @@
-//! What a watch has counted so far, summed up for a look at it. It is never saved: a record is of a
-//! watch that is over.
+//! The counts of a watch so far, summed up for a snapshot. It is never saved: a record describes a
+//! watch that has ended.
 
 use crate::{Call, FileUse, LedgerRow};
 
@@ -26,7 +26,7 @@ pub struct Snapshot {
     pub lost: u64,
 }
 
-/// What a process has done so far in the program it runs.
+/// The counts of a process so far in its current program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessCounts {
     /// Its id.

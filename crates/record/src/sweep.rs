@@ -23,13 +23,13 @@ pub struct Sweep {
     pub machine: Machine,
     /// The experiment's name.
     pub experiment: String,
-    /// What was varied, in the order of the experiment.
+    /// The varied parameters, in the order of the experiment.
     pub axes: Vec<SweepAxis>,
     /// Every combination of the axes' values that makes sense.
     pub cases: Vec<Case>,
-    /// What the cases say of the experiment's claims.
+    /// The verdicts on the experiment's claims.
     pub claims: Vec<Claim>,
-    /// What the experiment says of itself.
+    /// The description of the experiment.
     #[serde(default)]
     pub about: ExperimentFacts,
     /// How it was run.
@@ -42,7 +42,7 @@ impl Sweep {
     pub const SCHEMA: &'static str = "iotomy.sweep/1";
 }
 
-/// What was varied.
+/// A varied parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepAxis {
     /// Its name, as `-L` takes it.
@@ -78,7 +78,7 @@ pub struct Case {
     /// A value of each axis.
     #[serde(deserialize_with = "unique_keys")]
     pub params: BTreeMap<String, AxisValue>,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
     /// In what: `ns`, `bytes`, `1/s`; empty for a count.
     pub unit: String,
@@ -100,11 +100,11 @@ pub struct Case {
     /// The least sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// What was measured besides with each sample, for those of [`Case::extra`] that were.
+    /// Further measurements with each sample, for the keys of [`Case::extra`] that have them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[serde(deserialize_with = "unique_keys")]
     pub extra_samples: BTreeMap<String, Vec<f64>>,
-    /// What went wrong after it had been measured in part.
+    /// The error after part of it had been measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The visits that the samples are of, in their order: those of one are alike. Empty where that
@@ -114,7 +114,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// What [`Case::skipped`] says of a case the run had no time for.
+    /// The text of [`Case::skipped`] for a case that the run had no time for.
     pub const NO_TIME: &str = "the time was up before its turn; give it more with --max-time";
 
     /// Whether the run had no time for it.
@@ -130,11 +130,11 @@ pub struct Visit {
     pub round: u64,
     /// How many samples it gave.
     pub samples: u64,
-    /// What it took by the clock, all in all.
+    /// The wall time in all.
     pub wall_ns: u64,
 }
 
-/// What the cases say of a claim.
+/// The verdict on a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Registered id.
@@ -176,19 +176,19 @@ impl ClaimVerdict {
     }
 }
 
-/// What an experiment says of itself.
+/// The description of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ExperimentFacts {
-    /// What it is, in a line.
+    /// A one-line summary.
     pub summary: String,
-    /// What is expected.
+    /// The expected result.
     pub hypothesis: String,
-    /// What would refute it.
+    /// The result that would refute it.
     pub refuted_by: String,
-    /// What is kept the same, or taken off.
+    /// The controlled variables, and the corrections.
     pub controls: Vec<String>,
-    /// What is measured besides the metric.
+    /// Measurements besides the metric.
     pub extras: Vec<Extra>,
     /// The axis charts and tables go along; empty for the last one.
     pub along: String,
@@ -196,14 +196,14 @@ pub struct ExperimentFacts {
     pub lines: String,
 }
 
-/// What is measured besides the metric.
+/// A measurement besides the metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra {
     /// Its key in [`Case::extra`].
     pub name: String,
     /// In what; empty for a count.
     pub unit: String,
-    /// What it is, in a few words.
+    /// A summary of a few words.
     pub summary: String,
 }
 
@@ -213,11 +213,11 @@ pub struct Extra {
 pub struct SweepRun {
     /// Which values the axes had that none were given for: `quick`, `default` or `full`.
     pub size: String,
-    /// What the order of the cases was made from.
+    /// The seed of the order of cases.
     pub seed: u64,
     /// The most it was to take; `None` without end.
     pub max_time_ns: Option<u64>,
-    /// What it took.
+    /// The wall time.
     pub wall_ns: u64,
     /// How often the cases were gone through.
     pub rounds: u64,

@@ -21,7 +21,7 @@ pub struct Trace {
     pub exit: Option<Exit>,
     /// Where it ran.
     pub machine: Machine,
-    /// What watched it, and at what price.
+    /// The observer, and its overhead.
     pub observer: ObserverUse,
     /// One entry a (process, program image).
     pub processes: Vec<Process>,
@@ -31,7 +31,7 @@ pub struct Trace {
     pub files: Vec<FileUse>,
     /// One entry a (process, program image). Empty when the observer cannot tell the parts apart.
     pub ledger: Vec<LedgerRow>,
-    /// What the numbers mean.
+    /// The findings.
     pub findings: Vec<Finding>,
     /// Processes that outlived the watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct Trace {
     /// Processes that the watched one had made before the watch began, and theirs: not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched_children: Vec<Running>,
-    /// What the run was asked to show, so that the saved record shows the same.
+    /// The view that was requested, so that the saved record prints the same.
     #[serde(default)]
     pub view: View,
 }
@@ -78,7 +78,7 @@ impl Process {
         self.instances.max(1)
     }
 
-    /// What its user calls it.
+    /// The name that users know it by.
     pub fn name(&self) -> &str {
         if self.called.is_empty() { &self.exec } else { &self.called }
     }
@@ -115,7 +115,8 @@ impl Exit {
 pub struct ObserverUse {
     /// Its registered name.
     pub name: String,
-    /// What watching added to one system call of this run: the middle of the range below.
+    /// The overhead that watching added to one system call of this run: the middle of the range
+    /// below.
     pub cost_ns_per_call: f64,
     /// The least it added, from prices measured on this machine at start and the run's own counts of calls and of
     /// switches between threads. In records from before there was a range, both ends are 0.
@@ -176,8 +177,8 @@ pub struct Process {
     /// The program's file name without its folders, as it was executed; of a process that ran before
     /// the watch, the name of the file it runs.
     pub exec: String,
-    /// What its user calls it, by the kernel's name of the process and its first argument; empty where
-    /// that is `exec`.
+    /// The name that users know it by, from the kernel's name of the process and its first
+    /// argument; empty where it equals `exec`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub called: String,
     /// The name of the file whose code it runs, where links and interpreters have been followed; empty
@@ -281,7 +282,7 @@ pub struct Call {
     pub blocked_log2: Option<Histogram>,
 }
 
-/// What a descriptor leads to.
+/// The kind of file behind a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
@@ -323,9 +324,9 @@ impl FileKind {
     }
 }
 
-/// One file of one program image. "Reads" are all calls that take bytes from a descriptor,
-/// "writes" all that give bytes to one; a call that does both counts for both files. What is known of
-/// regular files only, and only sometimes, is absent where it is not known.
+/// One file of one program image. "Reads" are all calls that take bytes from a descriptor, "writes"
+/// all calls that give bytes to one; a call that does both counts for both files. Fields that are
+/// known for regular files only are absent otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileUse {
     /// Process id.
@@ -335,7 +336,7 @@ pub struct FileUse {
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "is_alone")]
     pub image: u32,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
     /// Its path, or `pipe:[inode]`, `socket:[inode]`, `anon_inode:[eventfd]`….
     pub path: String,
@@ -398,7 +399,7 @@ pub struct LedgerRow {
     pub stopped_ns: u64,
     /// Ready to run and waiting for a CPU.
     pub runnable_ns: u64,
-    /// What the five above leave of `thread_ns`; negative when they overlap.
+    /// `thread_ns` less the five above; negative when they overlap.
     pub residual_ns: i64,
 }
 
@@ -414,7 +415,7 @@ pub struct Finding {
     /// The numbers it rests on.
     #[serde(deserialize_with = "crate::store::unique_keys")]
     pub evidence: BTreeMap<String, serde_json::Value>,
-    /// What to try, where there is something.
+    /// The advice, where there is any.
     #[serde(rename = "try")]
     pub advice: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! What of a record is shown, and in which order: the view a run was printed with, which is kept with it.
+//! The view of a record: which rows are printed, and in which order; it is kept with the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Call, Histogram};
 
-/// What to show of a record.
+/// The view of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct View {
-    /// What rows are sorted by.
+    /// The key by which rows are sorted.
     pub sort: SortKey,
     /// Rows of a table; `None` for the usual number, 0 for all.
     pub top: Option<usize>,
@@ -34,7 +34,7 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// What rows are sorted by; the largest comes first.
+/// The key by which rows are sorted; the largest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum SortKey {
@@ -81,7 +81,7 @@ impl SortKey {
     }
 }
 
-/// What a distribution is of.
+/// The quantity of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {

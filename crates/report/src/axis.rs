@@ -7,7 +7,7 @@ use crate::numbers::{bytes, duration, three_digits};
 /// From this quotient of the largest and the smallest on an axis is logarithmic.
 const WIDE_RANGE: f64 = 20.0;
 
-/// What the values of an axis are.
+/// The unit of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Nanoseconds.

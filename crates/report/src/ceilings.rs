@@ -1,7 +1,7 @@
 //! Results held against the measured rates of the machine's memory.
 //!
-//! The ceilings come from limits of the same machine, or from a finding that was made with them. What is
-//! found impossible says so on the picture itself.
+//! The ceilings come from limits of the same machine, or from a finding that was made with them. An
+//! impossible rate is marked in the picture itself.
 
 use iotomy_record::{Finding, Limits, Machine, Verdict};
 
@@ -46,7 +46,7 @@ fn of_limits(limits: Option<&Limits>) -> Vec<Ceiling> {
     known.collect()
 }
 
-/// What a finding knows of a rate that cannot be.
+/// The ceiling that a finding about an impossible rate contains.
 fn of_finding(finding: &Finding) -> Option<Ceiling> {
     let rate = finding.evidence.get("ceiling_bytes_per_second")?.as_f64()?;
     Some(Ceiling { label: "memory was measured at".to_owned(), rate })

@@ -23,7 +23,8 @@ const APART: f64 = 5.0;
 /// The width of a usual letter of a legend, which has the size of text.
 const LEGEND_LETTER: f64 = 7.4;
 
-/// What a picture with its own file looks like: it has the colours with it, which a page has for all.
+/// The style of a picture in a file of its own: it includes the colours, which a page defines once
+/// for all.
 const STYLE: &str = concat!(
     ".chart{",
     include_str!("html/light.css"),
@@ -41,10 +42,10 @@ pub(crate) struct Chart {
     /// Its name among the parts of the record.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What it shows, for those who do not see it.
+    /// The text alternative.
     pub(crate) says: String,
     pub(crate) legend: Vec<Key>,
-    /// What has to be known to read it.
+    /// Notes that are needed to read it.
     pub(crate) notes: Vec<String>,
     pub(crate) drawing: Drawing,
 }
@@ -224,7 +225,7 @@ impl Drawing {
         self.end(element, tip);
     }
 
-    /// What belongs to one series, so that it can be hidden.
+    /// Groups the marks of one series, so that it can be hidden.
     pub(crate) fn group(&mut self, series: usize, draw: impl FnOnce(&mut Self)) {
         let _ = write!(self.body, "<g data-series=\"{series}\">");
         draw(self);

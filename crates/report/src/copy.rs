@@ -36,7 +36,7 @@ pub fn copy(record: &CopyRun, style: &Style) -> String {
     text + &page.finish()
 }
 
-/// What is to be copied, and how: what can be said before anything moves.
+/// The plan of a copy: the text before anything moves.
 pub fn copy_plan(contract: &str, part: &CopyPart, style: &Style) -> String {
     let mut page = Page::new(style);
     let ends =
@@ -68,7 +68,7 @@ pub fn copy_plan(contract: &str, part: &CopyPart, style: &Style) -> String {
     page.finish()
 }
 
-/// What came of it: who was refused, who did it or failed, and what happened to the bytes.
+/// The result: refused movers, the mover that served or failed, and the traffic.
 pub fn copy_outcome(part: &CopyPart, style: &Style) -> String {
     let mut page = Page::new(style);
     for tried in &part.plan.tried {

@@ -1,7 +1,7 @@
 //! Texts of records where they would be taken for more than texts.
 //!
-//! What is written here has been through [`printable`] before or goes through it: no control character
-//! and nothing invisible is left of a stranger's text in any form of a report.
+//! All text written here goes through [`printable`]: no control character and nothing invisible is
+//! left of a stranger's text in any form of a report.
 
 use iotomy_record::printable;
 

@@ -1,4 +1,4 @@
-//! What the numbers mean and what to try, the gravest first.
+//! The findings with their advice, the gravest first.
 
 use iotomy_record::{Finding, Verdict};
 

@@ -1,8 +1,9 @@
 //! Times that are parts of times, as boxes: a row a level, and a box as wide as its time. Flame graphs
 //! grow upwards from the whole, icicles downwards.
 //!
-//! What has no room of its own is left out and counted. The boxes stand in the order of a walk through
-//! the tree, a parent before its parts: the page's script finds the parents again by that order.
+//! Boxes too small to be drawn are left out and counted. The boxes are in the order of a walk
+//! through the tree, a parent before its children: the page's script finds the parents again by
+//! that order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +17,7 @@ pub(crate) struct Frame {
     pub(crate) name: String,
     /// Its figures in words.
     pub(crate) says: String,
-    /// What it is time of.
+    /// The kind of time.
     pub(crate) class: &'static str,
     /// Its time. Its parts are no longer than it together.
     pub(crate) width: u128,
@@ -34,7 +35,7 @@ pub(crate) enum RootPosition {
     Above,
 }
 
-/// What could be drawn.
+/// The boxes that could be drawn.
 pub(crate) struct DrawnFrames {
     pub(crate) drawing: Drawing,
     /// Boxes that are not, since they are too small or too many.

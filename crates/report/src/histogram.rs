@@ -11,7 +11,7 @@ pub(crate) const SMALL: f64 = 372.0;
 const FLOOR: f64 = 132.0;
 const TOP: f64 = 20.0;
 
-/// Whose values a bar is made of.
+/// The source of the values in a bar.
 pub(crate) struct BarSegment<'a> {
     /// Its name; empty where it is the only one.
     pub(crate) label: &'a str,

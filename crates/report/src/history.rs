@@ -1,4 +1,4 @@
-//! What was kept as text: a list of it, one record against another, a measure over time.
+//! The history as text: its list, the comparison of two records, the trend of a measure.
 
 mod against;
 mod trend;

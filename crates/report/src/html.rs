@@ -56,7 +56,7 @@ fn packed(source: &Source<'_>, beside: io::Result<thread::ScopedJoinHandle<'_, S
 /// Writes a page of the records.
 ///
 /// # Errors
-/// What `to` says.
+/// The error of `to`.
 pub fn html(sources: &[Source<'_>], to: &mut dyn Write) -> io::Result<()> {
     let records: Vec<&Record> = sources.iter().map(|source| source.record).collect();
     // Packing the records takes as long as all the rest.

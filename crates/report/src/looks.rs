@@ -1,4 +1,4 @@
-//! What holds for every report of whatever record, for the property tests of each.
+//! Properties of every report of any record, for the property tests of each.
 
 use iotomy_record::store::Record;
 

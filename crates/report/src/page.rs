@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::Style;
 
-/// What a piece of text is to look like where there is colour.
+/// The style of a piece of text where there is colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
     /// As it is.
@@ -18,11 +18,11 @@ pub(crate) enum Ink {
     Bold,
     /// Heads, hints.
     Dim,
-    /// What is wrong.
+    /// An error.
     Red,
-    /// What deserves doubt.
+    /// A warning.
     Yellow,
-    /// What helps.
+    /// A remedy.
     Green,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Page<'a> {
             return self.name(text, WIDEST);
         }
         let put = |c: char| ascii_sign(c).map_or_else(|| c.to_string(), str::to_owned);
-        // What is beyond is cut in any case.
+        // The rest is cut in any case.
         let text: String = text.chars().take(16 * WIDEST).map(put).collect();
         self.name(&text, WIDEST)
     }

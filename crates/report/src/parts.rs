@@ -14,7 +14,7 @@ use crate::section::{Block, Section};
 use crate::sheet::{Cell, Sheet, Value};
 use crate::{Source, findings};
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// A picture.
@@ -28,9 +28,9 @@ pub enum PartKind {
 pub struct ReportPart {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: PartKind,
-    /// What it shows.
+    /// The title.
     pub title: String,
 }
 

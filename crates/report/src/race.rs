@@ -28,7 +28,7 @@ pub fn race(record: &Race, style: &Style) -> String {
             waterfall::print(&mut page, record, attribution);
         }
     }
-    // What is impossible stands in front.
+    // Impossible rates come first.
     let others = record.findings.iter().filter(|found| found.verdict != Verdict::Impossible);
     findings::print(&mut page, others);
     print_doubts(&mut page, record);
@@ -44,8 +44,8 @@ fn is_told(record: &Race, attribution: &Attribution) -> bool {
     (base == other || !is_doubtful) && is_worth_it(record, base, other, attribution.metric)
 }
 
-/// What makes no difference, or none that is sure, has none to account for; where there were too few
-/// runs to be sure of anything, what there is is shown.
+/// A comparison without a difference, or without a significant one, has none to account for; where
+/// there were too few runs for significance, the difference is shown.
 fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
     record
         .comparisons
@@ -84,7 +84,7 @@ fn print_doubts(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-/// What it takes to run the same race again.
+/// The way to run the same race again.
 fn print_how(page: &mut Page<'_>, record: &Race) {
     let parts = how(page, record);
     page.blank();

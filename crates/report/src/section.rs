@@ -16,7 +16,7 @@ pub(crate) struct Section {
     /// The kind of record.
     pub(crate) kind: &'static str,
     pub(crate) title: String,
-    /// What came of it, the most important first.
+    /// The results, the most important first.
     pub(crate) answers: Vec<Answer>,
     /// The few figures that say most.
     pub(crate) tiles: Vec<Tile>,
@@ -100,7 +100,7 @@ pub(crate) struct Conclusion {
     pub(crate) word: &'static str,
     pub(crate) id: String,
     pub(crate) text: String,
-    /// What to try, or why it was judged so.
+    /// The advice, or the reason for the verdict.
     pub(crate) more: Option<(&'static str, String)>,
     pub(crate) evidence: Vec<(String, String)>,
 }

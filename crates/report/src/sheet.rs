@@ -9,7 +9,7 @@ use crate::page::{Ink, Page};
 /// Rows a table of a page has at most: more are not looked at, and cost the reader's browser time.
 pub(crate) const MOST_ROWS: usize = 400;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.
@@ -46,7 +46,7 @@ pub(crate) struct Cell {
     pub(crate) value: Value,
 }
 
-/// What stands behind a text.
+/// The value behind a text.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) enum Value {
     /// The text is all there is.
@@ -98,7 +98,7 @@ impl Cell {
         }
     }
 
-    /// What is known, if it is.
+    /// The value, if it is known.
     pub(crate) fn from_option<T>(known: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
         known.map_or_else(Self::absent, cell)
     }
@@ -183,7 +183,7 @@ pub(crate) fn wide_style() -> crate::Style {
     crate::Style { color: false, unicode: true, width: 400 }
 }
 
-/// What an answer or a finding looks like.
+/// The class of an answer or a finding.
 pub(crate) fn tone(ink: Ink) -> &'static str {
     match ink {
         Ink::Red => "bad",

@@ -1,4 +1,4 @@
-//! What reports of several records are made of.
+//! The sources of a report of several records.
 
 use iotomy_record::store::Record;
 
@@ -7,7 +7,7 @@ use iotomy_record::store::Record;
 pub struct Source<'a> {
     /// The name of its file.
     pub name: &'a str,
-    /// What it holds.
+    /// The record.
     pub record: &'a Record,
     /// The file's content.
     pub bytes: &'a [u8],

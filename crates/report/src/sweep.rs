@@ -77,7 +77,7 @@ fn headline(page: &mut Page<'_>, record: &Sweep) {
     page.wrapped(&[(Ink::Plain, "  ")], Ink::Plain, &parts.join(" · "));
 }
 
-/// What to do about intervals that are wide.
+/// The advice for wide intervals.
 fn advice(page: &mut Page<'_>, record: &Sweep) {
     if record.run.loose == 0 {
         return;
@@ -97,7 +97,7 @@ fn advice(page: &mut Page<'_>, record: &Sweep) {
     page.wrapped(&[(Ink::Dim, "  try: ")], Ink::Green, &text);
 }
 
-/// What it takes to run it again, and what was kept the same.
+/// The command to run it again, and the controlled variables.
 fn how(page: &mut Page<'_>, record: &Sweep) {
     let mut parts = vec![page.name(&record.machine.kernel, 60)];
     if !record.machine.cpu.is_empty() {

@@ -1,8 +1,8 @@
 //! Tables of right-aligned figures that fit a width.
 //!
-//! What gives way when a table is too wide, in this order: long text of the first column, the gap
-//! between columns, the place of remarks, whole columns from the least important on. A column in which
-//! no row has anything is not shown at all.
+//! The order in which parts of a table that is too wide are given up: long text of the first
+//! column, the gap between columns, the place of remarks, whole columns from the least important
+//! on. A column without any value is not shown at all.
 
 use crate::page::{Ink, Page, columns, elide, wrap};
 
@@ -158,7 +158,7 @@ impl<'a> Table<'a> {
             ];
             let fits = tries.iter().find(|(gap, first, more)| taken(*gap) + first + more <= width);
             if let Some((gap, _, remarks)) = fits {
-                // What the first column need not give up it keeps.
+                // The first column keeps the width that it need not give up.
                 widths[0] = first.min(width - taken(*gap) - remarks);
                 return Layout { widths, shown, gap: *gap, given_up };
             }
@@ -173,7 +173,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What each column would take, and which have anything to show.
+    /// The natural width of each column, and which columns have a value.
     fn natural(&self) -> (Vec<usize>, Vec<bool>) {
         let heads = self.columns.iter().map(|c| columns(c.head).max(columns(c.unit)).max(c.kept));
         let mut widths: Vec<usize> = heads.collect();

@@ -33,9 +33,9 @@ const ALWAYS: usize = 5;
 
 /// The record as the text a terminal shows, ending in a line break.
 ///
-/// What is shown follows the record's `view`: the order of the rows (`sort`), how many there are
-/// (`top`; 0 for all), which distributions (`quantize`) and whether files are (`files`).
-/// Any record renders, a hostile one included.
+/// The view of the record decides the content: the order of the rows (`sort`), how many there are
+/// (`top`; 0 for all), which distributions (`quantize`) and whether files are shown (`files`). Any
+/// record renders, a hostile one included.
 pub fn trace(record: &Trace, style: &Style) -> String {
     let mut page = Page::new(style);
     let images = images::list(record);

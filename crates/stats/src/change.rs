@@ -93,7 +93,7 @@ fn beyond_chance(
             return None;
         }
         random.shuffle(&mut ranks);
-        // What differs by rounding alone is as far.
+        // A difference by rounding alone counts as equally far.
         as_far += usize::from(furthest(&ranks, parts).1 >= apart * (1.0 - 1e-9));
     }
     (as_far <= may).then_some(part)
@@ -141,7 +141,7 @@ fn far_beyond(series: &[f64], parts: &[Segment], alpha: f64) -> Option<Segment> 
         let step = (sum / inside - (all - sum) / outside).abs();
         let between = sum * sum / inside + (all - sum).powi(2) / outside;
         let spread = (all_squares - between).max(0.0) / (count - 2) as f64;
-        // What differs by rounding alone does not differ.
+        // Values that differ by rounding alone are equal.
         let spread = spread.max(1e-12).sqrt();
         let apart = step / (spread * (1.0 / inside + 1.0 / outside).sqrt());
         if apart > most.2 {

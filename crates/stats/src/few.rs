@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(centre_interval(&[]), None);
     }
 
-    /// What samples of few visits look like: those of one visit have an offset in common.
+    /// Simulated samples of a few visits: those of one visit share an offset.
     #[test]
     fn samples_of_a_few_visits_taken_for_independent_are_wrong_most_of_the_time() {
         let mut random = Random::new(29);

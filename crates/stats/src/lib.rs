@@ -1,5 +1,5 @@
-//! What paired measurements say, and how surely: the order of runs, estimates with intervals, and
-//! verdicts that may be looked for as often as one likes.
+//! Statistics of paired measurements: the order of runs, estimates with intervals, and verdicts
+//! that may be tested repeatedly.
 //!
 //! Pure: no clock, no I/O, and no chance but from a seed. The one rule of the crate: a statement of
 //! 95 % is wrong at most 5 times in 100 whatever the noise is distributed like, because what it

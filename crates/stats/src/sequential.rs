@@ -1,9 +1,9 @@
 //! Verdicts that may be looked for while the measurements still come in.
 //!
-//! Who looks again and again at an interval of 95 %, and stops when it shows a difference, is wrong
-//! far more often than 5 times in 100. Here each look has a share of those 5 of its own, and the
-//! shares of all looks there can ever be add up to them; so whenever one stops, the interval then
-//! shown, and all shown before it, hold together with 95 %.
+//! A test that looks again and again at a 95 % interval, and stops when it shows a difference, is
+//! wrong far more often than 5 times in 100. Here each interim test has its own share of those 5,
+//! and the shares of all possible tests add up to them; so whenever a run stops, the interval shown
+//! then, and all shown before, hold together with 95 %.
 //!
 //! The measurements are logarithms of ratios, one a block of runs in mirrored order (see
 //! [`crate::order::block`]). When two commands are the same, a coin decided each one's sign, so the
@@ -31,7 +31,7 @@ pub const FIRST_LOOK: usize = 8;
 const FIRST_SHARE: f64 = 0.2;
 const DECAY: f64 = 1.0 - FIRST_SHARE;
 
-/// What is known of how two commands compare.
+/// The result of comparing two commands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
     /// The other takes less than the base.
@@ -51,7 +51,7 @@ pub enum Verdict {
 /// A look at the measurements so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimTest {
-    /// What is known.
+    /// The result.
     pub verdict: Verdict,
     /// The ratio, other ÷ base, and its interval at this look; `None` with too few blocks, of which
     /// the verdict then foresees the fewest that could tell.
@@ -77,7 +77,7 @@ fn alpha_at(blocks: usize) -> f64 {
     ALPHA * share
 }
 
-/// What is wanted of a comparison.
+/// The requirements of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Requirements {
     /// The smallest difference worth telling: 0.01 is 1 %.
@@ -150,7 +150,7 @@ fn more_runs(runs: usize, shift: Interval, least: f64) -> Option<usize> {
     let half = (shift.high - shift.low) / 2.0;
     let wanted = shift.point.abs().max(least - shift.point.abs());
     let times = (half / wanted).powi(2);
-    // What is foreseen to take a thousandfold is not foreseen.
+    // A forecast of a thousand times the present length is none.
     (wanted > 0.0 && times < 1_000.0).then(|| {
         let more = ((runs as f64 * times).ceil() as usize).saturating_sub(runs).max(1);
         more.next_multiple_of(2)

@@ -1,9 +1,9 @@
 //! Sessions held against one another: how far one measured apart from those of a baseline.
 //!
-//! The runs of two sessions are no pairs. What sessions differ by in themselves is learnt from the
-//! sessions of the baseline alone, and only from three on. The one that is judged has no part in it:
-//! otherwise a regression that is kept would hide itself. All figures are logarithms, so that a
-//! difference is a ratio.
+//! Runs of two sessions are not paired. The spread between sessions is estimated from the sessions
+//! of the baseline alone, and only from three on. The judged session does not contribute: otherwise
+//! a saved regression would hide itself. All figures are logarithms, so that a difference is a
+//! ratio.
 
 use crate::student::t975;
 use crate::unpaired::fewest_against;
@@ -55,7 +55,7 @@ pub struct SessionDistance {
     pub more_runs: Option<usize>,
 }
 
-/// What follows for the session.
+/// The verdict on the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionVerdict {
     /// It is above the baseline.
@@ -69,7 +69,7 @@ pub enum SessionVerdict {
 }
 
 impl SessionDistance {
-    /// What follows.
+    /// The verdict.
     pub fn standing(&self) -> SessionVerdict {
         let least = self.least.ln_1p();
         match self.interval {
@@ -120,7 +120,7 @@ fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> Ses
     let point = now.level - level;
     let interval = Interval {
         point,
-        // What lets the session appear lower is that the baseline may lie as high as its highest.
+        // The session may appear lower only because the baseline may be as high as its highest.
         low: point - both(down, most - level),
         high: point + both(up, level - fewest),
     };

@@ -1,5 +1,5 @@
-//! What observers are to tell of descriptors: which file, what was mapped of it, how many were asked
-//! after.
+//! Workloads for the tests of descriptors: which file, how much of it was mapped, how much was
+//! requested.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

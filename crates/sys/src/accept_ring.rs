@@ -13,7 +13,7 @@ pub struct AcceptRing {
     ring: IoUring,
 }
 
-/// What a request has brought.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Accepted {
     /// A connection, or why there is none.

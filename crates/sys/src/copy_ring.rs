@@ -4,10 +4,11 @@
 //! freed. The ring owns the buffers; a slot's buffer is not lent while a request of its slot is under
 //! way, and dropping the ring cancels what is under way and waits for the last completion.
 //!
-//! Nothing is waited for without an end: Linux (seen once on 6.18, writing to btrfs) can take a request
-//! and never give it to a worker. When nothing has completed for as long as the ring's patience, what is
-//! under way is cancelled. What the kernel lets go of completes as `ECANCELED` and can be asked for
-//! again; what is really at work goes on, and is waited for twice as long the next time.
+//! No wait is endless: Linux (seen once on 6.18, writing to btrfs) can accept a request and never
+//! give it to a worker. When nothing has completed for as long as the ring's patience, the pending
+//! requests are cancelled. Those that the kernel releases complete with `ECANCELED` and can be
+//! submitted again; those that are really in progress continue, and the next wait for them is twice
+//! as long.
 //!
 //! The kernel also cancels of its own accord what it can make no worker for (`RLIMIT_NPROC`). That does not
 //! change by asking again: [`CopyRing::is_refused`].
@@ -43,9 +44,9 @@ pub enum Half {
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Completion {
-    /// Whose buffer it used.
+    /// The slot whose buffer it used.
     pub slot: usize,
-    /// What it was.
+    /// The half it was.
     pub half: Half,
     /// How many bytes it moved. `ECANCELED` is a write linked to a read that came short, or a request
     /// that was taken back because nothing had completed for too long: it has moved nothing.
@@ -156,7 +157,7 @@ impl CopyRing {
         self.buffers[0].len()
     }
 
-    /// What a slot's buffer holds.
+    /// The content of a slot's buffer.
     ///
     /// # Panics
     /// When a request of the slot is under way.
@@ -198,8 +199,8 @@ impl CopyRing {
         self.push(slot, write);
     }
 
-    /// Takes back what is queued and cancels what is under way. What could not be cancelled is still
-    /// to be waited for; nothing new may be asked for.
+    /// Removes the queued requests and cancels those in progress. Requests that could not be
+    /// cancelled must still be waited for; no new one may be submitted.
     pub fn cancel(&mut self) {
         self.close();
         if self.is_busy() {
@@ -285,12 +286,12 @@ impl CopyRing {
         let events = GetEvents { sigmask: 0, sigmask_bytes: 0, min_wait_us: 0, timeout };
         let submitter = self.ring.submitter();
         let entered = if self.ring.params().is_feature_ext_arg() {
-            // SAFETY: `events`, and `time` it points to, outlive the call. What is submitted points to
-            // buffers of this ring.
+            // SAFETY: `events`, and `time` it points to, outlive the call. The submitted requests
+            // point to buffers of this ring.
             unsafe { submitter.enter(queued, 1, GET_EVENTS | EXTENDED, Some(&events)) }
         } else {
-            // SAFETY: passes no argument that would have to be valid. What is submitted points to
-            // buffers of this ring.
+            // SAFETY: passes no argument that would have to be valid. The submitted requests point
+            // to buffers of this ring.
             unsafe { submitter.enter::<()>(queued, 1, GET_EVENTS, None) }
         };
         if !self.closed {

@@ -11,11 +11,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 pub struct EpollEvent {
     /// `EPOLLIN`…
     pub events: u32,
-    /// What the caller gave.
+    /// The caller's value.
     pub data: u64,
 }
 
-/// What `epoll_ctl(2)` is to do.
+/// The operations of `epoll_ctl(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// `EPOLL_CTL_ADD`.

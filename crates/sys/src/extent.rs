@@ -35,7 +35,7 @@ struct Request {
     extent: Extent,
 }
 
-/// What the request's number is made of: `struct fiemap` without extents.
+/// The size in the request's number: `struct fiemap` without extents.
 const HEADER: usize = size_of::<Request>() - size_of::<Extent>();
 
 /// Where the first byte that a file has on the disk among `length` from offset `from` on is: how far

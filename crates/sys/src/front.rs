@@ -24,7 +24,7 @@ use std::io;
 use crate::own_name::OwnName;
 use crate::{orphans, startup};
 
-/// What a user or a supervisor ends a program with, and passed on.
+/// The signals with which users and supervisors end a program; they are passed on.
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// The names in lists of processes, so that who kills by the name of the program, by its command line, or
@@ -118,7 +118,8 @@ fn is_ignored(signal: libc::c_int) -> bool {
     !failed && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// What a worker gets when its parent has ended: one that ignores SIGTERM would outlive it.
+/// The signal that a worker gets when its parent has ended: SIGKILL, as one that ignores SIGTERM
+/// would outlive it.
 fn at_its_end() -> libc::c_int {
     if is_ignored(libc::SIGTERM) { libc::SIGKILL } else { libc::SIGTERM }
 }

@@ -35,14 +35,14 @@ struct Info {
     rest: [u8; 100],
 }
 
-/// What a signal told.
+/// The content of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalReport {
     /// Something happened to this descriptor: the bits of poll(2).
     Of {
         /// Its number when the signal was asked for.
         fd: RawFd,
-        /// What happened.
+        /// The events.
         bits: u32,
     },
     /// There was no room to queue a signal: nobody knows of which descriptor.
@@ -58,7 +58,7 @@ thread_local! {
 pub struct Signals {
     /// The kernel's set of both.
     set: u64,
-    /// What of them was blocked before.
+    /// The signals among them that were blocked before.
     before: u64,
     thread: libc::pid_t,
     /// It is about one thread, and stays there.
@@ -114,7 +114,7 @@ impl Signals {
         }
     }
 
-    /// Has it tell nobody any more. What is queued stays queued.
+    /// Stops its reports. Queued signals stay queued.
     pub fn leave(&self, fd: RawFd) {
         // A descriptor that is gone has nothing to be changed.
         let Ok(flags) = number(fd, libc::F_GETFL, 0) else { return };

@@ -32,10 +32,10 @@ pub struct Credentials {
     pub groups: Vec<u32>,
 }
 
-/// What a standard stream of a command is; `None` is one that is closed.
+/// A standard stream of a command; `None` is a closed one.
 pub type Stream = Option<Arc<OwnedFd>>;
 
-/// What a command's standard streams are.
+/// The standard streams of a command.
 #[derive(Debug, Clone)]
 pub struct Streams {
     /// Standard input.
@@ -46,7 +46,7 @@ pub struct Streams {
     pub error: Stream,
 }
 
-/// What a command's process is to be given that this process has otherwise.
+/// The settings of a command's process that differ from this process.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Its standard streams, or `None` for this process's.
@@ -70,12 +70,12 @@ pub struct Command {
     pub clears_environment: bool,
     /// The user to become before executing, or `None` to stay.
     pub credentials: Option<Credentials>,
-    /// What else its process is to have.
+    /// The other settings of its process.
     pub setup: Setup,
 }
 
 impl Command {
-    /// What a child's report means.
+    /// The error that a child's report stands for.
     pub(crate) fn failure(&self, stage: i32, errno: i32) -> LaunchError {
         let source = io::Error::from_raw_os_error(errno);
         let setup = |operation| LaunchError::Fork { operation, source: again(&source) };
@@ -107,7 +107,7 @@ pub enum LaunchError {
     Fork {
         /// The call that failed.
         operation: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The child could not become the user asked for.
@@ -115,7 +115,7 @@ pub enum LaunchError {
     Credentials {
         /// The user id asked for.
         uid: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The program could not be executed.
@@ -123,7 +123,7 @@ pub enum LaunchError {
     Exec {
         /// The file that was to be executed.
         program: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -157,8 +157,8 @@ impl HeldChild {
     /// Lets the child execute its program; returns when it has, or could not.
     ///
     /// # Errors
-    /// What kept the child from becoming the program. The child has left with status 127 then, and
-    /// is still to be waited for.
+    /// The error that kept the child from executing the program. The child has then exited with
+    /// status 127 and must still be waited for.
     pub fn release(self) -> Result<u32, LaunchError> {
         self.let_go()?;
         self.outcome()

@@ -16,7 +16,7 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// `<linux/fs.h>`: `_IO(0x12, 97)`.
 const BLKFLSBUF: libc::Ioctl = 0x1261;
 
-/// What others see the device was made for, in `lo_file_name`.
+/// The label of the device in `lo_file_name`.
 const LABEL: &[u8] = b"iotomy";
 
 /// Devices that somebody else took between being found free and being asked for.
@@ -63,8 +63,8 @@ impl LoopDevice {
     /// direct I/O, where its file system can.
     ///
     /// # Errors
-    /// What was tried, and what the kernel said: `EACCES` without privilege, `ENOENT` without the
-    /// driver.
+    /// The call that failed and the kernel's error: `EACCES` without privilege, `ENOENT` without
+    /// the driver.
     pub fn attach(
         file: BorrowedFd<'_>,
         past_the_cache: bool,

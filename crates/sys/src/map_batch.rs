@@ -55,7 +55,8 @@ struct InfoAttributes {
 /// returns true.
 ///
 /// # Errors
-/// What the kernel says, as when it knows no batches; the descriptor is no hash map that all CPUs share.
+/// The kernel's error, as when it has no batch operations, or the descriptor is no hash map that
+/// all CPUs share.
 pub fn visit_entries(
     map: BorrowedFd<'_>,
     mut visit: impl FnMut(&[u8], &[u8]) -> bool,
@@ -170,7 +171,7 @@ fn delete_batch(map: BorrowedFd<'_>, key_bytes: usize, mut keys: &[u8]) -> io::R
 }
 
 /// # Safety
-/// What `attributes` points to must be as `command` needs it.
+/// The memory that `attributes` points to must be as `command` requires.
 unsafe fn bpf<A>(command: libc::c_int, attributes: &mut A) -> io::Result<()> {
     // SAFETY: `attributes` may be read and written for its size; the caller vouches for the rest.
     let result = unsafe {

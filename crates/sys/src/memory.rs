@@ -1,7 +1,8 @@
 //! The allocator of the command: that of the system, but memory that is refused ends the process with a
 //! message and the status of what could not be run, and not by SIGABRT with a backtrace.
 //!
-//! What can do with less memory asks the system's allocator itself, as [`crate::buffer`] does.
+//! Code that can do with less memory calls the system's allocator itself, as [`crate::buffer`]
+//! does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -33,6 +34,14 @@ unsafe impl GlobalAlloc for Memory {
         // SAFETY: as above.
         unsafe { System.dealloc(start, layout) }
     }
+}
+
+/// Lets all threads allocate from one arena. A thread's own arena reserves 64 MiB of addresses; under `ulimit -v` it
+/// is refused, and what the C library then allocates for a new thread, page by page, ends the process by SIGABRT when
+/// that is refused as well. For the start of the command.
+pub fn share_one_arena() {
+    // SAFETY: takes plain integers; no other thread runs yet.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
 #[inline]

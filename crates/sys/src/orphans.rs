@@ -6,7 +6,7 @@ use std::io;
 /// Makes this process the parent of what its descendants leave behind.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn adopt() -> io::Result<()> {
     // SAFETY: takes plain integers.
     match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {

@@ -22,7 +22,7 @@ const EXCLUDE_IDLE: u64 = 1 << 7;
 /// `freq`: the period is a rate a second.
 const IS_RATE: u64 = 1 << 10;
 
-/// Whose event it is: one thread's on any CPU, or one CPU's with any thread.
+/// The scope of an event: one thread on any CPU, or one CPU with any thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The thread of this id; 0 is the calling one.
@@ -31,7 +31,7 @@ pub enum Scope {
     Cpu(u32),
 }
 
-/// What interrupts.
+/// The source of the interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ticker {
     /// So many cycles of the processor, counted by it; they interrupt also where interrupts are held
@@ -44,7 +44,7 @@ pub enum Ticker {
 /// Opens an event, disabled, that interrupts `hz` times a second while its scope is busy.
 ///
 /// # Errors
-/// What the kernel says: the event is not there, not allowed, or the rate is too high.
+/// The kernel's error: there is no such event, it is not allowed, or the rate is too high.
 pub fn open_sampler(ticker: Ticker, scope: Scope, hz: u32) -> io::Result<OwnedFd> {
     let (kind, config) = match ticker {
         Ticker::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
@@ -64,7 +64,7 @@ pub fn open_sampler(ticker: Ticker, scope: Scope, hz: u32) -> io::Result<OwnedFd
 /// it runs wherever the tracepoint is passed, on every CPU.
 ///
 /// # Errors
-/// What the kernel says: there is no such tracepoint, or it is not allowed.
+/// The kernel's error: there is no such tracepoint, or it is not allowed.
 pub fn open_tracepoint(number: u64) -> io::Result<OwnedFd> {
     let attributes =
         Attributes { kind: PERF_TYPE_TRACEPOINT, config: number, ..Attributes::default() };

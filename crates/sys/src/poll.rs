@@ -8,9 +8,9 @@ use std::io;
 pub struct PollFd {
     /// The descriptor; a negative one is passed over.
     pub fd: i32,
-    /// What is asked for: `POLLIN`…
+    /// The requested events: `POLLIN`…
     pub events: i16,
-    /// What there is.
+    /// The returned events.
     pub revents: i16,
 }
 

@@ -3,9 +3,9 @@
 //!
 //! It owns the calls; what a refusal means, and what would help, is for the callers to say.
 //!
-//! The one invariant: nothing is left behind. What is a descriptor or a mapping closes with its
-//! owner; what would change the process itself (its namespaces, limits, scheduling, filters) is
-//! done by a child that ends at once.
+//! The one invariant: nothing is left behind. Descriptors and mappings close with their owner; a
+//! trial that would change the process itself (its namespaces, limits, scheduling, filters) runs in
+//! a child that ends at once.
 
 pub mod bpf;
 mod child;
@@ -25,7 +25,7 @@ use std::io;
 pub struct Refusal {
     /// The call, with the operation where one call has many.
     pub call: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 

@@ -9,9 +9,9 @@ use std::io;
 
 use crate::syscalls::Abi;
 
-/// What a tracee stops for beyond signals, as [`seize`] sets it: every system call (told apart from
-/// a trap), new tasks (traced from their first instruction on), `execve` and exit. Not among them is
-/// `PTRACE_O_EXITKILL`: when the tracer dies, tracees shall go on.
+/// The stops of a tracee beyond signals, as [`seize`] sets them: every system call (distinguishable
+/// from a trap), new tasks (traced from their first instruction on), `execve` and exit.
+/// `PTRACE_O_EXITKILL` is not among them: when the tracer dies, the tracees shall go on.
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
@@ -62,7 +62,7 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// What an event came with: the new task's id for [`Stop::NewTask`], the former id of the task that
+/// The message of an event: the new task's id for [`Stop::NewTask`], the former id of the task that
 /// executed for [`Stop::Exec`].
 ///
 /// # Errors
@@ -125,7 +125,7 @@ pub fn call_stop(tid: u32) -> io::Result<CallStop> {
     })
 }
 
-/// What a task that was stopped between two instructions of its program comes from.
+/// The origin of a stop between two instructions of a task's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Its program.
@@ -161,7 +161,7 @@ pub fn origin(tid: u32) -> io::Result<Origin> {
     })
 }
 
-/// What `waitpid` said of a task.
+/// The report of `waitpid` on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It ended with this exit status.
@@ -193,7 +193,7 @@ pub enum Stop {
     Other,
 }
 
-/// What there was to wait for.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitResult {
     /// News of this task.

@@ -35,7 +35,7 @@ const USE_CLOCKID: u64 = 1 << 25;
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 
-/// What one CPU has to tell.
+/// The events of one CPU.
 #[derive(Debug)]
 pub struct SideBand {
     event: OwnedFd,
@@ -112,23 +112,23 @@ impl Drop for SideBand {
     }
 }
 
-/// What happened, and when.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// By `CLOCK_MONOTONIC`, in ns.
     pub at_ns: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What a process did. Ids are those of this process's namespace.
+/// An event of a process. Ids are those of this process's namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// It was made by another.
     Fork {
         /// Its id.
         pid: u32,
-        /// Whose child it is.
+        /// Its parent.
         parent: u32,
     },
     /// It began another program: what it had mapped is gone.

@@ -1,8 +1,8 @@
-//! What this process does about signals that would end it.
+//! How this process handles signals that would end it.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// What a user or a supervisor ends a program with.
+/// The signals with which users and supervisors end a program.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// The last signal that came while they were remembered, 0 for none.
@@ -12,8 +12,8 @@ extern "C" fn remember(signal: libc::c_int) {
     CAME.store(signal, Ordering::Relaxed);
 }
 
-/// Signals that end a program, remembered instead for as long as this lives. What is ignored stays so, and
-/// a program that is executed has their usual effect.
+/// Signals that end a program, recorded instead for as long as this value lives. Ignored signals
+/// stay ignored, and an executed program gets their default action.
 #[derive(Debug)]
 pub struct Remembered(());
 

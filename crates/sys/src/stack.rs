@@ -8,10 +8,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
-/// What is enough for everything that the command does.
+/// A stack size that suffices for the whole command.
 const ENOUGH: usize = 2 << 20;
 
-/// What it gets in its place.
+/// The size of the replacement.
 const SIZE: usize = 8 << 20;
 
 unsafe extern "C" {
@@ -47,7 +47,7 @@ fn limit() -> Option<usize> {
 }
 
 thread_local! {
-    /// What [`enter`] is to call: it can be given no argument of this size.
+    /// The function that [`enter`] is to call: it can be given no argument of this size.
     static WORK: Cell<Option<*mut (dyn FnMut() + 'static)>> = const { Cell::new(None) };
 }
 

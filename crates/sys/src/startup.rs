@@ -75,7 +75,7 @@ fn occupy_closed_streams() {
         // SAFETY: asks for a flag of a number that need not be a descriptor.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
             closed.store(true, Ordering::Relaxed);
-            // What would be printed is refused, as by a closed descriptor.
+            // Output is refused then, as by a closed descriptor.
             let access = if fd == libc::STDOUT_FILENO { libc::O_RDONLY } else { libc::O_RDWR };
             // A command that is started sees the stream as it was given: closed.
             let flags = access | libc::O_CLOEXEC;

@@ -39,7 +39,7 @@ pub struct EndedChild {
     pub startup_ns: u64,
     /// As `wait4(2)` has it.
     pub status: i32,
-    /// What the process and the children it waited for used.
+    /// The resource usage of the process and of the children it waited for.
     pub usage: Usage,
 }
 
@@ -60,7 +60,7 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-/// What the child tells by the memory it shares, and what it needs.
+/// The input of the child, and the shared memory for its report.
 struct ChildTask<'a> {
     command: &'a Command,
     image: &'a Image,
@@ -88,7 +88,7 @@ impl Timed {
     /// called this ends.
     ///
     /// # Errors
-    /// What kept the child from becoming the program; it is gone then.
+    /// The error that kept the child from executing the program; the child is gone then.
     pub fn start(&mut self, mask: &libc::sigset_t) -> Result<Started, LaunchError> {
         let mut errand = ChildTask {
             command: &self.command,

@@ -21,7 +21,7 @@ const EXT_ARG: u32 = 8;
 /// Requests that can be queued before they are handed over.
 const QUEUED: u32 = 256;
 
-/// What completions of cancellations carry; no request may.
+/// The user data of completed cancellations; no request may have it.
 pub const CANCELLED: u64 = u64::MAX;
 
 /// The only group of buffers.
@@ -30,9 +30,9 @@ const GROUP: u16 = 0;
 /// Something a request has to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// What the request was given.
+    /// The user data of the request.
     pub user_data: u64,
-    /// What the call it stands for would have returned, or the error's number below 0.
+    /// The return value that the corresponding call would have, or the error number below 0.
     pub result: i32,
     /// Whether the request goes on; else this was its last word.
     pub more: bool,
@@ -186,7 +186,7 @@ impl WaitRing {
         ring.submission().cq_overflow()
     }
 
-    /// What the kernel has received into a buffer that a completion named.
+    /// The bytes that the kernel received into a buffer that a completion named.
     ///
     /// # Panics
     /// When there is no such buffer.

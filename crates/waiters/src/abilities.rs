@@ -1,6 +1,6 @@
-//! What waiters can and cannot, in words that tests and docs share.
+//! The features of waiters, in the words that tests and docs share.
 
-/// What a waiter can and what it cannot.
+/// The features of a waiter.
 #[derive(Debug, Clone, Copy)]
 pub struct Abilities {
     /// When it tells of a descriptor.
@@ -20,11 +20,11 @@ pub struct Abilities {
     pub sleeps: bool,
     /// The kinds of descriptors it can watch.
     pub serves: &'static [Kind],
-    /// What comes of a descriptor that is closed while it is watched.
+    /// The treatment of a descriptor that is closed while it is watched.
     pub closed: Closed,
     /// The highest descriptor it can watch, where its own interface has such a limit.
     pub highest: Option<i32>,
-    /// What a time-out is rounded up to, in ns.
+    /// The unit to which a time-out is rounded up, in ns.
     pub timeout_step_ns: u64,
 }
 
@@ -62,7 +62,7 @@ pub enum Room {
 }
 
 impl Room {
-    /// What tables say.
+    /// The text for tables.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Told => "told",
@@ -72,7 +72,7 @@ impl Room {
     }
 }
 
-/// What comes of a descriptor that is closed while it is watched, by its last owner.
+/// The treatment of a descriptor whose last owner closes it while it is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// It is told once, as [`crate::Ready::INVALID`], and forgotten.
@@ -86,7 +86,7 @@ pub enum Closed {
 }
 
 impl Closed {
-    /// What tables say.
+    /// The text for tables.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Told => "told",

@@ -48,7 +48,7 @@ impl Times {
         }
     }
 
-    /// What tables say.
+    /// The text for tables.
     pub fn summary(self) -> String {
         match self {
             Self::Exactly(1) => String::new(),

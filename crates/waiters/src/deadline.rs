@@ -16,7 +16,7 @@ pub(crate) fn wait_until(
     interrupted: &mut u64,
     mut call: impl FnMut(Option<Duration>) -> io::Result<usize>,
 ) -> io::Result<usize> {
-    // What most waits come to; the rest is kept apart, so that it does not lie in their way.
+    // The usual case; the rest is a separate function, so that its code is out of the way.
     if matches!(timeout, None | Some(Duration::ZERO)) {
         match call(timeout) {
             Ok(0) if timeout.is_none() => {}

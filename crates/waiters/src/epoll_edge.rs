@@ -5,9 +5,9 @@
 //! those that had something new ◀──epoll_wait(2)── the kernel's list
 //! ```
 //!
-//! As `epoll`, but what has been told leaves the list at once and comes back only by a new wake-up:
-//! the kernel looks at it once and not again at the next wait. What is not read until `EAGAIN` may
-//! never be told of again.
+//! As `epoll`, but a reported descriptor leaves the list at once and returns only with a new
+//! wake-up: the kernel checks it once, and not again at the next wait. Data that is not read until
+//! `EAGAIN` may never be reported again.
 
 use crate::epoll_set::{ABILITIES, CALLS, EDGE, EpollSet, probe};
 use crate::{Abilities, Declaration, Trigger};

@@ -1,4 +1,4 @@
-//! What the four ways to use epoll(7) share: a set in the kernel, and a buffer for what it tells.
+//! The common part of the four modes of epoll(7): a set in the kernel, and a buffer for its events.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -37,7 +37,7 @@ pub(crate) const CALLS: Calls = Calls {
 
 const CHANGE: &[Call] = &[once("epoll_ctl")];
 
-/// What all of them can.
+/// The features that all of them have.
 pub(crate) const ABILITIES: Abilities = Abilities {
     trigger: Trigger::Level,
     exclusive: false,
@@ -63,7 +63,7 @@ pub(crate) fn probe() -> Probe {
 /// A set, or another thread's hold on it.
 pub(crate) struct EpollSet {
     declaration: &'static Declaration,
-    /// What is asked for besides the interest.
+    /// The flags besides the interest.
     flags: u32,
     epoll: Arc<OwnedFd>,
     buffer: Vec<EpollEvent>,
@@ -136,7 +136,7 @@ impl Waiter for EpollSet {
         let modified = if self.flags & EXCLUSIVE == 0 {
             self.change(Change::Modify, fd, asked, token)
         } else {
-            // What is exclusive cannot be modified, only added.
+            // An exclusive descriptor cannot be modified, only added.
             self.change(Change::Remove, fd, 0, 0)
                 .and_then(|()| self.change(Change::Add, fd, asked, token))
         };

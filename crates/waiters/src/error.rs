@@ -1,4 +1,4 @@
-//! What can go wrong with a waiter itself.
+//! Errors of a waiter itself.
 
 use std::fmt;
 use std::io;
@@ -9,9 +9,9 @@ use rustix::io::Errno;
 /// An operation of a waiter that failed, and changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub struct WaitError {
-    /// Whose.
+    /// The waiter.
     pub waiter: &'static str,
-    /// What was attempted: `watch`, `modify`, `remove`, `wait`, `open`.
+    /// The operation: `watch`, `modify`, `remove`, `wait`, `open`.
     pub attempt: &'static str,
     /// The descriptor it was attempted on, where it was one.
     pub fd: Option<RawFd>,
@@ -19,7 +19,7 @@ pub struct WaitError {
     pub call: Option<&'static str>,
     /// Why.
     pub source: io::Error,
-    /// What is known of it besides, and what to try.
+    /// Further facts, and the advice.
     pub hint: Option<&'static str>,
 }
 
@@ -59,18 +59,18 @@ impl WaitError {
         Self { waiter, attempt, fd: None, call: None, source: errno.into(), hint: None }
     }
 
-    /// What it was attempted on.
+    /// Adds the descriptor of the operation.
     pub(crate) fn on(self, fd: RawFd) -> Self {
         Self { fd: Some(fd), ..self }
     }
 
-    /// What is known of it besides.
+    /// Adds further facts.
     pub(crate) fn hinting(self, hint: &'static str) -> Self {
         Self { hint: Some(hint), ..self }
     }
 }
 
-/// What the kernel's answer means here, where its own words do not say.
+/// The meaning of the kernel's error here, where its own text does not say it.
 fn hint(call: &str, error: &io::Error) -> Option<&'static str> {
     match (call, Errno::from_io_error(error)?) {
         ("epoll_ctl", Errno::PERM) => {

@@ -5,9 +5,9 @@ use crate::Ready;
 /// Something that happened to one descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// What the descriptor was given when it was added or modified.
+    /// The token that the descriptor was added or modified with.
     pub token: u64,
-    /// What happened.
+    /// The state of the descriptor.
     pub ready: Ready,
 }
 
@@ -53,13 +53,13 @@ impl Events {
         self.list.is_empty()
     }
 
-    /// What happened.
+    /// The events.
     #[inline]
     pub fn as_slice(&self) -> &[Event] {
         &self.list
     }
 
-    /// What happened, one by one.
+    /// The events, one by one.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Event> {
         self.list.iter()

@@ -10,7 +10,7 @@
 //! caller's events, so that the buffer goes back to the kernel at once and none of them is anybody's
 //! to keep. When there are more bytes than buffers, the request ends and is made again.
 //!
-//! What has been received when a descriptor is removed, and was not told, is gone.
+//! Bytes that have been received and not reported when a descriptor is removed are lost.
 
 use crate::calls::{once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};

@@ -1,9 +1,9 @@
-//! What a descriptor is watched for, and what it turned out to be.
+//! The events a descriptor is watched for, and those that occurred.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// What happened to a descriptor: the bits of poll(2), which are those of epoll(7), too.
+/// The events of a descriptor: the bits of poll(2), which are also those of epoll(7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Ready(u32);
 
@@ -96,7 +96,7 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// What a descriptor is watched for. Errors and hang-ups are told unasked.
+/// The events a descriptor is watched for. Errors and hang-ups are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest(u32);
 

@@ -1,5 +1,5 @@
-//! What the two ways to use io_uring(7) share: a ring, and a request for each descriptor that goes on
-//! until it is removed.
+//! The common part of the two modes of io_uring(7): a ring, and a request for each descriptor that
+//! stays until the descriptor is removed.
 //!
 //! The one invariant: a request carries the number of its descriptor and how often that number has
 //! been added; what is told of an earlier one with the same number is left out.
@@ -36,7 +36,7 @@ pub(crate) enum RingMode {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     token: u64,
-    /// What it is watched for, in poll(2)'s bits; 0 when it is not watched.
+    /// The watched events, in poll(2)'s bits; 0 when it is not watched.
     asked: u32,
     /// How often this number has been added.
     times: u32,
@@ -105,7 +105,7 @@ impl RingSet {
         let own = user_data(fd, slot.times);
         self.ring.cancel(own)?;
         let (mut is_over, mut answer) = (false, None);
-        // What the kernel does not find any more has had its last word.
+        // A request that the kernel does not find any more has sent its last completion.
         while answer.is_none() || (answer == Some(0) && !is_over) {
             let Some(completion) = self.ring.take() else {
                 match self.ring.enter(None) {
@@ -271,7 +271,7 @@ impl Waiter for RingSet {
         self.slot(fd.as_raw_fd(), "modify")?;
         if self.way == RingMode::Receive {
             receivable(self.declaration.name, fd, interest)?;
-            // What it has received meanwhile must not be lost.
+            // Bytes that it has received meanwhile must not be lost.
             self.slot(fd.as_raw_fd(), "modify")?.token = token;
             return Ok(());
         }

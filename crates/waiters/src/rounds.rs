@@ -40,7 +40,7 @@ pub enum RoundError {
     Call {
         /// Which.
         call: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Bytes were sent and nothing told of them.
@@ -86,7 +86,7 @@ impl Partner {
             let mut number = [0; 4];
             while out.read_exact(&mut number).is_ok() {
                 let at = u32::from_ne_bytes(number) as usize;
-                // What is refused is missing at the end of the round, which says so.
+                // A refused send is missing at the end of the round, which reports it.
                 let _ = send(&writers[at], b"e", SendFlags::empty());
             }
         };

@@ -10,9 +10,9 @@
 //! descriptor's number. Every wake-up is a signal of its own, so one descriptor may fill the queue
 //! (`ulimit -i`); the loss is told, and made good by a look at all of them.
 //!
-//! What a signal says is taken as it is: something happened, and a read or write would tell what.
-//! Signals may come late, also for a number that is another descriptor's by then; so the queue is
-//! emptied when a descriptor is removed, and what is not watched is left out and counted.
+//! A signal is taken only as a sign that something happened; a read or write shows what. Signals
+//! may come late, also for a number that is another descriptor's by then; so the queue is emptied
+//! when a descriptor is removed, and signals of unwatched descriptors are ignored and counted.
 //!
 //! The one invariant: `pending` is not 0 exactly for those descriptors that stand in `queue`.
 
@@ -87,9 +87,9 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 struct Sigio {
     signals: Signals,
     watched: Watched,
-    /// What is known to have happened and has not been told, by the descriptor's number.
+    /// Events that are known and not yet reported, by the descriptor's number.
     pending: Vec<Ready>,
-    /// Whose turn it is.
+    /// The descriptors with pending events, in turn.
     queue: VecDeque<RawFd>,
     counts: Counts,
 }
@@ -127,7 +127,7 @@ impl Sigio {
         Ok(())
     }
 
-    /// What has happened to it is not reported any more.
+    /// Its events are not reported any more.
     fn forget(&mut self, fd: RawFd) {
         if let Some(pending) = self.pending.get_mut(number(fd))
             && !pending.is_empty()
@@ -232,7 +232,7 @@ impl Waiter for Sigio {
         let number = fd.as_raw_fd();
         self.signals.leave(number);
         self.forget(number);
-        // What it has queued before must not be told of another one with its number.
+        // Its queued signals must not be attributed to a later descriptor with its number.
         self.take(usize::MAX)
             .map_err(|e| WaitError::kernel(NAME, "remove", "rt_sigtimedwait", e).on(number))
     }

@@ -1,5 +1,4 @@
-//! What those waiters share whose set is a table of their own, in the form poll(2) takes: all but the
-//! wait itself.
+//! The common part of the waiters whose set is a table in poll(2)'s form: all but the wait itself.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use crate::{Counts, Declaration, Events, Interest, Settings, WaitError, Waiter};
 
 /// How one of them waits.
 pub(crate) trait TableCall: 'static {
-    /// What it is.
+    /// Its declaration.
     const DECLARATION: &'static Declaration;
 
     /// Waits, and puts what happened into `events`, which is empty. `interrupted` counts the calls a

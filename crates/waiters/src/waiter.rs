@@ -1,4 +1,4 @@
-//! What a waiter is: its declaration, and the set of descriptors it watches.
+//! The parts of a waiter: its declaration, and the set of descriptors it watches.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::error::WaitError;
 use crate::events::Events;
 use crate::ready::Interest;
 
-/// What a waiter says of itself; docs and the contract tests are made from it.
+/// The declaration of a waiter; docs and the contract tests are made from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name, as experiments and records have it.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line summary.
     pub summary: &'static str,
     /// The path of an event: what the kernel keeps, what is told anew, what a wait costs.
     pub description: &'static str,
@@ -22,7 +22,7 @@ pub struct Declaration {
     pub man: &'static [&'static str],
     /// The calls it makes, and no others.
     pub calls: Calls,
-    /// What it can and what it cannot.
+    /// Its features.
     pub abilities: Abilities,
     /// Tries whether it works here, without side effects that last.
     pub probe: fn() -> Probe,
@@ -39,8 +39,8 @@ pub enum Probe {
     Unsupported(String),
 }
 
-/// What a waiter is opened with. No waiter refuses more than it was told to expect; it only makes
-/// room in advance.
+/// The settings a waiter is opened with. They only reserve room: a waiter also accepts more than it
+/// was told to expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How many descriptors will be watched, or about so many.
@@ -57,11 +57,11 @@ impl Default for Settings {
 
 /// A set of watched descriptors, and a way to wait for them.
 pub trait Waiter {
-    /// What it is.
+    /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
 
-    /// Watches a descriptor from now on; its events carry `token`. What is ready already is an event
-    /// of the next wait.
+    /// Watches a descriptor from now on; its events carry `token`. A descriptor that is ready
+    /// already is an event of the next wait.
     ///
     /// # Errors
     /// `EEXIST` when it is watched already; a reason when this kind of descriptor cannot be watched
@@ -94,7 +94,7 @@ pub trait Waiter {
     /// A signal's handler is run and the wait goes on.
     ///
     /// # Errors
-    /// What the kernel said, which is no event of a single descriptor.
+    /// The kernel's error, which concerns no single descriptor.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError>;
 
     /// Takes all that has happened by now and does not sleep: waits with a time-out of zero, each
@@ -113,7 +113,7 @@ pub trait Waiter {
         while let found @ 1.. = self.wait(events, Some(Duration::ZERO))? {
             all += found as u64;
             take(events);
-            // Who asks nobody finds everything each time.
+            // A waiter that makes no call finds everything each time.
             if self.declaration().calls.wait.is_empty() {
                 break;
             }
@@ -121,7 +121,7 @@ pub trait Waiter {
         Ok(all)
     }
 
-    /// What has happened besides events.
+    /// The counts of everything besides events.
     fn counts(&self) -> Counts {
         Counts::default()
     }
@@ -133,7 +133,7 @@ pub trait Waiter {
     }
 }
 
-/// What happened in a waiter besides events: nothing of it is silent.
+/// Counts of everything that happened in a waiter besides events: nothing of it is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Calls that a signal's handler interrupted, as far as the kernel said so; the waits went on.
@@ -144,6 +144,6 @@ pub struct Counts {
     pub sweeps: u64,
     /// Requests that ended by themselves and were made again.
     pub rearmed: u64,
-    /// What the kernel told of descriptors that were watched no more; left out.
+    /// Events of descriptors that were no longer watched; they are dropped.
     pub stale: u64,
 }

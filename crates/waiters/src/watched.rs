@@ -13,9 +13,9 @@ const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Watched {
-    /// Whose table it is, for errors.
+    /// The waiter, for errors.
     waiter: &'static str,
-    /// What poll(2) takes.
+    /// The table for poll(2).
     fds: Vec<PollFd>,
     /// The token of each, in the same order.
     tokens: Vec<u64>,
@@ -70,12 +70,12 @@ impl Watched {
         &self.tokens
     }
 
-    /// What poll(2) is given.
+    /// The table for poll(2).
     pub(crate) fn fds(&mut self) -> &mut [PollFd] {
         &mut self.fds
     }
 
-    /// What the descriptor was given: its token and what it is watched for, in poll(2)'s bits.
+    /// The settings of a descriptor: its token and its watched events, in poll(2)'s bits.
     pub(crate) fn find(&self, fd: RawFd) -> Option<(u64, u32)> {
         let place = self.place(fd).ok()?;
         Some((self.tokens[place], u32::from(self.fds[place].events.cast_unsigned())))

@@ -12,7 +12,7 @@ use crate::{HistoryError, Pick, Store};
 /// Sessions of a baseline that are looked at, the newest.
 const MOST: usize = 50;
 
-/// What is to be held against a baseline.
+/// The run to compare with a baseline.
 #[derive(Debug)]
 pub struct Candidate<'a> {
     /// The kind of its record: `race`, `limits`…
@@ -46,7 +46,7 @@ pub struct Earlier {
     /// The newest of them, by which the conditions are told.
     pub kept: KeptRun,
     record: Record,
-    /// What each of them measured, the newest included; the oldest first.
+    /// The measurements of each session, the newest included; the oldest first.
     sessions: Vec<Session>,
     /// Whether it was asked for by its name.
     is_named: bool,

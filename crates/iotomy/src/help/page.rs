@@ -62,7 +62,7 @@ fn synopsis(roff: &mut Roff, command: &Command) {
     }
 }
 
-/// What the manual declares, and what follows from the options.
+/// The declared parts of the manual, and those that follow from the options.
 fn declared(
     roff: &mut Roff,
     manual: &Manual,

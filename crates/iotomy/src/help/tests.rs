@@ -69,7 +69,7 @@ fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // What is declared here is held against the others.
+            // The declarations here are compared with the other sources.
             if !path.ends_with("src/help") {
                 sources(&path, all);
             }
@@ -81,7 +81,7 @@ fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// What is written in a text between quotation marks and is a variable's name, by its letters.
+/// The texts between quotation marks that look like a variable's name, by their letters.
 fn variables(text: &str) -> Vec<&str> {
     let is_name = |part: &&str| {
         part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')

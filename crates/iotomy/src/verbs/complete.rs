@@ -36,7 +36,7 @@ pub(crate) struct CompleteArgs {
     words: Vec<OsString>,
 }
 
-/// What may stand at the cursor.
+/// The candidates at the cursor.
 #[derive(Debug)]
 struct Answer {
     add: Add,
@@ -49,7 +49,7 @@ struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate(String, String);
 
-/// What the shell adds.
+/// The candidates that the shell adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Add {
     Nothing,
@@ -58,7 +58,7 @@ enum Add {
     Users,
     /// Names of commands, as the word is a line for a shell.
     Commands,
-    /// What it has for the command that begins with the word of this number.
+    /// The candidates for the command that begins with the word of this number.
     Command(usize),
 }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((fixed.as_str(), values.contains(&"EINVAL".into())), ("--deny=B:splice=", true));
     }
 
-    /// What is a number, a time, a size or a text of the user's own.
+    /// Arguments that are a number, a time, a size or a text of the user's own.
     const FREE: &[&str] = &[
         "anatomy duration",
         "anatomy rate",

@@ -79,7 +79,7 @@ struct Session<'a> {
 /// Copies.
 ///
 /// # Errors
-/// What makes no copy at all; errors of single sources are said and counted.
+/// The error that prevents any copy; errors of single sources are printed and counted.
 pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     if args.list {
         list::print()?;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
              --concat",
             target.display()
         ),
-        // What is replaced there is replaced nowhere else, whoever owns the links on the way.
+        // The file is replaced in the directory that was found, whoever owns the links on the way.
         Ok(_) if args.atomic => match Place::folder(target) {
             Ok(folder) => session.fill_folder(sources, target, &folder),
             Err(error) => session.say(&unwritable(&target.to_string_lossy(), &error)),
@@ -279,7 +279,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the meter is to count up to, with the sources that will come after `first`.
+    /// The total for the progress meter, with the sources that come after `first`.
     fn expect<'s>(&mut self, first: &Source, rest: impl Iterator<Item = &'s Stat>) {
         let is_regular = |stat: &Stat| {
             FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0
@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
         self.meter.expect(wanted, self.is_folder);
     }
 
-    /// What came of comparing a part.
+    /// The result of comparing a part.
     fn verified<T>(&mut self, outcome: Result<T, Stop>) -> Result<T, Stop> {
         self.verified = Some(self.verified.unwrap_or(true) && outcome.is_ok());
         outcome

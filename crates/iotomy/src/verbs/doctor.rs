@@ -53,7 +53,7 @@ pub(crate) struct DoctorArgs {
     looks: OutputStyle,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug)]
 struct Findings {
     started: String,

@@ -1,8 +1,8 @@
 //! Records that are kept in the history: asked for by `--save`, or by the configuration of every run.
 //!
-//! The one rule: a run is over by then. Whatever goes wrong here is said, and changes nothing that the
-//! run did. Who asked for it by `--save` also learns it by the status, as of any other output; who keeps
-//! all runs does not have one of them fail for it.
+//! The one rule: the run is over by then. An error here is printed and changes nothing that the run
+//! did. With `--save` the status reports it as well, as for any other output; a user who keeps all
+//! runs does not have one of them fail for it.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use iotomy_record::store::RecordRef;
 
 use crate::complain::complain;
 
-/// What a record is kept with.
+/// The version that a record is kept with.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Whether a run is kept; every verb that makes a record has this.

@@ -1,7 +1,7 @@
 //! `iotomy limits`: this machine's floors and ceilings.
 //!
-//! Glue only: what is measured is the business of [`iotomy_limits`], and how it looks that of
-//! [`iotomy_report`]. What was measured is an answer even when it could be neither kept nor written.
+//! Glue only: [`iotomy_limits`] measures, and [`iotomy_report`] prints. Measured limits are an
+//! answer even when they could be neither kept nor written.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};

@@ -207,7 +207,7 @@ pub(crate) struct RaceArgs {
     looks: OutputStyle,
 }
 
-/// What is done about caches.
+/// The treatment of caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CacheArg {
     /// Make untimed runs first
@@ -272,12 +272,12 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             if let Some(flames) = around.flames.take() {
                 flames.enter(record);
             }
-            // Who interrupts does not wait for limits to be measured.
+            // A user who interrupts does not wait for limits to be measured.
             record.findings = match record.interrupted {
                 Some(_) => judging::findings_by_kept(|limits| iotomy_judge::race(record, limits)),
                 None => judging::findings(args.quiet, |limits| iotomy_judge::race(record, limits)),
             };
-            // What is found out rests on each process by itself.
+            // The findings need each process by itself.
             record.roll_up();
             if let Some(baseline) = &baseline {
                 record.against = baseline::held(baseline, record);
@@ -330,7 +330,7 @@ fn interrupted(signal: i32) -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN))
 }
 
-/// What a command that failed said, a line each.
+/// Prints the standard error of a failed command, line by line.
 fn show_stderr(said: &[u8]) {
     let text = String::from_utf8_lossy(said);
     for line in text.lines() {
@@ -402,7 +402,7 @@ fn options(args: &RaceArgs) -> Options {
     }
 }
 
-/// What the second contender does more and less than the first.
+/// Draws the differences of the second contender from the first.
 fn draw(to: OutputFile, race: &Race) -> Result<()> {
     let drawn: Option<Vec<Anatomy>> = race.contenders.iter().map(flames::anatomy).collect();
     let Some([first, second]) = drawn.as_deref() else {

@@ -230,7 +230,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
-    // What is found out rests on each process by itself.
+    // The findings need each process by itself.
     if !args.each {
         record.roll_up();
     }
@@ -303,7 +303,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
         target,
         wait: args.wait,
         duration: args.duration,
-        // What is found out rests on them; of the whole machine they are too many.
+        // The findings need them; of the whole machine they are too many.
         files: args.files || !args.all,
         calls: calls::calls(&args.calls)?,
         rows: args.max_rows,
@@ -326,7 +326,7 @@ pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Ref
     Ok(command)
 }
 
-/// What to try when there is no program to run.
+/// The advice when there is no program to run.
 pub(super) fn program_hint(name: &OsStr, error: &std::io::Error) -> &'static str {
     let is_path = name.as_encoded_bytes().contains(&b'/');
     match error.kind() {

@@ -1,4 +1,4 @@
-//! What of a record is shown: the options `trace` and `show` share.
+//! The view of a record: the options that `trace` and `show` share.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use iotomy_record::{Quantity, SortKey, View};

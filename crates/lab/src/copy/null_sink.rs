@@ -178,7 +178,7 @@ impl PreparedExperiment for Sink {
         case: &Params,
         keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
     ) -> Result<(), Skip> {
-        // What the watch of another case, or another program, has dropped.
+        // Pages that the watched run of another case, or another program, has dropped.
         if self.file.resident(case.number("size"))? < 1.0 {
             self.pour(READ, case.number("size"))?;
         }
@@ -289,7 +289,7 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         digits(faults.copied().unwrap_or(0.0)),
         digits(size / 4096.0)
     );
-    // What is left is the calls, one window each; a page that was touched would cost fifty times that.
+    // The rest is the calls, one window each; a page that was touched would cost fifty times that.
     Judgement::below(share, 0.02, because)
         .with_line("mmap_ns_per_byte", line)
         .with_line("read_ns_per_byte", reading)

@@ -30,7 +30,7 @@ pub(super) const TAKES: u64 = FILE + (96 << 20);
 /// Bytes a write when the file is filled.
 const CHUNK: usize = 1 << 20;
 
-/// What the file is called.
+/// The name of the file.
 pub(super) const CALLED: &str = "file";
 
 type Place = (String, String);
@@ -163,7 +163,7 @@ fn set_window(volume: &Volume, case: &Params) -> Result<(), Skip> {
         .map_err(|e| Skip::refused(&format!("write of {}", path.display()), e))
 }
 
-/// What this thread has used of CPUs.
+/// The CPU time of this thread.
 fn cpu_ns() -> i64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

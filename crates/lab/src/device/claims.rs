@@ -1,4 +1,5 @@
-//! What the requests say of article 004's claims. Pure: a saved record gives the same verdicts.
+//! The verdicts of the requests on article 004's claims. Pure: a saved record gives the same
+//! verdicts.
 
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
@@ -8,7 +9,7 @@ use crate::harness::claims::{Cases, digits, ratio, shown, time};
 use crate::harness::star::at;
 use crate::harness::{Judgement, Value};
 
-/// What is many times faster is so at least so often.
+/// The least factor that counts as "many times faster".
 const MANY: f64 = 2.0;
 
 /// Pages brought in for one that is asked for, from which on they are a waste.
@@ -118,7 +119,7 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
         .with_interval("writes_single_over_striped", writes)
 }
 
-/// What an interval of how many times as fast it became says.
+/// The meaning of an interval of the speed-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Helps,

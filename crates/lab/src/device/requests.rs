@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// experiment `device` makes them; for the bench that holds them against other programs.
 ///
 /// # Errors
-/// What was refused.
+/// The refusal.
 pub fn mean_of_reads(
     folder: &Path,
     (way, pattern): (&str, &str),

@@ -1,4 +1,4 @@
-//! What `files` varies, and the values of a quick, a usual and a full run.
+//! The axes of `files`, and the values of a quick, a usual and a full run.
 
 use super::backends;
 use crate::harness::star::UsualValues;
@@ -8,7 +8,7 @@ use crate::harness::{Axis, Takes, Value};
 pub(super) const AXES: &[Axis] =
     &[WAY, OP, FS, NAME, FILES, SCHED, CACHE, THREADS, SYNC, LAYOUT, DEPTH];
 
-/// What the other cases differ from in one thing.
+/// The base case, from which the other cases differ in one thing.
 pub(super) const BASE: UsualValues = &[
     ("way", Value::S("libc")),
     ("op", Value::S("round")),

@@ -15,7 +15,7 @@ mod r#static;
 pub(super) struct Backend {
     /// As the axis has it.
     pub(super) name: &'static str,
-    /// What it is, in a few words.
+    /// A summary of a few words.
     pub(super) summary: &'static str,
     /// The compiled loop; empty when it could not be compiled.
     program: &'static [u8],

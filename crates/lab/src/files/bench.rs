@@ -77,7 +77,7 @@ pub(super) struct Rounds {
     next_names: u64,
     /// How often the machine was asked to give names back.
     presses: u32,
-    /// What watching took so far.
+    /// The time spent on watching so far.
     watching: Duration,
     patience: Patience,
 }
@@ -91,7 +91,7 @@ struct Batch {
     presses: u32,
 }
 
-/// What the first rounds of a process say, each in ns, where they were made.
+/// The first rounds of a process, each in ns, where they were made.
 struct FirstRounds {
     first: Option<f64>,
     third: Option<f64>,
@@ -171,8 +171,8 @@ impl Rounds {
             let mut worker = Worker::start(program, as_fd(&directory), &orders, self.patience)?;
             worker.ask(&format!("fill {files}"))?;
             drop(worker);
-            // What is written later would be written while others are measured; but a disk is shared,
-            // and what others write is not to be waited for.
+            // Dirty pages would otherwise be written while other cases are measured; but a disk is
+            // shared, and the writes of others are not waited for.
             let volume = self.volume(case)?;
             if volume.is_image() {
                 volume.settle()?;
@@ -252,7 +252,7 @@ impl Rounds {
         let before = (reclaimable(), dentries());
         let (took, cpu) = worker.time(&format!("names {NAMES} n{tag}"))?;
         let start = worker.start.as_nanos() as f64;
-        // What is kept is kept without anybody who uses it.
+        // The caches keep their content without a process that uses it.
         drop(worker);
         let after = (reclaimable(), dentries());
         let grown = |before: Option<u64>, after: Option<u64>| {
@@ -352,7 +352,7 @@ fn batch(case: &Params, worker: &mut Worker, word: &str, count: u64) -> Result<(
     Ok((wall / count as f64, cpu / count as f64))
 }
 
-/// What the worker is asked for, and how many rounds that is at once.
+/// The request to the worker, and the number of rounds that one request makes.
 fn command(case: &Params) -> (&'static str, f64) {
     match case.name("op") {
         "back" => ("back", case.number("files").min(READ_BACK) as f64),

@@ -1,4 +1,5 @@
-//! What the rounds say of article 004's claims. Pure: a saved record gives the same verdicts.
+//! The verdicts of the rounds on article 004's claims. Pure: a saved record gives the same
+//! verdicts.
 
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
@@ -8,11 +9,11 @@ use crate::harness::claims::{Cases, digits, ratio, ratio_of, ratio_within, shown
 use crate::harness::star::at;
 use crate::harness::{Judgement, Value};
 
-/// What the harness itself may add to a round (`make bench-files` holds it to that): a difference
+/// The most that the harness itself may add to a round (`make bench-files` checks it): a difference
 /// below it is not measurable.
 const MEASURABLE: f64 = 1.03;
 
-/// What helps by no more than this helps marginally.
+/// A gain up to this factor is marginal.
 const MARGINAL: f64 = 1.10;
 
 /// How far a round may be from the usual one for a layout to have little effect.

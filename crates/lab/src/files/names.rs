@@ -1,4 +1,4 @@
-//! What the kernel's cache of names takes, and giving it back under pressure.
+//! The growth of the kernel's name cache, and its shrinking under memory pressure.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -27,7 +27,7 @@ use crate::harness::patience::Patience;
 #[derive(Debug)]
 pub(super) struct Program(OwnedFd);
 
-/// What a worker is to do; see `worker/worker.c`.
+/// The plan for a worker; see `worker/worker.c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkerPlan {
     /// Characters of a name.

@@ -1,5 +1,5 @@
-//! What a run begins with: its plan, of which the cases that do not fit are skipped, or what an
-//! interrupted run had measured.
+//! The start of a run: its plan, in which cases that do not fit are skipped, or the measurements of
+//! an interrupted run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::figures::{case_of, nanos};
 use super::runner::{Plan, RunError, Start};
 use super::{Axis, Declaration, Experiment, Params};
 
-/// What is to be run, as a sweep of which nothing has been measured and that was held against nothing
-/// yet: kept, it is enough to begin with at another time.
+/// The planned run, as a sweep without any measurement or verdict: saved, it is enough to start
+/// from at another time.
 pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sweep {
     let declared = experiment.declaration();
     let axis = |axis: &Axis| {

@@ -1,4 +1,4 @@
-//! What a case takes of the machine, and what there is: a case that does not fit is skipped with the
+//! The needs of a case, and the bounds of the machine: a case that does not fit is skipped with the
 //! limit's name, its value, and how to raise it.
 
 mod found;
@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Memory is asked for only where this many times as much is free.
 const RESERVE: u64 = 2;
 
-/// What a case takes of the machine.
+/// The needs of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Processes alive at once.
@@ -29,31 +29,31 @@ pub struct Needs {
     pub disk_inodes: u64,
 }
 
-/// What there is of something, and what keeps it from being more.
+/// The available number of something, and the limit that bounds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// How many are free.
     pub free: u64,
     /// How many there may be, those that are taken included.
     pub most: u64,
-    /// What bounds them.
+    /// The limit that bounds them.
     pub by: String,
     /// How to raise it, [`Bound::NUMBER`] standing for what to.
     pub raise: String,
 }
 
 impl Bound {
-    /// What stands for the number in the text.
+    /// The placeholder for the number in the text.
     const NUMBER: char = '#';
 
-    /// What bounds them, and how to raise it so that so many are free.
+    /// The limit that bounds them, and how to raise it so that `needed` are free.
     fn reason(&self, needed: u64) -> String {
         let enough = self.most.saturating_add(needed.saturating_sub(self.free));
         format!("{}; {}", self.by, self.raise.replace(Self::NUMBER, &enough.to_string()))
     }
 }
 
-/// What there is.
+/// The available room.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FreeRoom {
     /// Processes that can be made, by the tightest bound.
@@ -62,11 +62,11 @@ pub struct FreeRoom {
     pub descriptors: Option<Bound>,
     /// Memory, by the tightest bound.
     pub memory_bytes: Option<Bound>,
-    /// What the file system of `--path` has free.
+    /// The free room on the file system of `--path`.
     pub disk: Disk,
 }
 
-/// What a file system has free; `None` where it does not tell.
+/// The free room on a file system; `None` where it reports none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disk {
     /// Bytes.
@@ -89,7 +89,7 @@ impl Disk {
     /// Refuses what has not twice the room.
     ///
     /// # Errors
-    /// What is missing.
+    /// The reason, where the room does not suffice.
     pub(crate) fn check(&self, bytes: u64, inodes: u64) -> Result<(), Skip> {
         match (self.inodes, self.bytes) {
             (Some(free), _) if free / RESERVE < inodes => Err(Skip(format!(
@@ -106,16 +106,16 @@ impl Disk {
 }
 
 impl FreeRoom {
-    /// What there is now, and on the file system of this folder.
+    /// The room available now, with that on the file system of this directory.
     pub fn with(folder: &Folder) -> Self {
-        // What cannot be asked now is asked again where files are made.
+        // A file system that does not answer now is asked again when files are created.
         let disk = statvfs(&folder.volume().path)
             .map(|told| Disk::from_statvfs(&told))
             .unwrap_or_default();
         Self { disk, ..Self::now() }
     }
 
-    /// What there is now.
+    /// The room available now.
     pub fn now() -> Self {
         Self::under(Path::new("/"), rustix::process::geteuid().is_root())
     }

@@ -1,4 +1,4 @@
-//! What a claim's test has to decide from: the cases, their ratios and lines through them.
+//! The input of a claim's test: the cases, their ratios and lines through them.
 //!
 //! Pure: a saved record gives the same verdicts. Ratios are of the same round, so that what was slow at
 //! that time was so for both.
@@ -321,7 +321,7 @@ mod tests {
         let alone = |case: &Case| Case { visits: Vec::new(), ..case.clone() };
         let found = ratio(&alone(&base), &alone(&other)).unwrap();
         assert!(found.high < 1.0, "each for itself: {found:?}");
-        // What does not add up is no visits at all.
+        // Numbers of samples that do not add up count as no visits.
         let odd =
             Case { visits: vec![Visit { round: 1, samples: 99, wall_ns: 1 }], ..other.clone() };
         assert_eq!(by_visit(&odd, &odd.samples).len(), 18);

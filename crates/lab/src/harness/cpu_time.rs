@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What this thread has used of CPUs, in ns.
+/// The CPU time of this thread, in ns.
 pub(crate) fn thread_ns() -> f64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// What this thread uses of a CPU.
+/// The share of a CPU that this thread uses.
 pub(crate) struct Usage {
     began: Instant,
     cpu: f64,

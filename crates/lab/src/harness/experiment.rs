@@ -1,4 +1,4 @@
-//! What an experiment is: its declaration, and what it does with a case.
+//! The parts of an experiment: its declaration, and its work on a case.
 //!
 //! A piece implements [`Experiment`]; the registry lists it, and the runner runs it.
 
@@ -17,32 +17,32 @@ use super::claims::Cases;
 use super::judgement::Judgement;
 use super::size::Size;
 
-/// What an experiment says of itself.
+/// The declaration of an experiment.
 #[derive(Debug)]
 pub struct Declaration {
     /// Its name, unique among all.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line summary.
     pub summary: &'static str,
-    /// What is expected.
+    /// The expected result.
     pub hypothesis: &'static str,
-    /// What would refute it.
+    /// The result that would refute it.
     pub refuted_by: &'static str,
-    /// What is kept the same, or taken off.
+    /// The controlled variables, and the corrections.
     pub controls: &'static [&'static str],
-    /// What is measured, in a few words.
+    /// The metric, in a few words.
     pub metric: &'static str,
     /// In what: `ns`, `bytes/s`, `1/s`.
     pub unit: &'static str,
-    /// What is measured besides.
+    /// Measurements besides the metric.
     pub extras: &'static [Extra],
-    /// What is varied.
+    /// The varied parameters.
     pub axes: &'static [Axis],
     /// The axis tables and charts go along.
     pub along: &'static str,
     /// The axis that is a column of a table and a line of a chart each.
     pub lines: &'static str,
-    /// What is judged.
+    /// The claims to judge.
     pub claims: &'static [Claim],
     /// How often a case is measured.
     pub sampling: Sampling,
@@ -50,16 +50,16 @@ pub struct Declaration {
     pub man: &'static [&'static str],
 }
 
-/// What is varied.
+/// A varied parameter.
 #[derive(Debug)]
 pub struct Axis {
     /// Its name, as `-L` takes it.
     pub name: &'static str,
     /// The unit of its numbers; `bytes`, or empty for counts and names.
     pub unit: &'static str,
-    /// What it is, in a few words.
+    /// A summary of a few words.
     pub summary: &'static str,
-    /// What it may be given.
+    /// The values it accepts.
     pub takes: Takes,
     /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, here and
     /// in the two below.
@@ -70,7 +70,7 @@ pub struct Axis {
     pub full: &'static [Value],
 }
 
-/// What an axis may be given.
+/// The values that an axis accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// One of these.
@@ -143,7 +143,7 @@ impl Axis {
     /// The value a text stands for; `number` reads numbers of this axis' unit.
     ///
     /// # Errors
-    /// What it may be instead.
+    /// The accepted values.
     pub fn value(
         &self,
         text: &str,
@@ -181,14 +181,14 @@ impl Axis {
     }
 }
 
-/// What is measured besides the metric.
+/// A measurement besides the metric.
 #[derive(Debug)]
 pub struct Extra {
     /// Its key in the record.
     pub name: &'static str,
     /// In what; empty for a count.
     pub unit: &'static str,
-    /// What it is, in a few words.
+    /// A summary of a few words.
     pub summary: &'static str,
     /// How the values of several samples become one.
     pub fold: Fold,
@@ -242,7 +242,7 @@ pub struct Sample {
 
 /// An experiment.
 pub trait Experiment: Sync {
-    /// What it is.
+    /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
 
     /// The combinations of these values that are looked at: all, where nothing else is said.
@@ -267,7 +267,7 @@ pub trait Experiment: Sync {
     /// Why it does not.
     fn probe(&self, case: &Params) -> Result<(), Skip>;
 
-    /// What a case takes of the machine.
+    /// The needs of a case.
     fn needs(&self, case: &Params) -> Needs;
 
     /// Sets up what the cases share.
@@ -283,8 +283,8 @@ pub trait Experiment: Sync {
 
 /// An experiment ready to be run. Dropping it takes down what was set up.
 pub trait PreparedExperiment {
-    /// Hears how long the operation next may wait for others: processes, answers, silence. What
-    /// takes longer is given up, and says [`iotomy_record::Case::NO_TIME`].
+    /// Limits how long the next operation may wait for others: processes, answers, silence. A
+    /// longer wait is given up with [`iotomy_record::Case::NO_TIME`].
     fn wait_at_most(&mut self, _left: Option<Duration>) {}
 
     /// Sets up a case, measures it and hands each sample to `keep` until that breaks off; takes the
@@ -298,8 +298,8 @@ pub trait PreparedExperiment {
         keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
     ) -> Result<(), Skip>;
 
-    /// What is counted and not timed: extras of the case, from runs that are watched. One that comes
-    /// several times has several samples.
+    /// Counts that are not timed: extras of the case, from watched runs. A name that occurs several
+    /// times has several samples.
     ///
     /// # Errors
     /// Why it could not be.
@@ -312,7 +312,7 @@ pub trait PreparedExperiment {
     }
 }
 
-/// What a case is watched by, which the runner is handed from outside.
+/// The observers for a case, which the caller of the runner provides.
 pub trait Watch {
     /// Runs this very program with these arguments and watches it to its end.
     ///

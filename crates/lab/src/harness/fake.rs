@@ -12,7 +12,7 @@ use iotomy_record::{Machine, Sweep, Trace};
 
 use super::*;
 
-/// What the fake experiment does and is done to.
+/// The behaviour of the fake experiment, and a log of its calls.
 #[derive(Default)]
 pub(crate) struct FakeState {
     pub(crate) now: Duration,
@@ -27,7 +27,7 @@ pub(crate) struct FakeState {
     pub(crate) told: Vec<(u64, usize, usize, Option<Duration>)>,
     pub(crate) is_set_up: bool,
     pub(crate) watched: usize,
-    /// What setting up takes, of these cases.
+    /// The set-up time of these cases.
     pub(crate) set_up: Vec<(u64, Duration)>,
     pub(crate) watch_takes: Duration,
     /// When what is watched has to be over.
@@ -202,7 +202,7 @@ impl RunHost for FakeAround {
     }
 
     fn keep(&mut self, so_far: &Sweep) {
-        // What is kept is a record that can be read again.
+        // The saved file is a record that can be read again.
         let bytes = iotomy_record::store::RecordRef::Sweep(so_far).json().unwrap();
         let read = iotomy_record::store::parse_sweep(&bytes).unwrap();
         self.0.lock().unwrap().kept.push(read);

@@ -67,7 +67,7 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
     ends.iter().all(|end| end.is_finite()).then_some(ends)
 }
 
-/// What the cases say of each claim.
+/// The verdict of the cases on each claim.
 pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
     let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
     let cases = Cases::new(cases);
@@ -91,7 +91,7 @@ pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
     declared.claims.iter().map(judge).collect()
 }
 
-/// What a claim may lack that is not decided, in words; empty where nothing was missed.
+/// The facts that an undecided claim may lack, in words; empty if none are missing.
 fn missing(cases: &[Case]) -> String {
     let without = cases.iter().filter(|case| case.had_no_time()).count();
     let is_rare = |case: &&Case| case.median.is_some() && !is_settled(case);
@@ -107,7 +107,7 @@ fn missing(cases: &[Case]) -> String {
     }
 }
 
-/// What was measured besides, each as the experiment says.
+/// The measurements besides the metric, each folded as the experiment declares.
 pub(crate) fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f64> {
     let fold_of = |name: &str| declared.extras.iter().find(|extra| extra.name == name);
     let folded = |(name, samples): (&String, &Vec<f64>)| {

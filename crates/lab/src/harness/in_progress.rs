@@ -5,11 +5,11 @@
 //! changes on the machine meanwhile falls on all of them alike and visits of one round can be
 //! compared in pairs. A case is done when its interval is tight, or with the most samples.
 //!
-//! The invariant on time: a run has two ends, that of timing and, behind it, that of all it does but
-//! for taking down. A visit ends with the first sample that is past its share; none is begun that
-//! would not fit by what the last one took, or of a case that was never visited by the mean of
-//! all; and what is watched ends with the second end, however late timing was. What waits is told
-//! how long it may, and what runs is killed. The first rounds may take a part of the time each, since
+//! The invariant on time: a run has two ends, that of timing and, after it, that of everything but
+//! the clean-up. A visit ends with the first sample beyond its share. A visit is started only if it
+//! fits, judged by the last visit of the case, or by the mean of all for a case that was never
+//! visited; and watched runs end at the second end, however late timing was. Waits get a time
+//! limit, and running processes are killed. The first rounds may take part of the time each, since
 //! a ratio is of visits: many samples of a case that is visited once are worth less than a few of
 //! three visits.
 
@@ -234,7 +234,7 @@ impl RunInProgress {
         self.sweep.cases[at] = with_figures(self.declared, case);
     }
 
-    /// What is counted and not timed, once a case.
+    /// Counts that are not timed, once per case.
     pub(crate) fn watch(
         &mut self,
         bench: &mut dyn PreparedExperiment,

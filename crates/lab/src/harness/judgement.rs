@@ -1,4 +1,4 @@
-//! What came of a claim's test, and what tests decide by.
+//! The result of a claim's test, and the criteria of the tests.
 //!
 //! The invariant: a time decides by its interval and never by itself. With samples of fewer visits than
 //! an interval takes there is none, and nothing is decided.
@@ -12,7 +12,7 @@ use super::Cases;
 /// Visits below which nothing that was timed decides a claim: Student's interval takes three.
 pub(crate) const ENOUGH: usize = 3;
 
-/// What came of a claim's test.
+/// The result of a claim's test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// Whether it is so.
@@ -83,7 +83,7 @@ impl Judgement {
     }
 }
 
-/// What a line along an axis does from its start to its end.
+/// The growth of a line along an axis from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// It changes so little that it has not doubled at its end, nor gone, wherever in its interval the

@@ -27,7 +27,7 @@ pub struct Lock {
 )]
 pub struct Locked {
     experiment: String,
-    /// What its file says.
+    /// The content of its file.
     by: String,
 }
 

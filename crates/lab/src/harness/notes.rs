@@ -1,8 +1,9 @@
 //! Notes of what a run has made that outlives it when it is killed: folders and devices.
 //!
-//! The invariant: what is removed was made by iotomy and is nobody's any more. What is made is written
-//! down in the user's state folder, in a note its run holds a lock on; a note whose lock is free is
-//! of a run that was killed, and the next run removes what it names and nothing else.
+//! The invariant: only things that iotomy made and nobody uses any more are removed. Each is
+//! written down in the user's state directory, in a note whose lock its run holds; a note with a
+//! free lock belongs to a run that was killed, and the next run removes what it names and nothing
+//! else.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -47,7 +48,7 @@ impl Note {
         Ok(Self { path: at, _file: file })
     }
 
-    /// What it names is gone.
+    /// The named thing is gone.
     pub(crate) fn forget(&self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -76,7 +77,7 @@ pub(crate) fn unique() -> String {
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What came of something that a killed run had left.
+/// The result of removing something that a killed run had left.
 #[derive(Debug)]
 pub struct LeftBehind {
     /// Where it is or was.
@@ -106,7 +107,7 @@ fn settle(note: &Path, remove: Remove) -> Option<LeftBehind> {
     // A note that is locked is of a run that goes on.
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let found = remove(&fs::read(note).ok()?);
-    // What cannot be removed now stays noted, and the next run tries again.
+    // If it cannot be removed now, it stays noted and the next run tries again.
     if found.as_ref().is_none_or(|found| found.error.is_none()) {
         let _ = fs::remove_file(note);
     }

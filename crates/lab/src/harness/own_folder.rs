@@ -15,10 +15,10 @@ use iotomy_host::Skip;
 use super::State;
 use super::notes::{LeftBehind, Note, unique};
 
-/// What the names of all such folders begin with.
+/// The prefix of the names of all such directories.
 const PREFIX: &str = ".iotomy-lab-";
 
-/// What the names of notes begin with.
+/// The prefix of the names of notes.
 pub(crate) const NOTE: &str = "made-";
 
 /// A folder of this run's own. Dropping it removes it with all there is in it.
@@ -58,7 +58,7 @@ impl OwnFolder {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // What cannot be removed now stays noted, and the next run tries again.
+        // If it cannot be removed now, it stays noted and the next run tries again.
         if fs::remove_dir_all(&self.path).is_ok()
             && let Some(note) = &self.note
         {

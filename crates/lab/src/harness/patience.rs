@@ -52,7 +52,7 @@ impl Waiting {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// What is said when it was in vain, which is the reason given unless the run's time was up.
+    /// The reason when the wait was in vain: `reason`, unless the run's time was up.
     pub(crate) fn in_vain(self, reason: &str) -> Skip {
         Skip(if self.is_of_run { Case::NO_TIME } else { reason }.to_owned())
     }

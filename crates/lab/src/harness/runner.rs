@@ -1,5 +1,5 @@
-//! What a run of any experiment is given, what it needs from outside, and how it may end. How its cases
-//! are gone through is [`super::in_progress`]'s business.
+//! The input of a run of any experiment, the services it needs from its caller, and the ways it may
+//! end. [`super::in_progress`] steps through the cases.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::cases::in_common;
 use super::in_progress::RunInProgress;
 use super::{Experiment, FreeRoom, Params, Size, Watch};
 
-/// What is to be run.
+/// The run to make.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// Which values the axes have that none are given for.
@@ -20,29 +20,29 @@ pub struct Plan<'a> {
     pub given: Vec<(String, Vec<AxisValue>)>,
     /// How long measuring goes on at most, whatever is not tight then.
     pub max_time: Option<Duration>,
-    /// What the order of the cases is made from.
+    /// The seed of the order of cases.
     pub seed: u64,
     /// Where files are made.
     pub folder: &'a Folder,
-    /// What there is of the machine.
+    /// The available room of the machine.
     pub room: FreeRoom,
     /// Where the record is to be written in the end, kept for who goes on with it.
     pub json: Option<String>,
 }
 
-/// What a run begins with.
+/// The start of a run.
 #[derive(Debug)]
 pub struct Start {
     /// When it began, RFC 3339.
     pub started: String,
     /// Where it runs.
     pub machine: Machine,
-    /// What an interrupted run had measured or planned, to go on from; its axes, time and order count,
-    /// and not the plan's.
+    /// The measurements or the plan of an interrupted run to resume; its axes, time and order
+    /// count, and not the plan's.
     pub before: Option<Sweep>,
 }
 
-/// What a run cannot do itself.
+/// The services that a run needs from its caller.
 pub trait RunHost: Watch {
     /// The time since some moment that stays the same.
     fn now(&self) -> Duration;
@@ -91,7 +91,7 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
-    /// What was to be gone on with is of another machine or version.
+    /// The interrupted run is of another machine or version.
     #[error(
         "cannot resume the interrupted run of {experiment}: {reason}; start a new run without \
          --resume"
@@ -99,10 +99,10 @@ pub enum RunError {
     Resume {
         /// The experiment.
         experiment: &'static str,
-        /// What is different.
+        /// The difference.
         reason: String,
     },
-    /// What was to be gone on with is of another folder.
+    /// The interrupted run is of another directory.
     #[error(
         "cannot resume the interrupted run of {experiment} in {here}: it used {folder}; leave out \
          --path, or start a new run without --resume"
@@ -120,7 +120,7 @@ pub enum RunError {
 /// Runs an experiment.
 ///
 /// # Errors
-/// What ended it early. Nothing it made is left.
+/// The error that ended it early. Nothing is left behind.
 pub fn run(
     experiment: &dyn Experiment,
     plan: &Plan<'_>,

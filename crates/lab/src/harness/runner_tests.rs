@@ -168,7 +168,7 @@ fn what_waits_in_vain_is_given_up_at_the_end_and_its_case_had_no_time() {
         assert_eq!(missing, 3 - usize::try_from(from).unwrap(), "{sweep:?}");
         let is_open = sweep.claims[0].verdict == ClaimVerdict::Inconclusive;
         assert!(is_open || missing == 0, "{:?}", sweep.claims);
-        // What was measured before is as good as it was.
+        // Earlier measurements are as good as they were.
         let is_noted = |case: &Case| case.note.as_ref().is_some_and(|of| !of.contains("watched"));
         assert!(!sweep.cases.iter().any(is_noted), "{sweep:?}");
     }
@@ -188,7 +188,7 @@ fn the_time_left_is_never_above_the_deadline_and_falls() {
     let world = Shared::default();
     run_in(&world, Size::Quick, Some(30), None).unwrap();
     let told = world.lock().unwrap().told.clone();
-    // What is watched afterwards has a time of its own.
+    // Watched runs at the end have a time limit of their own.
     let left: Vec<Duration> = told.iter().filter(|one| one.0 > 0).filter_map(|one| one.3).collect();
     assert_eq!(left.first(), Some(&Duration::from_secs(30)));
     assert!(left.is_sorted_by(|a, b| a >= b), "{left:?}");

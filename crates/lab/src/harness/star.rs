@@ -68,7 +68,7 @@ pub(crate) fn at<'a>(
     for (name, usual) in base {
         let usual = AxisValue::from(*usual);
         let is_there = cases.iter().any(|case| case.params.get(*name) == Some(&usual));
-        // What most cases have is the base where the usual value is not run.
+        // The value of most cases is the base where the usual value is not run.
         let value = if is_there { Some(usual) } else { most_frequent(cases, name) };
         wanted.insert(name, value?);
     }

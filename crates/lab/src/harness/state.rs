@@ -1,4 +1,4 @@
-//! What an interrupted run had measured, kept so that it can go on: the record as far as it had come.
+//! The measurements of an interrupted run, saved so that it can be resumed: the record so far.
 
 use std::fs;
 use std::io;
@@ -35,7 +35,7 @@ impl State {
         self.folder.join(format!("lab-{experiment}.json"))
     }
 
-    /// What an interrupted run of it had measured, if there is one.
+    /// The measurements of an interrupted run of it, if there is one.
     ///
     /// # Errors
     /// When there is a file that is no such record.
@@ -54,7 +54,7 @@ impl State {
     /// # Errors
     /// When it cannot be written whole; what was kept before is as it was.
     pub fn save(&self, sweep: &Sweep) -> Result<(), StoreError> {
-        // What cannot be made is told by the write.
+        // The write reports a directory that cannot be created.
         let _ = fs::create_dir_all(&self.folder);
         let to = OutputFile::open(&self.file(&sweep.experiment), Path::new("/"))?;
         // Made after every visit: a disk that is synced is not the disk that is measured.

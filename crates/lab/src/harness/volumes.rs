@@ -1,10 +1,10 @@
 //! File systems of a run's own.
 //!
-//! The invariant: nothing is left of them, whatever ends this process. Root's are mounts that were
-//! never attached to any folder (`fsmount(2)`), of an image without a name, on a loop device that
-//! clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever sees
-//! them, and they need no mount point. What has to have a name is [`OwnFolder`], and a device of memory
-//! that the kernel would keep is [`Zram`].
+//! The invariant: nothing is left of them, however this process ends. Root's are mounts that were
+//! never attached to any directory (`fsmount(2)`), of an image without a name, on a loop device
+//! that clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever
+//! sees them, and they need no mount point. Files that need a name lie in an [`OwnFolder`], and a
+//! memory device that the kernel would keep is a [`Zram`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -78,7 +78,7 @@ impl BlockDevice {
     }
 }
 
-/// What an image is made of.
+/// The parameters of an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipe<'a> {
     /// As mount(8) calls it.
@@ -171,7 +171,7 @@ impl Volume {
         };
         self.top = None;
         for one in &image.devices {
-            // What a device of memory has cached is not told from what it holds.
+            // For a memory device, cached pages cannot be told from its content.
             let BlockDevice::File { device, file } = one else { continue };
             device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
             fsync(file).map_err(|e| Skip::refused("fsync", e))?;

@@ -16,7 +16,7 @@ use iotomy_host::Skip;
 use super::State;
 use super::notes::{LeftBehind, Note, unique};
 
-/// What the names of its notes begin with.
+/// The prefix of the names of its notes.
 pub(crate) const NOTE: &str = "zram-";
 
 const CONTROL: &str = "/sys/class/zram-control";
@@ -73,7 +73,7 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        // What cannot be removed now stays noted.
+        // If it cannot be removed now, it stays noted.
         let left = remove_noted(self.identity.as_bytes());
         if left.is_none_or(|left| left.error.is_none())
             && let Some(note) = &self.note
@@ -83,7 +83,7 @@ impl Drop for Zram {
     }
 }
 
-/// What tells a device from all others: its number, that of its disk, and the boot.
+/// The identity of a device: its number, that of its disk, and the boot.
 fn identity(number: u32) -> Option<String> {
     let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_owned());
     let disk = read(&format!("/sys/block/zram{number}/diskseq"))?;

@@ -269,12 +269,12 @@ fn serve(
     clients.end().map_err(refused)
 }
 
-/// What the workers have done so far.
+/// The counts of the workers so far.
 struct Tally {
     counts: Vec<Counts>,
     /// How often they went to sleep, all together.
     sleeps: u64,
-    /// What they used of CPUs; `None` where the kernel does not count it.
+    /// Their CPU time; `None` where the kernel does not count it.
     used_ns: Option<u64>,
 }
 

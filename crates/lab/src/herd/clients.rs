@@ -22,7 +22,7 @@ const DONE: usize = 1;
 const ERRNO: usize = 2;
 /// When the last connection had ended, by the monotonic clock.
 const ENDED: usize = 3;
-/// What its connections took on the CPU.
+/// The CPU time of its connections.
 const CPU: usize = 4;
 
 /// Processes that are about to make connections. Dropping it ends them.
@@ -36,14 +36,14 @@ pub(crate) struct Clients {
     began_ns: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
     /// From the first connection to the end of the last, in ns.
     pub(crate) wall_ns: u64,
     /// From a call of connect(2) until the server had ended the connection, in ns; of all clients.
     pub(crate) times_ns: Vec<u64>,
-    /// What all clients used of CPUs for that, in ns.
+    /// The CPU time of all clients for that, in ns.
     pub(crate) cpu_ns: u64,
 }
 

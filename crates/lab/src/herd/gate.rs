@@ -120,7 +120,7 @@ impl Gate {
     }
 }
 
-/// What the kernel says of a process.
+/// The kernel's facts about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) is_asleep: bool,

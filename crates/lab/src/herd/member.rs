@@ -109,7 +109,7 @@ fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never
     }
 }
 
-/// What is inherited is soft, and belongs to this process alone from the fork on.
+/// The inherited limit is the soft one, and belongs to this process alone from the fork on.
 fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Too few are told by the call that wants more.

@@ -1,7 +1,8 @@
 //! The memory that processes of a herd have to themselves.
 //!
-//! It is added up from what the kernel says of each. What the machine had free before and after tells of
-//! everybody, and of a herd that has just ended: its memory comes back while the next one takes its own.
+//! The memory is summed from the kernel's figures for each process. The machine's free memory
+//! before and after would include everybody else, and a herd that has just ended: its memory comes
+//! back while the next one takes its own.
 
 use std::fs;
 

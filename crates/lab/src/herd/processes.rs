@@ -38,7 +38,7 @@ pub(crate) enum Wait {
     ReusePort,
 }
 
-/// What a herd is to be.
+/// The plan of a herd.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'fd> {
     /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
@@ -66,7 +66,7 @@ pub(super) const ERRNO: usize = 4;
 /// The call that failed, as a place in [`member::CALLS`].
 pub(super) const CALL: usize = 5;
 
-/// What a member has counted.
+/// The counts of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// Returns from its wait.
@@ -89,7 +89,7 @@ pub(crate) struct Herd {
 pub(crate) struct MemberError {
     /// The call that failed.
     pub(crate) call: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) source: io::Error,
 }
 
@@ -133,7 +133,7 @@ impl Herd {
     /// Whether no member has failed.
     ///
     /// # Errors
-    /// What the first that did could not do.
+    /// The failed call of the first member that failed.
     pub(crate) fn check(&self) -> Result<(), MemberError> {
         for at in 0..self.pids().len() {
             let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
@@ -147,7 +147,7 @@ impl Herd {
         Ok(())
     }
 
-    /// What each member has counted so far.
+    /// The counts of each member so far.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         let count = |at: usize| {
             let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
@@ -166,7 +166,7 @@ fn slot(board: &Board, at: usize) -> &[AtomicU64] {
 /// that nobody else takes the port, and does not listen.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub(crate) fn bind_shared() -> io::Result<(OwnedFd, SocketAddr)> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;

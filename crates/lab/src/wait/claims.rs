@@ -13,10 +13,10 @@ use crate::harness::{Cases, Judgement};
 /// sockets then.
 const LEVEL: f64 = 2.0;
 
-/// What registers interest in the kernel.
+/// The waiters that register interest in the kernel.
 const REGISTERED: [&str; 2] = ["epoll", "io-uring-poll"];
 
-/// What is shown to be no better may be this much better: less is noise.
+/// A waiter that is "no better" may be this much better: less is noise.
 const NO_BETTER: f64 = 0.95;
 
 const TOO_FEW: &str = "too few rounds to compare";
@@ -197,7 +197,7 @@ pub(super) fn wait_limits(cases: &Cases<'_>) -> Judgement {
     let Some(((select, others), ceiling)) = found else {
         return Judgement::inconclusive("needs select, and poll or epoll");
     };
-    // What select could watch at most, one of each pair.
+    // The most that select could watch, one of each pair.
     if others <= 512.0 {
         return Judgement::inconclusive(
             "these descriptors reach no limit; needs 1,000 or more, though select skips them",

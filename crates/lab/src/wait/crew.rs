@@ -1,10 +1,11 @@
 //! Rounds over more descriptors than a process may have: the pairs are shared out among processes, each
 //! with a waiter of its own over its part.
 //!
-//! What is shared is the machine. A byte is sent on to the next pair of its own process; the active
-//! descriptors are spaced evenly over all, and writes are given to processes as they have active ones.
-//! Processes make their parts of a round one after another, and one that has none makes none: the
-//! figure is the sum of their times, as if no descriptor of another process were in a set.
+//! The processes share the machine. A byte is sent on to the next pair of its own process; the
+//! active descriptors are spaced evenly over all, and writes are distributed in proportion to the
+//! active descriptors. Processes run their parts of a round one after another, and a process
+//! without a part runs none: the figure is the sum of their times, as if no descriptor of another
+//! process were in a set.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Bytes of a question, and of an answer: two words.
 const WORDS: usize = 16;
 
-/// What the first word of an answer is where the round could not be made; the second is the length of
-/// the reason, which follows.
+/// The first word of an answer where the round failed; the second is the length of the reason,
+/// which follows.
 const FAILED: u64 = u64::MAX;
 
 /// The processes of a case.
@@ -42,7 +43,7 @@ fn share(all: usize, members: usize, at: usize) -> usize {
     all / members + usize::from(at < all % members)
 }
 
-/// What each has to do in a round: active pairs, which are spaced evenly over all, and writes.
+/// The part of each process in a round: active pairs, which are spaced evenly over all, and writes.
 fn parts(shares: &[usize], active: usize, writes: usize) -> Vec<(usize, usize)> {
     let all: usize = shares.iter().sum();
     let (space, mut end, mut before) = (all / active.clamp(1, all), 0, 0);

@@ -160,7 +160,7 @@ impl PreparedExperiment for Idle {
         loop {
             let begun = thread_ns();
             self.0.register(waiter.as_mut())?;
-            // What was only queued until now belongs to adding.
+            // Requests that were only queued until now belong to adding.
             wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
             let added = thread_ns() - begun;
             let waits = if timeout.is_zero() {
@@ -212,7 +212,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
         let of = cases.named("waiter", waiter).named("timeout", timeout);
         let Some((line, last)) = along(&of, "descriptors") else { continue };
         found[kind] += 1;
-        // What costs more a descriptor the more there are is in proportion at least.
+        // A cost per descriptor that rises with their number is at least proportional.
         let (rising, level): (&[Growth], &[Growth]) =
             (&[Growth::Rises, Growth::Steepens], &[Growth::Level]);
         let (wanted, refuting) = if kind == 0 { (rising, level) } else { (level, rising) };
@@ -240,7 +240,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
     Judgement { evidence: judgement.evidence, ..verdict }
 }
 
-/// What adding a descriptor took where there were most.
+/// The time of adding a descriptor at the largest number.
 fn added(cases: &Cases<'_>, waiter: &str) -> Option<f64> {
     let of = cases.named("waiter", waiter);
     let most = of.numbers("descriptors").pop()?;

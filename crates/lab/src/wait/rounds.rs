@@ -22,7 +22,7 @@ pub(super) fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// What so many pairs take in one process.
+/// The needs of this number of pairs in one process.
 pub(super) fn of_pairs(pairs: u64) -> Needs {
     Needs {
         descriptors: 2 * pairs + SPARE_DESCRIPTORS,
@@ -58,7 +58,7 @@ fn under(soft_limit: u64) -> Result<f64, Skip> {
     Ok(f64::from(highest + 1))
 }
 
-/// What the cases share.
+/// The state that the cases share.
 pub(super) struct Rounds {
     ring: Ring,
     /// How many pairs it has.

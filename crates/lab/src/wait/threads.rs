@@ -1,5 +1,5 @@
-//! What the experiments on waiters share: whether one works here, what a thread uses of a CPU, and
-//! several threads at one set.
+//! The common part of the experiments on waiters: whether one works here, the CPU time of a thread,
+//! and several threads at one set.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -13,8 +13,8 @@ use crate::position::{missed, start};
 use crate::read_write::{pump, put_all, take};
 use crate::{Declaration, End, Job, MoveError, Moved, Mover, Outcome, Session, Side, Traffic};
 
-/// What a data extent is taken to have that is gone by the time its end is asked for, in bytes: a
-/// block, so that the walk goes on. Also the size of blocks where the file system does not tell.
+/// The assumed length, in bytes, of a data extent that is gone by the time its end is looked up: a
+/// block, so that the walk goes on. Also the block size where the file system reports none.
 const LEAST: u64 = 4096;
 
 /// The magic number of xfs, which allocates ahead of a file that grows, for bytes that do not come
@@ -220,7 +220,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         failure.map_or(Ok(Extent::Moved(moved.bytes)), Err)
     }
 
-    /// What the source has grown by meanwhile; most often nothing.
+    /// Moves the bytes by which the source has grown meanwhile; most often none.
     fn tail(&mut self) -> Result<(), MoveError> {
         self.close()?;
         let left = self.job.count.map(|count| count - self.moved);

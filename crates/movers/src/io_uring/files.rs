@@ -15,7 +15,7 @@ struct Block {
     at: u64,
     /// Bytes still to be moved.
     left: usize,
-    /// What the buffer holds of them: from here, until here.
+    /// The range of the bytes that the buffer holds: its start, and its end.
     from: usize,
     until: usize,
     /// Whether its requests end what it is about: it is at the source's end, or has failed.
@@ -42,7 +42,7 @@ struct Files<'a, 'b> {
     in_vain: u32,
 }
 
-/// What was moved when the source ended.
+/// The bytes moved when the source ended.
 pub(super) struct Carried {
     pub(super) bytes: u64,
     /// How far the target was written to: blocks behind the source's end may have been read before that
@@ -90,7 +90,7 @@ pub(super) fn carry(
         files.fail(at, "io_uring_enter", Side::Either, e);
     }
     match files.failure {
-        // What is refused must have moved nothing at all, also behind the failure.
+        // A refused request must have moved nothing at all, also behind the failure.
         Some((0, call, side, e)) if files.reached > 0 && is_refusal(e) => {
             Err(Failure::new(call, side, 0, Errno::IO))
         }

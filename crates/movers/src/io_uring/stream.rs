@@ -95,7 +95,7 @@ impl Stream<'_, '_, '_> {
             let completion =
                 self.ring.wait().map_err(|e| ("io_uring_enter", Side::Either, errno(e)))?;
             match self.completed(&completion) {
-                // What was read before is still to be written.
+                // Bytes that were read before must still be written.
                 Err(failed @ (_, Side::Source, _)) => failure = Some(failed),
                 other => other?,
             }

@@ -1,4 +1,4 @@
-//! Who calls whom in user space, in names: stacks as frame pointers tell them.
+//! The callers in user space, by name: stacks from frame pointers.
 //!
 //! The one tricky invariant: where a function keeps no frame pointer, the kernel's walk may follow anything.
 //! So a chain ends where an address is in no code that was mapped, and what is behind it is not believed.

@@ -77,7 +77,8 @@ fn function(line: &str) -> Option<(u64, String)> {
     Some((address, plain(name)))
 }
 
-/// What the compiler made of one function (`name.cold`, `name.isra.0`) is that function.
+/// Parts into which the compiler split one function (`name.cold`, `name.isra.0`) count as that
+/// function.
 fn plain(name: &str) -> String {
     let plain = name.split('.').next().filter(|plain| !plain.is_empty()).unwrap_or(name);
     without_tag(plain)

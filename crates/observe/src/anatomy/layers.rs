@@ -15,7 +15,7 @@ const SCHEDULER: &str = "scheduler and wake-up";
 const ENTRY: &str = "entry and exit";
 /// That somebody else's work is waited for, which says little where it is known what for.
 const KERNEL_WORK: &str = "kernel work";
-/// What the table has for the end of an enclosing function's work.
+/// The table's mark for the end of an enclosing function's work.
 const NO_LONGER: &str = "-";
 
 /// The rules, and what they said of functions before.
@@ -24,7 +24,7 @@ pub(crate) struct Layers {
     known: HashMap<String, Verdict>,
 }
 
-/// What the rules say of one function.
+/// The result of the rules for one function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Verdict {
     encloses: Option<&'static str>,
@@ -86,7 +86,7 @@ impl Layers {
         innermost.unwrap_or(if asleep { SCHEDULER } else { UNKNOWN })
     }
 
-    /// What a thread sleeps for; `frames` begin with the innermost function.
+    /// The reason for which a thread sleeps; `frames` begin with the innermost function.
     pub(crate) fn wait<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
         let mut generic = None;
         for wait in frames.into_iter().filter_map(|frame| self.verdict(frame, None).wait) {

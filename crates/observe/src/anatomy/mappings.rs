@@ -1,4 +1,4 @@
-//! What watched processes had mapped as code, program after program: addresses to files.
+//! The code mappings of the watched processes, program after program: maps addresses to files.
 //!
 //! Pure. A stack has no time of its own but the program image it was found in, so the one tricky
 //! invariant is which records belong to an image: a process begins anew with an exec, and goes on with what
@@ -13,7 +13,7 @@ const MOST: usize = 262_144;
 
 /// The mappings of the processes that this one has started or was told of, and of their children.
 pub(crate) struct Mappings {
-    /// What this process starts is watched.
+    /// Children of this process are watched.
     own: u32,
     eras: Vec<Era>,
     by_pid: HashMap<u32, Vec<usize>>,
@@ -32,7 +32,7 @@ struct Era {
     maps: Vec<Mapping>,
 }
 
-/// What an era has from the one before.
+/// The part of an era that is inherited from the one before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inherited {
     /// Nothing: another program.
@@ -89,7 +89,7 @@ impl Mappings {
         }
     }
 
-    /// What has happened next. What other processes do is left out.
+    /// Notes the next event. Events of other processes are ignored.
     pub(crate) fn note(&mut self, record: Record) {
         let Record { at_ns, event } = record;
         match event {
@@ -115,7 +115,7 @@ impl Mappings {
         }
     }
 
-    /// What an address is in, in the image of a process that began then.
+    /// The file that an address lies in, in the image of a process that began then.
     pub(crate) fn at(&self, pid: u32, began_ns: u64, address: u64) -> Option<Mapped<'_>> {
         let mut era = &self.eras[self.era_of(pid, began_ns)?];
         let mut until = u64::MAX;
@@ -158,7 +158,7 @@ impl Mappings {
 
     fn begin(&mut self, pid: u32, began_ns: u64, begun: Inherited) {
         if !self.has_room() {
-            // What it had before would be taken for what it has now.
+            // Its old mappings would be taken for the present ones.
             self.by_pid.remove(&pid);
             return;
         }

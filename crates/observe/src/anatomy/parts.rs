@@ -1,7 +1,7 @@
 //! Samples as parts of the exact times of the trace.
 //!
-//! Pure. The invariant: the layers of a call add up to the call's time on a CPU and asleep, to the last
-//! nanosecond. What no sample speaks for is a layer of its own.
+//! Pure. The invariant: the layers of a call add up to the call's on-CPU and blocked time, to the
+//! last nanosecond. Time without a sample is a layer of its own.
 
 use std::collections::BTreeMap;
 

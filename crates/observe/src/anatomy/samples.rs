@@ -1,5 +1,5 @@
-//! What a sampled watch is asked for, and what samples and sleeps it found, in numbers: what `bpf/sampler.rs`
-//! hands to the anatomy, which gives them names.
+//! The settings of a sampled watch, and its samples and sleeps as numbers: the data that
+//! `bpf/sampler.rs` hands to the anatomy, which resolves the names.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct SampleSettings {
     pub user_stacks: bool,
 }
 
-/// What samples and sleeps were found, in numbers.
+/// The samples and sleeps, as numbers.
 pub(crate) struct Raw {
     pub(crate) event: &'static str,
     pub(crate) hz: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Raw {
     pub(crate) callers: Option<Callers>,
 }
 
-/// What tells who calls whom in user space.
+/// The call chains in user space.
 pub(crate) struct Callers {
     /// Addresses by stack, the innermost first.
     pub(crate) stacks: HashMap<i32, Vec<u64>>,
@@ -65,7 +65,7 @@ pub(crate) enum Location {
     Nothing,
 }
 
-/// What called what in user space, down to where a thread was found or made its call.
+/// The chain of callers in user space, down to the place of the sample or of the system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// This stack, of an image that began then. In the kernel, `returns_to` is what the innermost function

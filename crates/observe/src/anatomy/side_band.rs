@@ -25,7 +25,7 @@ impl Listener {
     /// Listens from now on; `process` runs already.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn begin(cpus: &[u32], process: Option<u32>) -> io::Result<Self> {
         let rings = cpus.iter().map(|cpu| SideBand::open(*cpu)).collect::<io::Result<Vec<_>>>()?;
         let mut mappings = Mappings::new(std::process::id());

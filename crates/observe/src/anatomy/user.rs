@@ -32,7 +32,7 @@ impl UserSymbols {
         Some(name.to_owned())
     }
 
-    /// What frame the function at `offset` has by then. `None` where that cannot be told.
+    /// The frame that the function at `offset` has set up by then; `None` where that is unknown.
     pub(crate) fn frame(&mut self, path: &str, inode: u64, offset: u64) -> Option<FrameKept> {
         let functions = self.functions(path, inode)?;
         if let Some(known) = functions.framed.get(&offset) {
@@ -55,7 +55,7 @@ impl UserSymbols {
 /// Bytes of a function that are looked at for its frame.
 const LONGEST_BEGINNING: usize = 4096;
 
-/// What a function has done to the stack.
+/// The effect of a function on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKept {
     /// It has a frame pointer of its own: a walk along these meets its caller.
@@ -125,7 +125,8 @@ fn read(path: &str, inode: u64) -> Option<Functions> {
     Some(Functions { segments, symbols, framed: HashMap::new() })
 }
 
-/// What a mapped file is to a program: itself, the C library, the loader, another library.
+/// The role of a mapped file for a program: the program itself, the C library, the loader, another
+/// library.
 pub(crate) fn layer(path: &str) -> String {
     let name = crate::naming::basename(path);
     let is = |start: &str| name.starts_with(start);

@@ -1,5 +1,5 @@
-//! What the block layer did for the watched threads, and the stories of their slowest calls: a BPF
-//! object of its own, loaded beside trace's, with which it shares the threads.
+//! The work of the block layer for the watched threads, and the stories of their slowest calls: a
+//! BPF object of its own, loaded beside the trace's, with which it shares the map of threads.
 //!
 //! It goes on trace's books, so it is attached after trace's programs and before anything is
 //! watched. It only adds: where it cannot be loaded, the trace is as it would be without it.
@@ -56,7 +56,7 @@ pub(crate) struct Block {
     found: Result<BlockCounts, String>,
 }
 
-/// What it found.
+/// Its counts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BlockCounts {
     pub(crate) block: BlockIo,
@@ -81,7 +81,7 @@ impl Block {
         Ok(())
     }
 
-    /// What was found.
+    /// Returns the counts.
     ///
     /// # Errors
     /// Why the block layer was not watched.
@@ -145,7 +145,7 @@ impl Loaded {
     /// Loads the object.
     ///
     /// # Errors
-    /// What was refused and what the kernel said, in a line.
+    /// The refused call and the kernel's error, in a line.
     fn load(shared: &Shared, stories: u32) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
         prepare(&mut open, stories)
@@ -182,7 +182,7 @@ impl Loaded {
     }
 
     fn attach(&mut self) -> Result<(), String> {
-        // What needs it is absent where it is not to be had; the rest does not need it.
+        // Parts that need tracefs are absent where it is missing; the rest does not need it.
         let tracefs = Tracefs::open().ok();
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -252,7 +252,7 @@ impl Loaded {
         Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
     }
 
-    /// What was found, in the record's terms.
+    /// The counts, in the record's terms.
     fn found(&self, images: &Images) -> BlockCounts {
         let counters = self.counted().since(&self.before);
         let block = outcome::block(&self.object, &counters, images);
@@ -324,7 +324,8 @@ fn knobs(stories: u32) -> Vec<u8> {
     wire
 }
 
-/// What a call does, with which argument, as `block.h` has it; 0 for what is not followed.
+/// The kind of a call and the argument to follow, as `block.h` defines them; 0 for a call that is
+/// not followed.
 fn kind(abi: Abi, name: &str) -> u8 {
     let fd = |argument: Option<u8>| argument.unwrap_or(0) << 2;
     match name {

@@ -1,4 +1,4 @@
-//! What watching adds to a call and to a switch, measured on this machine.
+//! The overhead that watching adds to a call and to a switch, measured on this machine.
 //!
 //! A thread of this process works in rounds, of five kinds: it makes the cheapest call there is; it writes to and reads
 //! from a socket; it does so through several sockets in turn and uses the nearest caches for something else in between,
@@ -33,17 +33,17 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Rounds of a block: of the cheapest call, and of the others.
 const TIGHT: u32 = 256;
 const ROUNDS: u32 = 16;
-/// What most programs read and write at a time, or more.
+/// The request size of most programs, or less.
 const BLOCK: usize = 8 << 10;
 /// Sockets used in turn: none is the one used last, and little of it is left in a cache.
 const SOCKETS: usize = 8;
-/// What is asked of another thread, and what it answers.
+/// The size of a request to another thread, and of its answer.
 const MESSAGE: usize = 64;
 const ASKED_COLD: u8 = 1;
 
 const THREAD_ENDED: &str = "cannot calibrate: the thread ended";
 
-/// What a round of each kind took in the fastest block, in ns.
+/// The time of a round of each kind in the fastest block, in ns.
 #[derive(Debug, Clone, Copy)]
 struct Fastest {
     /// A call.
@@ -81,7 +81,7 @@ impl Fastest {
 const AT_LEAST: f64 = 0.95;
 const AT_MOST: f64 = 1.2;
 
-/// What is left of the watched rounds without the unwatched ones.
+/// The watched rounds less the unwatched ones.
 fn price(bare: &Fastest, watched: &Fastest) -> Price {
     let switch = |talks: f64, calls: f64| (talks - 2.0 * calls) / 2.0;
     let warm = switch(watched.talk - bare.talk, watched.warm - bare.warm);
@@ -105,7 +105,7 @@ impl Calibration {
     /// where there is a CPU for that.
     ///
     /// # Errors
-    /// What there was too little of.
+    /// The resource that did not suffice.
     pub(super) fn begin() -> Result<Self, String> {
         let mut worker = Worker::new().map_err(|error| match error.raw_os_error() {
             Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
@@ -174,7 +174,7 @@ impl Calibration {
     /// Attaches the loaded programs, then what is `beside` them, and returns the price with all of it.
     ///
     /// # Errors
-    /// What kept them from being attached.
+    /// The error that kept them from being attached.
     pub(super) fn price(
         self,
         session: &mut Session,

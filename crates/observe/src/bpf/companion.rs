@@ -1,5 +1,5 @@
-//! What watches the same threads in the same watch, by programs of its own: the trace's cost no more
-//! where nobody asks for it.
+//! Programs of their own that watch the same threads during the same watch: the trace costs no more
+//! where nobody asks for them.
 
 use std::collections::HashMap;
 use std::thread;
@@ -17,34 +17,35 @@ pub(crate) trait Companion: Send {
     /// Loads its programs, in a thread of its own: the trace's and other companions' are loaded meanwhile.
     ///
     /// # Errors
-    /// What was refused and what the kernel said.
+    /// The refused call and the kernel's error.
     fn load(&mut self, shared: &Shared) -> Result<(), String>;
 
     /// Attaches its programs: the trace's are attached, so these run behind them, and nothing is watched
     /// yet.
     ///
     /// # Errors
-    /// What was refused and what the kernel said.
+    /// The refused call and the kernel's error.
     fn begin(&mut self, session: &Session) -> Result<(), String>;
 
-    /// Begins what comes by time and not by call, once the price of a call is known. What was counted until
-    /// now is of iotomy's own threads, which measured that.
+    /// Starts the parts that run by time and not by call, once the overhead of a call is known. The
+    /// counts until now are of iotomy's own threads, which measured that.
     ///
     /// # Errors
-    /// What was refused and what the kernel said.
+    /// The refused call and the kernel's error.
     fn start(&mut self, session: &Session) -> Result<(), String>;
 
     /// Ends its counting; the trace's own end comes next.
     fn stop(&mut self);
 
-    /// Takes what there is: the trace's books are closed. What cannot be taken is counted as lost.
+    /// Collects the counts: the trace's books are closed. Rows that cannot be read are counted as
+    /// lost.
     fn finish(&mut self, session: &Session, images: &Images);
 }
 
 /// Loads the trace's programs and those of its companions, side by side.
 ///
 /// # Errors
-/// What was refused and what the kernel said.
+/// The refused call and the kernel's error.
 pub(super) fn load(
     knobs: &Knobs,
     companions: &mut [&mut dyn Companion],
@@ -73,7 +74,7 @@ pub(super) fn load(
     })
 }
 
-/// Whose image is which.
+/// The owners of images.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     by_id: HashMap<u32, (u32, String)>,

@@ -198,8 +198,8 @@ impl Wire for Image {
     }
 }
 
-/// What an image runs: the file it was made from, its names, and its arguments. The names other than
-/// `exec` are empty where they are that.
+/// The program of an image: its file, its names, and its arguments. The names other than `exec` are
+/// empty where they equal it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) exec: String,
@@ -296,7 +296,8 @@ impl Wire for FileStats {
     }
 }
 
-/// What a file is, what it was when it was first met, and its path's components, leaf first.
+/// The identity of a file, its state when it was first met, and the components of its path, leaf
+/// first.
 #[derive(Debug, Clone)]
 pub(super) struct FileName {
     pub(super) magic: u64,

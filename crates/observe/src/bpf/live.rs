@@ -95,7 +95,7 @@ impl Wire for LiveThread {
     }
 }
 
-/// What of a file's use is in no row yet.
+/// The part of a file's use that is in no row yet.
 pub(super) struct LiveSide {
     pub(super) key: FileKey,
     pub(super) calls: u64,

@@ -32,7 +32,7 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 static SHARED: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/shared.bpf.o")));
 
-/// What is decided before loading.
+/// The settings that are fixed before loading.
 #[derive(Debug, Clone)]
 pub(super) struct Knobs {
     pub(super) by_file: bool,
@@ -60,7 +60,7 @@ pub(super) enum Adoption {
     Machine,
 }
 
-/// What becomes of a row that was looked at.
+/// The action for a row that was visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowAction {
     /// It stays, and may change.
@@ -89,8 +89,8 @@ const LAST_HEARD: &str = "sched_switch";
 static UNREAD_TABLES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// What libbpf said last: the reason of a refusal, which its error codes lack. It speaks in the thread
-    /// that called it: objects are loaded side by side.
+    /// The last message of libbpf: the reason of a refusal, which its error codes lack. It logs in
+    /// the calling thread, and objects are loaded concurrently.
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -101,7 +101,7 @@ impl Shared {
     /// Makes them.
     ///
     /// # Errors
-    /// What was refused and what the kernel said, in a line.
+    /// The refused call and the kernel's error, in a line.
     pub(super) fn load() -> Result<Self, String> {
         let object = open(&SHARED.0)?.load();
         object.map(Self).map_err(|error| refusal("make the shared BPF maps", &error))
@@ -125,7 +125,7 @@ impl Session {
     /// Loads the object, with maps of its own or `shared` ones; nothing is watched yet.
     ///
     /// # Errors
-    /// What was refused and what the kernel said, in a line.
+    /// The refused call and the kernel's error, in a line.
     pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
         prepare(&mut open, knobs)
@@ -195,7 +195,7 @@ impl Session {
     /// Begins to watch what `whom` names; threads made from now on by watched ones follow.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(super) fn adopt(&self, whom: Adoption) -> Result<(), String> {
         let (tgid, tid, launcher) = match whom {
             Adoption::Launcher(pid) => (pid, 0, 1),
@@ -213,7 +213,7 @@ impl Session {
     /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(super) fn written(
         &self,
         name: &'static str,
@@ -432,7 +432,7 @@ pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     }
 }
 
-/// What is said where EMFILE was: libbpf has it in the text alone, of the error or of its log.
+/// The text for EMFILE: libbpf has it only in the text of the error or of its log.
 pub(super) const NO_DESCRIPTORS: &str = "too many open files (EMFILE)";
 
 fn lacks_descriptors(error: &str, log: &[String]) -> bool {
@@ -441,7 +441,7 @@ fn lacks_descriptors(error: &str, log: &[String]) -> bool {
     texts.into_iter().any(|text| text.contains(&number) || text.contains("EMFILE"))
 }
 
-/// What would help where that was the reason; the `usual` otherwise.
+/// The remedy for that reason; `usual` otherwise.
 pub(crate) fn remedy(reason: &str, usual: &str) -> String {
     match reason.ends_with(NO_DESCRIPTORS) {
         true => "raise it with `ulimit -n`".to_owned(),

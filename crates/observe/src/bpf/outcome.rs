@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// What the observer had to do for it.
+    /// The work of the observer for it.
     pub(super) fn work(&self) -> Work {
         let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let switches =
@@ -228,7 +228,7 @@ fn files(
     rows
 }
 
-/// What a regular file was when it was first met.
+/// The state of a regular file when it was first met.
 fn met(file: FileUse, name: &FileName) -> FileUse {
     let page = rustix::param::page_size() as u64;
     FileUse {

@@ -1,4 +1,4 @@
-//! What a sample costs the thread it interrupts, measured on this machine.
+//! The overhead of a sample for the thread it interrupts, measured on this machine.
 //!
 //! A thread of this process reads the clock round after round, with a short call in between, and is
 //! sampled meanwhile, often. A round in which a sample fell takes longer than the others by the
@@ -27,7 +27,7 @@ const ROUNDS: usize = 100_000;
 /// The price of a sample in ns; 0 where no sample came.
 ///
 /// # Errors
-/// What kept the event from being opened or attached.
+/// The error that kept the event from being opened or attached.
 pub(super) fn price(loaded: &mut Loaded, session: &Session) -> Result<f64, String> {
     let zero = File::open("/dev/zero").map_err(|e| format!("cannot open /dev/zero: {e}"))?;
     let (tell, hear) = sync_channel(0);

@@ -1,4 +1,4 @@
-//! What the programs of `anatomy.bpf.c` count, as `anatomy.h` has it.
+//! The counts of the programs in `anatomy.bpf.c`, as `anatomy.h` defines them.
 
 use super::layout::{Fields, FileKey, Wire};
 

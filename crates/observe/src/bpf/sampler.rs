@@ -59,7 +59,7 @@ impl Sampler {
         Self { asked, process, loaded: None, raw: None }
     }
 
-    /// What was found, once the watch has ended, and the names of the kernel's functions then.
+    /// The samples, once the watch has ended, and the names of the kernel's functions then.
     pub(crate) fn into_raw(self) -> Option<(Raw, KernelSymbols)> {
         self.raw
     }
@@ -242,7 +242,7 @@ impl Loaded {
         }
     }
 
-    /// What the kernel calls the functions at these addresses.
+    /// The kernel's names of the functions at these addresses.
     fn names(&self, addresses: &[u64]) -> Result<KernelSymbols, String> {
         let table = map(&self.object, "addresses");
         let rows = table.max_entries();
@@ -391,7 +391,7 @@ mod tests {
             Err(reason) => return skip(Need::Bpf, &reason),
         };
         let table = fs::read_to_string("/proc/kallsyms").unwrap();
-        // What the table has at an address may have several names. Programs come and go; one is ours.
+        // An address of the table may have several names. Programs come and go; one is ours.
         let mut functions: HashMap<u64, HashSet<&str>> = HashMap::new();
         let mut programs: Vec<u64> = Vec::new();
         for line in table.lines() {

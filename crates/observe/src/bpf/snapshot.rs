@@ -21,7 +21,7 @@ use super::outcome;
 use crate::naming::{call_name, plain_name};
 use crate::request::Request;
 
-/// What looks remember of one another: names, which do not change.
+/// The names that snapshots share, as names do not change.
 #[derive(Default)]
 pub(super) struct NameCache {
     calls: HashMap<u16, CallName>,
@@ -38,7 +38,7 @@ impl NameCache {
     /// The counts as they stand.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// The kernel's error.
     pub(super) fn take(
         &mut self,
         session: &Session,
@@ -66,7 +66,7 @@ impl NameCache {
         })
     }
 
-    /// What was taken over from threads that ended.
+    /// Adds the counts of threads that ended.
     fn add_calls(&mut self, sight: &mut SnapshotSums<'_>, books: &Books, request: &Request) {
         for (image, calls) in &books.calls {
             for (call, book) in calls {
@@ -230,7 +230,7 @@ impl NameCache {
     }
 }
 
-/// What one look adds up.
+/// The sums of one snapshot.
 struct SnapshotSums<'a> {
     books: &'a Books,
     images: HashMap<u32, ImageName>,

@@ -34,7 +34,7 @@ impl Wakeups {
     /// Counts from now on.
     ///
     /// # Errors
-    /// What was refused and what the kernel said, in a line; or that there was no room for all.
+    /// The refused call and the kernel's error, in a line; or that there was no room for all.
     pub fn of_children() -> Result<Self, String> {
         let object = open(&OBJECT.0)?.load();
         let object = object.map_err(|error| refusal("load the BPF programs", &error))?;

@@ -17,7 +17,7 @@ use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
 use crate::{ObserveError, OptionalViewer, ViewerRequest};
 
-/// Whose end ends the watch.
+/// The process whose end ends the watch.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject {
     /// The command, a child of this process.

@@ -22,7 +22,7 @@ const TRIALS: usize = 4;
 const LIMITS: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(400), Duration::from_secs(8)];
 
-/// What watching adds to one call on this machine, now.
+/// The overhead that watching adds to one call on this machine, now.
 ///
 /// # Errors
 /// When the child cannot be made or traced.
@@ -50,7 +50,7 @@ pub(super) fn cost_of_a_call(wake: &ThreadWake) -> io::Result<Range> {
 /// Whether one call of a child is seen as one call.
 ///
 /// # Errors
-/// What kept it from being seen.
+/// The error that kept it from being seen.
 pub(super) fn works(wake: &ThreadWake) -> io::Result<()> {
     // It ends with the call: the limit only stops a hang.
     let [.., limit] = LIMITS;

@@ -1,4 +1,4 @@
-//! What `/proc` says of a task: who it is, what it runs, what it used, where its descriptors lead.
+//! The facts that `/proc` has about a task: its ids, its program, its usage, its descriptors.
 //!
 //! Every answer is an `Option` or a default: a task can vanish between any two reads.
 
@@ -82,7 +82,7 @@ fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, fields)| fields)
 }
 
-/// What the kernel has accounted to one thread so far.
+/// The kernel's accounting of one thread so far.
 pub(super) fn usage(pid: u32, tid: u32) -> Option<Usage> {
     let folder = format!("/proc/{pid}/task/{tid}");
     let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
@@ -173,7 +173,8 @@ pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
     None
 }
 
-/// What descriptor `fd` of a task leads to. Asked anew each time: programs reuse descriptors.
+/// The file behind descriptor `fd` of a task. It is looked up each time: programs reuse
+/// descriptors.
 pub(super) fn file(tid: u32, fd: i32) -> Option<FileRef> {
     let link = format!("/proc/{tid}/fd/{fd}");
     let path = lossless(fs::read_link(&link).ok()?.as_os_str().as_bytes());

@@ -45,7 +45,7 @@ pub(super) struct Session {
     pub(super) end: Option<(Exit, Instant)>,
 }
 
-/// What the thread that asked for a watch and the tracer thread tell each other.
+/// The messages between the thread that asked for a watch and the tracer thread.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     /// The watch is to end. Whoever sets it also has to wake the tracer thread.
@@ -89,7 +89,7 @@ impl Flags {
     }
 }
 
-/// What a watch came to.
+/// The result of a watch.
 #[derive(Debug)]
 pub(super) struct SessionResult {
     pub(super) tally: Tally,

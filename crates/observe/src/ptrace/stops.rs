@@ -1,4 +1,4 @@
-//! What each stop of a tracee means, and how the tracee goes on from it.
+//! The meaning of each stop of a tracee, and how the tracee is resumed.
 //!
 //! The one invariant: every stop is answered once, by a resumption or by being kept, or the tracee
 //! stands still for ever. A tracee that was killed meanwhile refuses every request with `ESRCH`;

@@ -26,9 +26,9 @@ pub(super) struct Entered {
     pub(super) image: Option<ImageId>,
     /// When the thread was let into it.
     pub(super) at: Instant,
-    /// What its descriptors led to.
+    /// The files behind its descriptors.
     pub(super) files: Vec<(FileRef, Direction)>,
-    /// What it maps of a file, or how many descriptors it asks after.
+    /// The length that it maps of a file, or the number of descriptors that it polls.
     pub(super) argument: u64,
     /// The path it executes, if it is an `execve`.
     pub(super) path: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct Tracee {
     pub(super) unseen: bool,
     /// The number of the call that attaching took it out of, which it makes again: not a new one.
     pub(super) repeating: Option<u32>,
-    /// What it had used when its image began.
+    /// Its usage when its image began.
     base: Usage,
     /// Whether it has passed its last stop.
     pub(super) ending: bool,
@@ -62,7 +62,7 @@ pub(super) struct Tracees {
     processes: HashMap<u32, Option<ImageId>>,
     /// Tasks that stopped before anything was known of them.
     early: Vec<Early>,
-    /// What the process that is attached to ran just before it was seized.
+    /// The program that the attached process ran just before it was seized.
     found: Option<Process>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Guide<'a> {
     /// The command signals are passed on to while it runs. Without one, they end the watch.
     pub(super) command: Option<u32>,
     pub(super) duration: Option<Duration>,
-    /// Who looks on.
+    /// The viewer.
     pub(super) viewer: OptionalViewer<'a>,
 }
 

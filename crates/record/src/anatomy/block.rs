@@ -1,4 +1,4 @@
-//! What the block layer did for a run.
+//! The work of the block layer for a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct BlockIo {
     pub lost_pages: u64,
 }
 
-/// Who handed what became a request to the block layer.
+/// The path by which a request reached the block layer.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
@@ -55,7 +55,7 @@ pub struct Requests {
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
     pub image: u32,
-    /// Who sent them.
+    /// The path by which they came.
     pub via: BlockPath,
     /// The call they were sent in, or that waits for them; `null` where there is none.
     pub syscall: Option<String>,

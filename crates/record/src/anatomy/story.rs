@@ -1,4 +1,4 @@
-//! What happened inside single calls.
+//! The events inside single calls.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct SlowCall {
     pub offset: Option<u64>,
     /// Bytes it asked for; `null` where it asks for none.
     pub asked_bytes: Option<u64>,
-    /// What it returned: bytes, or an error's number below 0.
+    /// The return value: bytes, or an error number below 0.
     pub returned: i64,
     /// That error's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,9 +58,9 @@ pub struct SlowCall {
     pub on_cpu_ns: u64,
     /// Of that, asleep.
     pub blocked_ns: u64,
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<CallEvent>,
-    /// What else happened, which is not among the events.
+    /// Time inside the call that is not among the events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<Hidden>,
 }
@@ -75,14 +75,14 @@ pub struct CallEvent {
     pub event: String,
     /// The CPU it happened on.
     pub cpu: u32,
-    /// What the kernel says of it, by name.
+    /// Details from the kernel, by name.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "crate::store::unique_keys"
     )]
     pub values: BTreeMap<String, i64>,
-    /// What is a word and no number: the waker, the device, the operation, the state.
+    /// Details that are words and not numbers: the waker, the device, the operation, the state.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use super::{histogram, number, text};
 use crate::{BlockIo, BlockPath, CallEvent, Hidden, ReadAhead, Requests, SlowCall, SlowestCalls};
 
-/// What the block layer did.
+/// The work of the block layer.
 pub fn block_io() -> BoxedStrategy<BlockIo> {
     let counts = [(); 4].map(|()| number().boxed());
     let parts = (vec(requests(), 0..6), vec(read_ahead(), 0..3), counts);

@@ -1,4 +1,4 @@
-//! What tests of attacks share: folders of two users, and one of them who changes names all the while.
+//! Fixtures for tests of attacks: directories of two users, one of whom swaps names all the time.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
@@ -59,7 +59,7 @@ impl AttackScene {
         give(&self.path(name));
     }
 
-    /// What root has: names, content, owner, mode and the file itself.
+    /// Root's files: names, content, owner, mode and the inode.
     pub(crate) fn ours(&self) -> (Vec<String>, Vec<u8>, (u32, u32, u32), u64) {
         let names = fs::read_dir(self.path("ours")).unwrap();
         let names = names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();

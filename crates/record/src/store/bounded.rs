@@ -10,14 +10,14 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
-/// What may still be built, in bytes.
+/// The bytes that may still be allocated.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Cell<u64>,
     whole: u64,
 }
 
-/// What an entry of a map takes besides its key and value.
+/// The memory of a map's entry besides its key and value.
 const ENTRY: usize = 16;
 
 impl Budget {
@@ -307,7 +307,7 @@ mod tests {
         assert!(read::<Vec<String>>(&many("\"ab\"", 10), 10 * (text + 2)).is_ok());
         assert!(read::<Vec<String>>(&many("\"ab\"", 10), 10 * (text + 2) - 1).is_err());
         assert!(read::<BTreeMap<String, u64>>(r#"{"a": 1, "b": 2}"#, 60).is_err());
-        // What nobody knows is not built, however much it is.
+        // Unknown keys are not stored, however large they are.
         let unknown = format!(r#"{{"unknown": {}}}"#, many("[]", 10_000));
         assert!(read::<Row>(&unknown, 10).is_ok());
     }

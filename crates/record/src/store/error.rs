@@ -1,4 +1,4 @@
-//! What can go wrong between a file and a record, and what each case says to try.
+//! Errors between a file and a record, each with the advice to print.
 
 use std::io::{self, ErrorKind};
 
@@ -15,9 +15,9 @@ pub enum StoreError {
     Read {
         /// The file, as given.
         path: String,
-        /// What to try, with its separator; may be empty.
+        /// The advice, with its separator; may be empty.
         hint: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is larger than any record.
@@ -35,24 +35,24 @@ pub enum StoreError {
     Record {
         /// The file, as given.
         path: String,
-        /// What is wrong with its content.
+        /// The error in its content.
         source: RecordError,
     },
     /// An output could not be written; a file that was there before is as it was.
     #[error("cannot {operation} {path}: {source}{hint}")]
     Write {
-        /// What was attempted.
+        /// The operation.
         operation: &'static str,
         /// The output, resolved against the folder it is relative to.
         path: String,
-        /// What to try, with its separator; may be empty.
+        /// The advice, with its separator; may be empty.
         hint: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What is wrong with the content of a record.
+/// An error in the content of a record.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -77,7 +77,7 @@ pub enum RecordError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What the parser said.
+        /// The parser's message.
         what: String,
     },
     /// It is JSON and not an iotomy record.
@@ -90,7 +90,7 @@ pub enum RecordError {
         article: String,
         /// The whole schema.
         found: String,
-        /// What was looked for, and what makes one.
+        /// The expected kind of record, and the command that makes one.
         wanted: &'static str,
     },
     /// It is of a kind that no reader of records knows.
@@ -119,7 +119,7 @@ pub enum RecordError {
          tables, and `make bench-summary` in iotomy's source reads it"
     )]
     OfABench {
-        /// What the bench calls it.
+        /// The name of the experiment.
         experiment: String,
     },
     /// A field is missing or of another type.
@@ -131,7 +131,7 @@ pub enum RecordError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What was found and what was expected.
+        /// The found and the expected value.
         what: String,
     },
     /// A field has a value that cannot be.
@@ -139,18 +139,18 @@ pub enum RecordError {
     Value {
         /// The way to it.
         path: String,
-        /// What was found and what was expected.
+        /// The found and the expected value.
         what: String,
     },
     /// The record could not be put into JSON.
     #[error("cannot write the record: {what}")]
     Unwritable {
-        /// What the writer said.
+        /// The writer's message.
         what: String,
     },
 }
 
-/// What to try when a record could not be read.
+/// The advice when a record could not be read.
 pub(super) fn read_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound => "; check the name, which is relative to the current directory",
@@ -160,7 +160,7 @@ pub(super) fn read_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// What to try when an output could not be written.
+/// The advice when an output could not be written.
 pub(super) fn write_hint(error: &io::Error) -> &'static str {
     if error.get_ref().is_some_and(|inner| inner.is::<ForeignLink>()) {
         return "; name its target itself if that is intended";

@@ -4,9 +4,9 @@
 //! leaves it behind; else it has one of its own from the start, and is removed on every way out. All is
 //! done in the folder that was opened when its place was looked up, whatever that is called meanwhile.
 //!
-//! The tricky part is the owner: a file takes over that of the file it replaces, and of no other. What
-//! has the name may be another one by then, so both change names in one step (`RENAME_EXCHANGE`), and
-//! what came out is looked at.
+//! The owner is the difficult part: a new file takes over the owner of the file it replaces, and of
+//! no other. By then another file may have the name, so both swap names in one step
+//! (`RENAME_EXCHANGE`), and the file that comes out is checked.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
@@ -67,7 +67,7 @@ impl NewFile {
         self.slot.folder()
     }
 
-    /// What it will replace, as it was looked up.
+    /// The metadata of the file it will replace, as found.
     pub fn old(&self) -> Option<&Metadata> {
         self.slot.old()
     }
@@ -78,7 +78,7 @@ impl NewFile {
     /// could not have that one.
     ///
     /// # Errors
-    /// When it cannot have the name, or the mode. What had the name before still has.
+    /// When it cannot have the name, or the mode. The name then still leads to the old file.
     pub fn put(mut self, takes_over: bool) -> io::Result<()> {
         let Some(old) = self.slot.old().filter(|_| takes_over) else { return self.put_as_it_is() };
         let (old, own) = (old.clone(), self.file.metadata()?);
@@ -127,7 +127,8 @@ impl NewFile {
             Err(errno) => return Err(errno.into()),
         }
         if !self.slot.is_old(&name) {
-            // What came meanwhile gets its name back, until this file is one that may replace it.
+            // A file that came in between gets its name back, until this file is allowed to replace
+            // it.
             swap()?;
             return Ok(false);
         }

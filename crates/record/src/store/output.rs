@@ -1,10 +1,10 @@
 //! Outputs that are whole or not there.
 //!
-//! The invariant: after a failure the path leads to what it led to before. A regular file is
-//! therefore never opened for its new content; that is written beside it and renamed over it.
-//! What is not a regular file (a device, a FIFO, a socket) cannot be half-written in that sense
-//! and must not be replaced, so it is opened and written through. Symbolic links are followed
-//! first and the rule applies to what they lead to, so that a link stays a link.
+//! The invariant: after a failure the path leads to what it led to before. The new content is
+//! therefore never written to the old regular file, but to a file beside it that is then renamed
+//! over it. A device, a FIFO or a socket cannot be half-written in that sense and must not be
+//! replaced, so it is opened and written to. Symbolic links are followed first and the rule applies
+//! to their target, so that a link stays a link.
 //!
 //! A place is looked up once, and may be so long before it is written to: a command that runs between
 //! the two leads nothing elsewhere.
@@ -26,7 +26,7 @@ use super::{NewFile, Place, StoreError, shown};
 /// An output of a run, a record or a text, whose place has been looked up and is held.
 #[derive(Debug)]
 pub struct OutputFile {
-    /// What messages call it.
+    /// Its name in messages.
     name: String,
     /// Whether it was named from a current folder that is no more.
     is_nowhere: bool,
@@ -80,9 +80,9 @@ impl OutputFile {
     /// its mode and, where that is allowed, its owner. Opening a FIFO waits for its reader.
     ///
     /// # Errors
-    /// When the output cannot be written whole. What was there before is then unchanged, unless
-    /// it is a device, FIFO or the like. A reader that went away from standard output or a FIFO
-    /// is not an error.
+    /// When the output cannot be written whole. The previous content is then unchanged, unless it
+    /// is a device, FIFO or the like. A reader that closed standard output or a FIFO is not an
+    /// error.
     pub fn put(self, bytes: &[u8]) -> Result<(), StoreError> {
         self.put_with(|to| to.write_all(bytes))
     }
@@ -137,7 +137,7 @@ impl OutputFile {
         Self::open(path, base_dir)?.put_with(content)
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -177,7 +177,7 @@ pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
     }
 }
 
-/// What failed, and how.
+/// The failed call, and its error.
 struct Failed(&'static str, io::Error);
 
 /// Writes a new file in the same folder and renames it over what is there.
@@ -190,7 +190,7 @@ fn replace(
     let fresh = fresh(slot).map_err(write)?;
     let mut to = BufWriter::new(fresh.file());
     let written = content(&mut to).and_then(|()| to.flush());
-    // What is left in the buffer has been refused once: dropping must not try it again.
+    // The rest of the buffer has been refused once: dropping must not try it again.
     drop(to.into_parts());
     written.map_err(write)?;
     if syncs && fresh.old().is_some() {
@@ -248,7 +248,7 @@ fn through(
 ) -> Result<(), Failed> {
     let mut writer = BufWriter::new(Descriptor(to));
     let written = content(&mut writer).and_then(|()| writer.flush());
-    // What is left in the buffer has been refused once: dropping must not try it again.
+    // The rest of the buffer has been refused once: dropping must not try it again.
     drop(writer.into_parts());
     match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -24,10 +24,10 @@ const QUOTED: usize = 200;
 pub(super) trait Stored: Serialize + DeserializeOwned {
     /// Its kind and version.
     const SCHEMA: &'static str;
-    /// What it is called, and what makes one.
+    /// Its name, and the command that makes one.
     const WANTED: &'static str;
 
-    /// What the types cannot say.
+    /// Rules that the types cannot express.
     fn check(&self) -> Result<(), RecordError>;
 }
 

@@ -1,8 +1,8 @@
 //! Where an output goes once its name is looked up: to a file that can be replaced, or through what
 //! cannot.
 //!
-//! The invariant: a name is looked up once. What was found is held open, so that nobody who renames
-//! folders or puts links in their place leads what follows elsewhere.
+//! The invariant: a name is looked up once. The result is held open, so that nobody who renames
+//! directories or replaces them by links can redirect later steps.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -33,7 +33,7 @@ pub struct Slot {
     old: Option<(File, Metadata)>,
 }
 
-/// What is to be opened and written through.
+/// A file to open and write to.
 #[derive(Debug)]
 pub struct OpenPlace {
     /// Open as a place only (`O_PATH`).
@@ -66,7 +66,7 @@ impl Place {
         match found.there {
             Some((_, metadata)) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
             Some((node, metadata)) if found.is_open_elsewhere || !metadata.is_file() => {
-                // What such a name of /proc leads to is open elsewhere, at a position of its own.
+                // The target of such a /proc name is open elsewhere, at its own position.
                 let append = metadata.is_file();
                 Ok(Self::Through(OpenPlace { node, metadata, folder, name, append }))
             }
@@ -77,7 +77,7 @@ impl Place {
     /// Opens it for writing behind what is there; a file is made where there is none.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn append(&self) -> io::Result<File> {
         match self {
             Self::Replace(slot) => slot.append(),
@@ -105,7 +105,7 @@ impl Slot {
         &self.name
     }
 
-    /// What had the name when it was looked up.
+    /// The metadata of the file that had the name when it was looked up.
     pub fn old(&self) -> Option<&Metadata> {
         self.old.as_ref().map(|(_, metadata)| metadata)
     }
@@ -147,7 +147,7 @@ impl Slot {
 }
 
 impl OpenPlace {
-    /// What it is.
+    /// The metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -155,7 +155,7 @@ impl OpenPlace {
     /// Opens it for writing. A FIFO waits for its reader.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn open(&self) -> io::Result<File> {
         let append = if self.append { OFlags::APPEND } else { OFlags::empty() };
         let flags = OFlags::WRONLY | OFlags::NOCTTY | append;

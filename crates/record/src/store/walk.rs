@@ -29,7 +29,7 @@ const NOSYMFOLLOW: u64 = 0x2000;
 /// World-writable and sticky, as /tmp is.
 const SHARED: u32 = 0o1002;
 
-/// What has a name, and a link itself.
+/// Flags that open the named file itself, also a link.
 const ITSELF: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -49,14 +49,14 @@ impl From<ForeignLink> for io::Error {
     }
 }
 
-/// What a path leads to.
+/// The file that a path resolves to.
 #[derive(Debug)]
 pub(super) struct ResolvedPath {
     /// The folder that holds the last name.
     pub(super) folder: OwnedFd,
     /// That name, which is no link but one of /proc.
     pub(super) name: OsString,
-    /// What has the name, open as a place only (`O_PATH`), if anything has it.
+    /// The file that has the name, opened with `O_PATH`, if there is one.
     pub(super) there: Option<(File, Metadata)>,
     /// Whether it was reached through a link of /proc, so that it has no name here.
     pub(super) is_open_elsewhere: bool,
@@ -135,7 +135,7 @@ struct Walk {
     trail: Vec<OwnedFd>,
     /// Whether the first of them is the root, above which is nothing.
     is_from_root: bool,
-    /// What is left of the path, the next part last.
+    /// The rest of the path, the next component last.
     todo: Vec<Step>,
     links: usize,
 }
@@ -184,8 +184,8 @@ impl Walk {
         Ok(())
     }
 
-    /// What has the last name, if anything has, and whether that is a link of /proc; `None` for another
-    /// link, whose parts are then to be gone.
+    /// Looks up the last name: the file, if it exists, and whether it is a link of /proc; `None`
+    /// for any other link, whose components must be followed next.
     fn look_at(&mut self, name: &OsStr) -> io::Result<Option<(ExistingFile, bool)>> {
         let (link, of) = match openat(self.folder(), name, ITSELF, Mode::empty()) {
             Ok(fd) => with_metadata(fd)?,

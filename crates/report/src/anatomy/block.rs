@@ -68,7 +68,7 @@ pub(super) fn headline(block: &BlockIo) -> Option<String> {
     Some(text)
 }
 
-/// What found no room, in words.
+/// Rows that found no room, in words.
 pub(super) fn lost(block: &BlockIo) -> Vec<String> {
     let lost = [
         (block.lost, "of the block layer's events did not fit into a bounded table"),
@@ -186,7 +186,7 @@ fn cells(page: &Page<'_>, row: &Requests, whose: &str) -> Vec<String> {
     ]
 }
 
-/// What sent the requests, in words.
+/// The cause of the requests, in words.
 pub(super) fn cause(page: &Page<'_>, row: &Requests) -> String {
     let call = row.syscall.as_ref().map(|name| page.name(name, 24));
     let what = match row.via {

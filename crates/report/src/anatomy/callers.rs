@@ -1,4 +1,4 @@
-//! Who in user space makes a call: the ends of its stacks there, most time first.
+//! The callers of a call in user space: the ends of its user stacks, most time first.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ const FUNCTIONS: usize = 3;
 /// Columns of a function's name.
 const NAME: usize = 24;
 
-/// The callers of a call of all images, and their time, where there is more than one. What is not
-/// among them is not told.
+/// The callers of a call of all images, and their time, where there is more than one. The time
+/// without a known caller is not shown.
 pub(super) fn callers(page: &Page<'_>, record: &Anatomy, call: &str) -> Vec<(String, u128)> {
     let mut by_end: BTreeMap<&[String], u128> = BTreeMap::new();
     for stack in record.stacks.iter().filter(|stack| stack.syscall.as_deref() == Some(call)) {

@@ -1,4 +1,4 @@
-//! What the samples of a run lack, and how far what they tell reaches.
+//! The limitations of the samples of a run.
 
 use iotomy_record::{DissectedCall, Sampling};
 
@@ -25,7 +25,7 @@ pub(crate) fn doubts(sampling: &Sampling, calls: &[DissectedCall]) -> Vec<Sample
     lost.chain(few).chain(short).collect()
 }
 
-/// What found no room.
+/// Samples that found no room.
 fn lacks(sampling: &Sampling) -> Vec<String> {
     let lacks = [
         (sampling.lost, "sample", "samples", "did not fit into a bounded table"),

@@ -9,7 +9,7 @@ use crate::numbers::{counted, decimals_for, duration, fixed, percent, share, tho
 use crate::page::Page;
 use crate::sheet::{Cell, Field, Sheet};
 
-/// What boxes are time of.
+/// The class of boxes of the whole time.
 pub(super) const WHOLE: &str = "f-whole";
 pub(super) const ASLEEP: &str = "f-asleep";
 pub(super) const USER: &str = "f-user";
@@ -38,7 +38,7 @@ pub(super) fn legend() -> Vec<Key> {
     ]
 }
 
-/// What is not drawn, in words.
+/// The number of boxes that are not drawn, in words.
 pub(super) fn left_out(count: usize) -> Option<String> {
     let boxes = counted(count as u128, "box is", "boxes are");
     (count > 0).then(|| format!("{boxes} too small to be drawn"))

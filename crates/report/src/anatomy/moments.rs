@@ -1,4 +1,4 @@
-//! What the moments of a story say of the time between them.
+//! The time between the moments of a story.
 //!
 //! Nothing is claimed of where moments are only counted: who was off its CPU there cannot be known.
 
@@ -93,7 +93,7 @@ fn turns(event: &str) -> bool {
     event == "off-cpu" || event == "on-cpu"
 }
 
-/// What an event begins, as far as the story tells its end.
+/// The state that an event begins, as far as the story has its end.
 pub(super) fn lasting(story: &SlowCall, at: usize, event: &CallEvent) -> Vec<Span> {
     let after = &story.events[at + 1..];
     let until = |names: &[&str], end: Option<&CallEvent>, kind| {

@@ -1,4 +1,4 @@
-//! What the block layer did, for a page: a table of its causes, and distributions by cause.
+//! The work of the block layer, for a page: a table of its causes, and distributions by cause.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn causes(page: &Page<'_>, io: &BlockIo) -> Sheet {
     sheet.without_empty_columns()
 }
 
-/// What read-ahead was worth, a row a program.
+/// The benefit of read-ahead, a row per program.
 fn found_ahead(page: &Page<'_>, io: &BlockIo) -> Option<Sheet> {
     let by = read_ahead(&io.read_ahead);
     let mut sheet = Sheet::new(

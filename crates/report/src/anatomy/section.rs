@@ -11,7 +11,7 @@ use crate::section::{Answer, Block, Section, Tile};
 use crate::sheet::{tone, wide_style};
 use crate::trace;
 
-/// What the icicle shows better.
+/// The part that the icicle shows better.
 const NOT_OF_THE_TRACE: &str = "ledger";
 
 /// The parts of a record. `all` are the records of the page: the first anatomy among them is what the

@@ -17,7 +17,7 @@ use crate::section::origin;
 use crate::sheet::{Cell, Field, Sheet, wide_style};
 use crate::trace;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// A program, a call: what is asleep and what runs is below it.
@@ -179,8 +179,8 @@ impl Boxes for Made<'_> {
     }
 }
 
-/// What is `depth` below the outermost of a stack: its program, functions of user space, its call, and
-/// those of the kernel.
+/// The frame `depth` below the outermost of a stack: its program, functions of user space, its
+/// call, and those of the kernel.
 fn function(
     stack: &Stack,
     depth: usize,
@@ -285,7 +285,8 @@ pub fn flame(record: &Anatomy) -> Option<String> {
     Some(chart.file(&origin(&trace::facts(&page, &record.trace))))
 }
 
-/// What `after` does more (red) and less (blue) than `before`, in SVG; none where no time was seen.
+/// The additional (red) and missing (blue) time of `after` compared with `before`, in SVG; none
+/// where no time was sampled.
 pub fn difference(before: &Anatomy, after: &Anatomy) -> Option<String> {
     let style = wide_style();
     let page = Page::new(&style);
@@ -367,8 +368,8 @@ const CHANGED: [(f64, &str, &str); 4] = [
     (0.0, "f-same", "f-same"),
 ];
 
-/// What differs from an earlier record: boxes are as wide as the longer of the two times, so that what is
-/// gone is there, too.
+/// The differences from an earlier record: boxes are as wide as the longer of the two times, so
+/// that functions that are gone are visible, too.
 pub(super) fn difference_chart(page: &Page<'_>, before: &Anatomy, now: &Anatomy) -> Option<Chart> {
     let callers = have_callers(before, now);
     // Programs have other names on the two sides; their calls have the same.

@@ -41,7 +41,7 @@ pub(super) fn headline(stories: &SlowestCalls) -> String {
     text
 }
 
-/// What found no room, in words.
+/// Stories that found no room, in words.
 pub(super) fn lost(stories: &SlowestCalls) -> Option<String> {
     let n = stories.lost;
     (n > 0).then(|| format!("{} of calls did not fit into a bounded table", thousands(n.into())))
@@ -79,7 +79,7 @@ pub(super) fn subject(page: &Page<'_>, story: &SlowCall) -> String {
     }
 }
 
-/// What was asked for, and what came of it.
+/// The request and its result.
 pub(super) fn asked(page: &Page<'_>, story: &SlowCall) -> String {
     let asked = story.asked_bytes.map_or_else(String::new, |n| {
         let at = story.offset.map(|at| format!(" at {}", thousands(at.into())));
@@ -138,7 +138,7 @@ pub(super) fn untold(page: &Page<'_>, event: &str, count: u64) -> String {
     }
 }
 
-/// What happens to the thread itself, in words; none for what the kernel has a name of.
+/// The text for events of the thread itself; none for those that the kernel has a name for.
 pub(super) fn ours(event: &str) -> Option<&'static str> {
     match event {
         "off-cpu" => Some("leaves its CPU"),

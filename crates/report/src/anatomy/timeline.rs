@@ -184,7 +184,7 @@ impl Pen {
         self.drawing.rect([self.x(event.at_ns) - 1.0, y - 1.0, 2.0, BAR + 2.0], "moment", &tip);
     }
 
-    /// What is in the picture.
+    /// The keys of the symbols in the picture.
     fn legend(&self) -> Vec<Key> {
         let kinds = [RUNNING, ASLEEP, WAITING, UNKNOWN, QUEUED, DEVICE, INSIDE];
         let is_there =
@@ -198,7 +198,7 @@ fn micro(ns: u64) -> String {
     fixed(ns as f64 / 1e3, 1)
 }
 
-/// What happened, in words.
+/// The event, in words.
 fn words(page: &Page<'_>, event: &CallEvent) -> String {
     let more = details(page, event);
     match ours(&event.event) {

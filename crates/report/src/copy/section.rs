@@ -81,7 +81,7 @@ fn tiles(page: &Page<'_>, record: &CopyRun) -> Vec<Tile> {
     ]
 }
 
-/// What really happened to the bytes: three figures, never one.
+/// The traffic of the bytes: three figures, never one.
 fn figures(record: &CopyRun) -> Chart {
     let rows = [
         ("reached the target", record.bytes, "t-whole"),

@@ -256,7 +256,7 @@ fn disagreement(change: &Change) -> Option<String> {
     Some(format!("its sessions measured {low} … {high}"))
 }
 
-/// What it takes for a verdict, where there is none.
+/// The advice where there is no verdict.
 fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
     let name = page.name(&record.baseline, 60);
     let undecided =

@@ -159,7 +159,7 @@ fn print_levels(page: &mut Page<'_>, record: &Trend, levels: &[Level]) {
     }
 }
 
-/// What else is new with a run.
+/// Other changes since the last run.
 fn around<'a>(before: &'a Point, after: &'a Point) -> Vec<(&'static str, &'a str, &'a str)> {
     let mut found = vec![
         ("kernel", before.kernel.as_str(), after.kernel.as_str()),

@@ -67,7 +67,7 @@ fn machine(page: &Page<'_>, record: &Limits) -> String {
     }
 }
 
-/// What went at which rate in the other records of this machine, and the findings about it.
+/// The rates in the other records of this machine, and the findings about them.
 fn results(page: &Page<'_>, record: &Limits, all: &[&Record]) -> (Vec<Outcome>, Vec<Finding>) {
     let (mut results, mut findings) = (Vec::new(), Vec::new());
     for other in all {

@@ -112,7 +112,7 @@ impl Screen {
         canvas.buffer
     }
 
-    /// What is watched, since when, by what.
+    /// The title: the target of the watch, its start and its observer.
     fn title(&self, canvas: &mut Canvas, page: &Page<'_>) {
         let Setting { pid, observer, .. } = &self.setting;
         let mut right = clock(self.now.elapsed_ns);
@@ -249,7 +249,7 @@ impl Screen {
                 true => table::Column::text(head, worth),
                 false => table::Column::number(head, unit, worth),
             };
-            // What the observer cannot tell has no column.
+            // A column that the observer cannot fill is not shown.
             let is_split = SPLIT.contains(&name) && self.now.ledger.is_none();
             if is_split { column } else { column.at_least(width) }
         });

@@ -23,7 +23,8 @@ impl Output {
             let room = LINE.saturating_sub(self.last.len());
             self.last.extend_from_slice(&text[..text.len().min(room)]);
             if let Some(at) = self.last.iter().rposition(|byte| *byte == b'\r') {
-                // What is written over shows no more; at the end of a line there is nothing to write.
+                // A character that is overwritten does not show; at the end of a line there is
+                // nothing to write.
                 if at + 1 < self.last.len() {
                     self.last.drain(..=at);
                 }
@@ -65,7 +66,8 @@ fn plain(line: &[u8]) -> String {
     out
 }
 
-/// What follows an escape: a control sequence up to its letter, a string up to its end, or one character.
+/// Skips the rest of an escape sequence: a control sequence up to its letter, a string up to its
+/// end, or one character.
 fn skip_sequence(rest: &mut std::str::Chars<'_>) {
     match rest.next() {
         Some('[') => drop(rest.find(|c| ('@'..='~').contains(c))),

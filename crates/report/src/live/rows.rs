@@ -91,7 +91,7 @@ fn count(x: f64) -> String {
     thousands(x as u128)
 }
 
-/// What the two snapshots of a screen differ by.
+/// The difference between the two snapshots of a screen.
 pub(super) struct SnapshotDelta<'a> {
     before: &'a Snapshot,
     now: &'a Snapshot,
@@ -119,7 +119,7 @@ impl<'a> SnapshotDelta<'a> {
         self.a_second(now.saturating_sub(before).into())
     }
 
-    /// What came of each call, with what there is in all.
+    /// The counts of each call, with the total.
     pub(super) fn calls(&self, key: SortKey) -> Vec<(CallSum<'a>, CallSum<'a>)> {
         let before = CallSum::by_name(&self.before.calls, key);
         let before: HashMap<&str, &CallSum<'_>> =

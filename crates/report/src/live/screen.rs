@@ -1,19 +1,19 @@
-//! What the screen shows, and what keys and looks change of it.
+//! The content of the screen, and its changes by keys and snapshots.
 
 use iotomy_record::Snapshot;
 
 use super::output::Output;
 
-/// What stays the same while the screen is up.
+/// Settings that stay the same while the screen is up.
 #[derive(Debug, Clone, Default)]
 pub struct Setting {
-    /// What is watched: a command's words, or a description.
+    /// The target of the watch: a command's words, or a description.
     pub subject: String,
     /// The process, if the watch is about one.
     pub pid: Option<u32>,
     /// The observer's name.
     pub observer: String,
-    /// What it adds to a call, from the cheapest to the dearest, in ns.
+    /// The overhead it adds to a call, from the cheapest to the most expensive call, in ns.
     pub cost_range_ns: [f64; 2],
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
@@ -73,7 +73,7 @@ pub enum Event<'a> {
     Notice(&'a str),
 }
 
-/// What the user wants of whoever shows the screen.
+/// A user's request to the owner of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScreenRequest {
     /// Nothing: it is to be drawn again.
@@ -125,7 +125,7 @@ pub(super) struct Sort {
 #[derive(Debug)]
 pub struct Screen {
     pub(super) setting: Setting,
-    /// What the figures are differences to.
+    /// The snapshot that the figures are differences to.
     pub(super) before: Snapshot,
     pub(super) now: Snapshot,
     /// Until the next look.
@@ -170,7 +170,7 @@ impl Screen {
         }
     }
 
-    /// What is known of the watch when it begins.
+    /// The facts about the watch when it begins.
     pub fn setting_mut(&mut self) -> &mut Setting {
         &mut self.setting
     }

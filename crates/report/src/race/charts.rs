@@ -157,8 +157,8 @@ fn numbers(drawing: &mut Drawing, count: usize, floor: f64, along: impl Fn(usize
     }
 }
 
-/// What a block says of a pair: the geometric mean of the other's runs over that of the base's, which is
-/// what the comparison is of.
+/// The ratio of a pair in a block: the geometric mean of the other's runs over that of the base's,
+/// which is the compared quantity.
 fn blocks(record: &Race, found: &Comparison) -> Vec<(usize, f64)> {
     let logs = |label: &str| {
         let mut of: HashMap<u64, (f64, usize)> = HashMap::new();

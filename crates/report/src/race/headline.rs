@@ -19,8 +19,8 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-/// What the race came to: of one command alone, how long it takes; else a line a comparison of what can
-/// be true.
+/// The result of the race: for one command alone, how long it takes; otherwise a line per
+/// comparison of possible times.
 pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     let mut answers: Vec<Answer> = interrupted(record).into_iter().collect();
     if record.comparisons.is_empty() {
@@ -49,7 +49,7 @@ fn interrupted(record: &Race) -> Option<Answer> {
     Some(Answer { ink: Ink::Yellow, answer, rest })
 }
 
-/// What cannot be true comes first, and no ratio is drawn from it.
+/// Impossible rates come first, and no ratio is computed from them.
 fn print_impossible(page: &mut Page<'_>, record: &Race) {
     let impossible = record.findings.iter().filter(|found| found.verdict == Verdict::Impossible);
     for found in impossible.clone() {
@@ -66,7 +66,7 @@ fn print_impossible(page: &mut Page<'_>, record: &Race) {
     }
 }
 
-/// What is said beside an impossible contender.
+/// The remark beside an impossible contender.
 pub(super) const NOT_THE_SAME: &str =
     "the contenders did not do the same work: no ratio is computed from an impossible rate";
 
@@ -155,7 +155,7 @@ fn pairs(record: &Race, found: &Comparison) -> String {
     }
 }
 
-/// What it would take to decide.
+/// The advice for a decision.
 fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     match (found.verdict, found.more_runs) {
         (RaceVerdict::Undecided, more) if !has_interval => {

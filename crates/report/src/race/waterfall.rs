@@ -84,12 +84,12 @@ pub(super) fn is_inflated(record: &Race, found: &Attribution) -> bool {
     })
 }
 
-/// What goes into a row.
+/// The content of a row.
 struct Line {
     name: String,
     counts: Option<(u64, u64)>,
     delta: i128,
-    /// What the longest bar stands for; of `u64::MAX`, there is none.
+    /// The value of the longest bar; for `u64::MAX`, there is none.
     largest: u64,
 }
 
@@ -287,7 +287,7 @@ fn print_notes(page: &mut Page<'_>, found: &Attribution, alone: bool) {
     }
 }
 
-/// What has to be known of the terms.
+/// Notes that are needed to read the terms.
 pub(super) fn notes(found: &Attribution, alone: bool) -> Vec<String> {
     if found.metric == Metric::Cpu {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What became of each claim.
+//! The verdict on each claim.
 
 use iotomy_record::{ClaimVerdict, Sweep};
 

@@ -92,7 +92,7 @@ impl<'a> Grid<'a> {
         self.along.map_or(String::new(), |axis| value(page, axis, row))
     }
 
-    /// What is measured, and at which values of the other axes.
+    /// The metric, and the values of the other axes.
     pub(super) fn title(&self, page: &Page<'_>, record: &Sweep) -> String {
         let metric = self.cases.first().map_or("", |case| case.metric.as_str());
         let mut title = page.name(metric, 60);

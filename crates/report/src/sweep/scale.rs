@@ -33,7 +33,7 @@ impl Scale {
             "ns" => fits(&TIMES),
             "bytes" => fits(&SIZES),
             "bytes/s" => Self { unit: "MB/s", factor: 1e-6 },
-            // What is counted, also a second, says so by its name.
+            // Counts and rates are named by their metric and need no unit.
             _ => Self { unit: "", factor: 1.0 },
         }
     }

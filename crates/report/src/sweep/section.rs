@@ -321,7 +321,7 @@ fn cases(page: &Page<'_>, record: &Sweep) -> Sheet {
     sheet.without_empty_columns()
 }
 
-/// What was not measured, or not whole, and why.
+/// The cases that were not measured, or not completely, and the reasons.
 fn skipped(page: &Page<'_>, record: &Sweep) -> Option<Sheet> {
     let fields = vec![Field::text("case", "case"), Field::text("why", "why")];
     let mut sheet = Sheet::new("skipped", "Skipped", fields);

@@ -1,4 +1,4 @@
-//! What was not measured, or not whole, and why.
+//! The cases that were not measured, or not completely, and the reasons.
 
 use iotomy_record::{Case, Sweep};
 

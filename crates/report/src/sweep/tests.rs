@@ -240,7 +240,7 @@ fn other_forms() {
     insta::assert_snapshot!(crate::looks::other_forms(&as_record(record())));
 }
 
-/// What an experiment has that changes one axis of six at a time: only `processes` makes a line.
+/// An experiment that changes one axis of six at a time: only `processes` makes a line.
 fn one_at_a_time() -> Sweep {
     let mut record = record();
     record.claims.clear();

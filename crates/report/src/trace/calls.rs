@@ -22,7 +22,7 @@ const COLUMNS: [Column; 11] = [
     Column::number("max", "µs", 2),
 ];
 
-/// What is said where a ring was used.
+/// The remark where a ring was used.
 pub(super) const OF_RINGS: &str = "io_uring: ring operations are not system calls; this table has \
     io_uring_enter only, without their bytes and errors";
 
@@ -126,7 +126,7 @@ fn cells(name: String, sum: &CallSum<'_>, whole: u128, decimals: usize) -> Vec<S
     ]
 }
 
-/// What did not return, and the errors, the most frequent first.
+/// The calls that did not return, and the errors, the most frequent first.
 pub(super) fn remarks(page: &Page<'_>, sum: &CallSum<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     if matches!(sum.name, "exit" | "exit_group") {

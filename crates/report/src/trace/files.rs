@@ -86,7 +86,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
 /// Files with what went through them.
 type Files<'r> = Vec<((&'r str, FileKind), Use<'r>)>;
 
-/// What went through each file, most bytes first, and through all of them.
+/// The bytes through each file, most bytes first, and through all of them.
 pub(super) fn by_file(record: &Trace) -> (Files<'_>, Use<'_>) {
     let mut by_file: BTreeMap<(&str, FileKind), Use<'_>> = BTreeMap::new();
     let mut total = Use::default();

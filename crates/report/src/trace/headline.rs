@@ -57,7 +57,7 @@ fn print_parts(page: &mut Page<'_>, subject: &str, parts: &[String]) {
     page.line(&[(Ink::Bold, &lead), (Ink::Plain, &line)]);
 }
 
-/// What the record is of.
+/// The subject of the record.
 pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> String {
     let count = count(record, images);
     let Some(command) = record.command.first() else {
@@ -123,7 +123,7 @@ fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
     price
 }
 
-/// What watching added in all, as a share of the time it is part of.
+/// The overhead of watching in all, as a share of the time it is part of.
 pub(super) struct Overhead {
     shares: [f64; 2],
     /// Of which time.
@@ -158,14 +158,14 @@ impl Overhead {
     }
 }
 
-/// What the numbers lack, or what goes on without being watched.
+/// A limitation of the numbers, or a process that runs on unwatched.
 pub(super) struct Warning {
     pub(super) ink: Ink,
     pub(super) word: &'static str,
     pub(super) text: String,
 }
 
-/// What there is to warn of.
+/// The warnings.
 pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |ink, word, text: String| warnings.push(Warning { ink, word, text });
@@ -208,7 +208,8 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     warnings
 }
 
-/// What ran on when the watch ended. Where running processes were watched, that says nothing.
+/// The processes that still ran when the watch ended. Where running processes were watched, that
+/// means nothing.
 fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
     if record.still_running.is_empty() || record.command.is_empty() {
         return None;

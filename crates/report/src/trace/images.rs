@@ -36,7 +36,7 @@ impl<'r> Image<'r> {
         }
     }
 
-    /// What its user calls it.
+    /// The name that users know it by.
     pub(crate) fn name(&self) -> &'r str {
         self.process.map_or(self.exec, |process| process.name())
     }
@@ -48,7 +48,7 @@ impl<'r> Image<'r> {
         (file != process.name()).then(|| page.name(file, 40))
     }
 
-    /// What it is sorted by.
+    /// The value it is sorted by.
     pub(super) fn value(&self, key: SortKey) -> u128 {
         let total = || CallSum::total("", self.calls.iter().copied());
         let part = |part: i128| part.max(0).unsigned_abs();
@@ -81,7 +81,7 @@ fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
     format!("{} {times} {}", page.name(name, 24), thousands(n.into()))
 }
 
-/// What users call the images of a record.
+/// The names that users know the images of a record by.
 pub(crate) struct Names<'r>(HashMap<(u32, &'r str), &'r Process>);
 
 impl<'r> Names<'r> {
@@ -189,7 +189,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// What came on top of `earlier`; what seems to have become less is 0.
+    /// The increase since `earlier`; an apparent decrease is 0.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let more = |now: i128, before: i128| (now - before).max(0);
         Self {
@@ -224,8 +224,8 @@ impl Ledger {
         }
     }
 
-    /// What the parts leave of the whole; taken from the parts, so that what is printed adds up
-    /// whatever the record says.
+    /// The whole less its parts; computed from the parts, so that the printed rows add up for any
+    /// record.
     pub(crate) fn residual(&self) -> i128 {
         self.thread - self.user - self.calls - self.blocked - self.runnable
     }
@@ -251,8 +251,8 @@ pub(crate) struct CallSum<'r> {
 }
 
 impl<'r> CallSum<'r> {
-    /// What came on top of `earlier`; what seems to have become less is 0. Which calls are in flight
-    /// and how long the longest took is of now.
+    /// The increase since `earlier`; an apparent decrease is 0. Calls in flight and the longest
+    /// call are the present ones.
     pub(crate) fn since(&self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return self.clone() };
         let known = |now: Option<u128>, before: Option<u128>| {

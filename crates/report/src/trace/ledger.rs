@@ -1,7 +1,7 @@
 //! Where the time went, to 100 %.
 //!
-//! The rows are parts of the time of all threads of all images. What is left is computed from
-//! the rows that are printed and is a row itself, so the column adds up whatever the record says.
+//! The rows are parts of the time of all threads of all images. The rest is computed from the
+//! printed rows and is a row itself, so the column adds up for any record.
 
 use iotomy_record::{LedgerRow, SortKey, Trace};
 
@@ -24,7 +24,7 @@ pub(crate) struct LedgerEntry {
     pub(super) kind: Kind,
 }
 
-/// What a part is time of.
+/// The kind of time of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// In calls.
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Blocked,
     /// Ready, in a run queue.
     Waiting,
-    /// What the others leave.
+    /// The rest.
     Residual,
 }
 
@@ -49,7 +49,7 @@ impl LedgerEntry {
 pub(super) struct Account {
     pub(super) title: &'static str,
     pub(super) parts: Vec<LedgerEntry>,
-    /// What the whole is called.
+    /// The name of the whole.
     pub(super) sum: &'static str,
     pub(super) whole: u128,
     pub(super) notes: Vec<String>,

@@ -50,7 +50,7 @@ pub(crate) fn facts(page: &Page<'_>, record: &Trace) -> Vec<(&'static str, Strin
     facts
 }
 
-/// What was run.
+/// The command.
 fn command(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
         true if record.view.machine => "none: the machine was watched".to_owned(),
@@ -60,7 +60,7 @@ fn command(page: &Page<'_>, record: &Trace) -> String {
     }
 }
 
-/// What a page of it is called.
+/// The title of its page.
 pub(crate) fn title(page: &Page<'_>, record: &Trace) -> String {
     match record.command.is_empty() {
         true => headline::subject(page, record, &images::list(record)),
@@ -161,8 +161,8 @@ const ENOUGH: u128 = 1 << 20;
 /// Results of a run, at most.
 const RESULTS: usize = 5;
 
-/// What went through its files in its time. Pipes and sockets are left out: what goes through them stays
-/// in the CPU's caches.
+/// The traffic through its files during the run. Pipes and sockets are left out: bytes through them
+/// stay in the CPU's caches.
 pub(crate) fn results(
     page: &Page<'_>,
     label: Option<&str>,

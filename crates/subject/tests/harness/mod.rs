@@ -261,7 +261,7 @@ impl Running {
     }
 
     pub(crate) fn wait_until_watched(&self, observer: &str) {
-        let is_watched = || if observer == "ptrace" { self.is_traced() } else { a_thread_polls() };
+        let is_watched = || if observer == "bpf" { a_thread_polls() } else { self.is_traced() };
         while !is_watched() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -15,7 +15,8 @@ pub(super) struct Failure {
     errno: i32,
 }
 
-/// What the child makes of a call's return: `call` is its place in the list given to [`in_child`].
+/// Checks a call's return value in the child: `call` is its place in the list given to
+/// [`in_child`].
 pub(super) fn check(call: usize, returned: i32) -> Result<(), Failure> {
     if returned >= 0 { Ok(()) } else { Err(Failure { call, errno: errno() }) }
 }

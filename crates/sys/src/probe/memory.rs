@@ -86,7 +86,7 @@ impl Drop for Mapping {
     }
 }
 
-/// What the page cache has of a file, in pages.
+/// How much of a file is in the page cache, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cached {
     /// All of it.

@@ -1,4 +1,4 @@
-//! What a process may impose on itself: a filter of calls, a scheduling class.
+//! Restrictions that a process may impose on itself: a filter of calls, a scheduling class.
 
 use super::Refusal;
 use super::child::{check, in_child};

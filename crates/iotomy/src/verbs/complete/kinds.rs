@@ -1,5 +1,5 @@
-//! What the values of arguments are, beyond what their declaration says: names of experiments, limits,
-//! calls, processes, runs.
+//! The values of arguments beyond those in their declaration: names of experiments, limits, calls,
+//! processes, runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use iotomy_sys::syscalls::{self, Abi};
 use super::{Add, Candidate};
 use crate::verbs::lab::axis_values;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An axis of an experiment and its values, as in `size=64M,1G`.

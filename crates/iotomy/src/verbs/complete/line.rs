@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::manual::below;
 
-/// What the word at the cursor is.
+/// The role of the word at the cursor.
 #[derive(Debug)]
 pub(crate) enum Place<'a> {
     /// A verb.

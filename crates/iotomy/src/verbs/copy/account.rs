@@ -1,5 +1,5 @@
-//! What a copy has to say of itself, as its record has it: the two ends, the contract, every mover with
-//! the reason why it was tried, kept for later or not considered, and what really happened.
+//! The account of a copy, as its record stores it: the two ends, the contract, every mover with the
+//! reason why it was tried, kept for later or not considered, and the traffic.
 //!
 //! It is taken down in two steps: before anything moves, and when it is known what came of it.
 
@@ -20,8 +20,8 @@ use super::options::{Choice, CopyArgs};
 use super::source::Source;
 use super::target::Target;
 
-/// A source on its way, nothing of which has moved yet. Who explains makes a probe of each mover of the
-/// plan.
+/// A source on its way, of which nothing has moved yet. With `--explain`, each mover of the plan is
+/// probed.
 pub(super) fn begin(
     args: &CopyArgs,
     source: &Source,
@@ -56,7 +56,7 @@ pub(super) fn begin(
     }
 }
 
-/// What came of it: the movers that were tried, and what happened to the bytes.
+/// Adds the result: the movers that were tried, and the traffic.
 pub(super) fn settle(part: &mut CopyPart, report: &Report, took: Duration) {
     let plan = &mut part.plan;
     let mut is_open = true;
@@ -100,7 +100,7 @@ fn probed(mover: &dyn Mover) -> Option<String> {
     }
 }
 
-/// What is promised of later writes, holes and extents.
+/// The guarantees about later writes, holes and extents.
 pub(super) fn contract(args: &CopyArgs) -> String {
     let shows = if args.by_value { "must not" } else { "may" };
     let holes = match args.sparse {

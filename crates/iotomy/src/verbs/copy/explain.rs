@@ -1,4 +1,4 @@
-//! What `--explain` says, as it becomes known: the text a saved record shows, piece by piece.
+//! The text of `--explain`, piece by piece as it becomes known; a saved record prints the same.
 
 use std::io::Write as _;
 
@@ -7,17 +7,17 @@ use iotomy_report::{Style, copy_end, copy_outcome, copy_plan};
 
 use crate::screen::OutputStyle;
 
-/// What is said before anything moves.
+/// The text before anything moves.
 pub(super) fn plan(contract: &str, part: &CopyPart) {
     say(&copy_plan(contract, part, &style()));
 }
 
-/// What came of it.
+/// The text of the result.
 pub(super) fn outcome(part: &CopyPart) {
     say(&copy_outcome(part, &style()));
 }
 
-/// What is said of the whole.
+/// The text about the whole copy.
 pub(super) fn end(record: &CopyRun) {
     say(&copy_end(record, &style()));
 }

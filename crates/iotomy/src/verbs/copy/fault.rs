@@ -1,5 +1,5 @@
-//! What went wrong, in the words a user needs: what was attempted, on what, what the kernel said, and
-//! what to try.
+//! Errors, in the words a user needs: the operation, its object, the kernel's error, and the
+//! advice.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
@@ -30,7 +30,7 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// What the kernel said, without the number, which says nothing more.
+/// The kernel's error without its number, which adds nothing.
 pub(super) fn message(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
@@ -39,7 +39,7 @@ pub(super) fn message(error: &io::Error) -> String {
     }
 }
 
-/// What the kernel said to a mover that was refused.
+/// The kernel's answer to a mover that was refused.
 pub(super) fn answer(errno: Option<Errno>) -> String {
     match errno {
         Some(errno) => message(&errno.into()),
@@ -74,7 +74,7 @@ pub(super) fn is_folder(name: &str) -> anyhow::Error {
     anyhow!("cannot copy {name}: it is a directory; name the files in it")
 }
 
-/// What to say of a standard stream that is none.
+/// The remark for a standard stream that is closed.
 const IS_CLOSED: &str = "; it was closed when iotomy was started";
 
 /// `EBADF`: no descriptor.
@@ -120,7 +120,7 @@ pub(super) fn unclosed(name: &str, error: &io::Error, bytes: u64, state: &str) -
     anyhow!("cannot close {name}: {} after {} bytes; {state}", message(error), number(bytes))
 }
 
-/// What to try where there was no room for all that was written.
+/// The advice where there was no room for all bytes.
 pub(super) fn more_room(error: &io::Error, may_be_atomic: bool) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded if may_be_atomic => {

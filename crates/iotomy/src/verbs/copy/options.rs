@@ -270,7 +270,7 @@ impl CopyArgs {
         self.mover.and_then(iotomy_movers::mover)
     }
 
-    /// What a mover is asked to do.
+    /// The job for a mover.
     pub(super) fn job<'a>(&self, count: Option<u64>, progress: &'a AtomicU64) -> Job<'a> {
         Job {
             count,

@@ -1,9 +1,9 @@
 //! Mode, owner, times and extended attributes of a source, given to its target.
 //!
-//! The order matters: a new owner clears set-id bits and capabilities, and so comes first; times come
-//! last, as every other change is one of the file. Who may not give files away keeps the rest, less
-//! the set-id bits, which would give away rights of the wrong user. Attributes only root may set are
-//! left out for others.
+//! The order matters: a new owner clears set-id bits and capabilities, and so comes first; times
+//! come last, as every other change is one of the file. A user who may not give files away keeps
+//! the rest, less the set-id bits, which would give away rights of the wrong user. Attributes that
+//! only root may set are left out for others.
 
 use std::io;
 
@@ -27,7 +27,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 /// Makes the target like the source.
 ///
 /// # Errors
-/// What could not be kept; the bytes are all there.
+/// The attributes that could not be kept; the bytes are all there.
 pub(super) fn keep(source: &Source, target: &Target<'_>) -> Result<()> {
     let stat = &source.stat;
     let lost = |what: &str, e: Errno| {
@@ -97,7 +97,7 @@ fn is_roots(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
-/// What `get` puts into a buffer, which is made larger until it fits.
+/// The result of `get`, with a buffer that grows until it fits.
 fn grown(mut get: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; 512];
     loop {

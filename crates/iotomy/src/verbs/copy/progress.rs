@@ -28,7 +28,7 @@ const LONG_AGO: Duration = Duration::from_millis(500);
 /// No total is known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What is drawn, and when.
+/// Draws the progress line at its times.
 pub(super) struct Meter {
     when: Choice,
     /// Asked of the clock when somebody is to know it: its first answer costs as much as several calls.
@@ -40,7 +40,7 @@ pub(super) struct Meter {
     terminal: Option<bool>,
 }
 
-/// What the copying and the drawing thread share.
+/// The state that the copying and the drawing thread share.
 pub(super) struct Shared {
     /// Bytes moved so far, by all parts.
     pub(super) moved: AtomicU64,
@@ -210,7 +210,7 @@ fn since(begun: Option<Instant>) -> Duration {
     begun.map_or(Duration::ZERO, |begun| begun.elapsed())
 }
 
-/// What empties the line the cursor is on.
+/// The sequence that clears the cursor's line.
 fn erased() -> &'static str {
     if is_dumb() {
         "\r                                                                    \r"

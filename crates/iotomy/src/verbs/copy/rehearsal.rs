@@ -1,6 +1,6 @@
 //! A trial of what the kernel may refuse as a whole, before the target is emptied for it.
 //!
-//! The invariant: no content is taken away for a plan that may come to nothing untried. What cannot be
+//! The invariant: no content is removed for a plan that may fail untried. A plan that cannot be
 //! tried is refused.
 
 use std::sync::atomic::AtomicU64;
@@ -56,7 +56,7 @@ pub(super) fn rehearse(
     let to = End::new(stand_in.file()).map_err(|e| no(&e.to_string()))?;
     let left = args.count.unwrap_or(u64::MAX);
     let count = match () {
-        // What is cloned is cloned in one call, and costs nothing.
+        // A clone is one call, and costs nothing.
         () if has("reflink") => args.count,
         () if has("fallocate") => Some(left.min(ROOM)),
         () => Some(left.min(REHEARSAL)),
@@ -71,7 +71,7 @@ pub(super) fn rehearse(
         Ok(report) if report.mover.is_none() => {
             Err(Stop::Failed(all_refused(source, target, &report, 0)))
         }
-        // What fails for another reason fails again, and is told then.
+        // Any other failure happens again, and is reported then.
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 /// Bytes from `4096`, `64K`, `1M`, `2GiB`: powers of 1024, in either case.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The mistake.
 pub(in crate::verbs) fn size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

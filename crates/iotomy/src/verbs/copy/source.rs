@@ -34,11 +34,11 @@ impl FileSystems {
 /// A source, open for reading.
 pub(super) struct Source {
     hold: Hold,
-    /// What fstat(2) said when it was opened.
+    /// The result of fstat(2) when it was opened.
     pub(super) stat: Stat,
     flags: OFlags,
     magic: u64,
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) name: String,
 }
 
@@ -79,7 +79,7 @@ impl Source {
         Ok(source)
     }
 
-    /// What movers see of it.
+    /// The end that movers see.
     pub(super) fn end(&self) -> End<'_> {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }

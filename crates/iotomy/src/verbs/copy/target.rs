@@ -38,7 +38,7 @@ pub(super) struct TargetPlace<'a> {
 }
 
 impl TargetPlace<'_> {
-    /// What `name` starts from.
+    /// The directory that `name` is relative to.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.unwrap_or(CWD)
     }
@@ -53,7 +53,7 @@ pub(super) struct Target<'a> {
     place: TargetPlace<'a>,
     pub(super) truncates: bool,
     begun: Cell<bool>,
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) name: String,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// What movers see of it: it is empty already when it will be emptied.
+    /// The end that movers see: it is empty already if it will be emptied.
     pub(super) fn end(&self) -> End<'_> {
         let mut stat = self.stat;
         if self.truncates && Kind::Regular == End::known(self.fd(), &stat, self.flags, 0).kind() {
@@ -160,7 +160,7 @@ impl<'a> Target<'a> {
         End::known(self.fd(), &stat, self.flags, self.magic)
     }
 
-    /// What it was before anything was done to it.
+    /// The end as found, before any change.
     pub(super) fn end_as_found(&self) -> End<'_> {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }
@@ -254,7 +254,7 @@ impl<'a> Target<'a> {
     /// Empties it, when it is to be emptied: from here on the old content is gone.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(super) fn begin(&self) -> Result<()> {
         if self.begun.replace(true) || !self.truncates || self.stat.st_size == 0 {
             return Ok(());
@@ -266,14 +266,14 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// What a failure has made of it, `written` bytes behind it.
+    /// The state after a failure, with `written` bytes written.
     pub(super) fn state(&self, written: u64) -> Option<String> {
         let name = &self.name;
         match &self.hold {
             Hold::Fresh(fresh) if fresh.old().is_some() => Some(format!("{name} is unchanged")),
             Hold::Fresh(_) => Some(format!("{name} was not created")),
             Hold::Named { made: true, .. } if written == 0 => None,
-            // What it holds is the kernel's, whatever was written.
+            // Its content is the kernel's, whatever was written.
             _ if self.end().kind() != Kind::Block && !self.end().has_true_size() => None,
             _ if written > 0 => Some(format!("{name} is partial")),
             _ if self.truncates && self.begun.get() => Some(format!("{name} is empty now")),
@@ -284,7 +284,8 @@ impl<'a> Target<'a> {
     /// Closes it, since many file systems write only then, and puts it in place; `written` bytes have reached it.
     ///
     /// # Errors
-    /// What was written has not arrived; or it could not take its name, or the mode of what it replaces.
+    /// The written bytes have not arrived; or it could not take its name, or the mode of the file
+    /// it replaces.
     pub(super) fn settle(self, keeps_mode: bool, written: u64) -> Result<()> {
         let has_nothing_to_write = self.is_stream() || self.end().is_null_device();
         let may_be_atomic = self.may_be_atomic();
@@ -318,7 +319,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What became of a target that says at its close that something went wrong.
+/// The state of a target whose close reports an error.
 const INCOMPLETE: &str = "may be incomplete";
 
 /// `a pipe`, but `open for appending`.
@@ -347,7 +348,7 @@ fn named(place: TargetPlace<'_>, append: bool, mode: Mode) -> Result<Hold, Errno
     }
 }
 
-/// What a symbolic link of this name says; `None` when it is none.
+/// The text of a symbolic link of this name that leads nowhere; `None` when there is none.
 fn leads_nowhere(place: TargetPlace<'_>) -> Option<PathBuf> {
     let link = readlinkat(place.folder(), place.name, Vec::new()).ok()?;
     Some(PathBuf::from(OsString::from_vec(link.into_bytes())))

@@ -106,9 +106,9 @@ fn look_at(sources: &[PathBuf]) -> Result<Vec<PlannedSource>> {
     Ok(all)
 }
 
-/// The mode of a new file, of which the umask is taken: the source's, less the set-id bits. What is
-/// put together from several sources has the usual one, and what is to have the source's owner is
-/// nobody else's until then.
+/// The mode of a new file, before the umask: the source's, less the set-id bits. A file made of
+/// several sources has the default mode, and a file that will get the source's owner is accessible
+/// to nobody else until then.
 fn new_mode(source: &Source, alone: bool, preserve: bool) -> Mode {
     let mode = match source.end().kind() {
         Kind::Regular if alone => source.stat.st_mode & 0o777,
@@ -158,7 +158,7 @@ fn check(
     Ok(())
 }
 
-/// What is still to be left out, and what is still wanted.
+/// The bytes still to be skipped, and those still wanted.
 struct RemainingBytes {
     skip: u64,
     count: Option<u64>,
@@ -225,7 +225,7 @@ fn close(source: Source, target: &Target<'_>, written: u64, more: bool) -> Resul
 
 fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
     let begun = Instant::now();
-    // What was preserved, and a new file's inode, are more than its data.
+    // Preserved attributes, and a new file's inode, are more than its data.
     let whole = session.args.preserve || target.changes_its_folder();
     let done = if whole { fsync(target.fd()) } else { fdatasync(target.fd()) };
     session.synced(begun.elapsed());
@@ -359,7 +359,7 @@ fn no_memory(source: &Source, target: &Target<'_>, bytes: u64) -> Stop {
     ))
 }
 
-/// What to try where there is no memory.
+/// The advice where there is no memory.
 const SMALLER: &str =
     "make --block-size, --depth or --threads smaller, or see `ulimit -v` for what it may have";
 

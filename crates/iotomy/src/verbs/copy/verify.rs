@@ -1,7 +1,7 @@
 //! Reading a target back.
 //!
-//! What was written is synced first and then dropped from the page cache, so that a file system with
-//! a device answers from the device. A kernel is free to keep pages all the same.
+//! The written bytes are synced first and then dropped from the page cache, so that a file system
+//! with a device answers from the device. The kernel is free to keep pages all the same.
 //!
 //! How much is compared is not left to the mover: of a source that says how long it is, all that it had
 //! and was asked for is due.

@@ -1,4 +1,4 @@
-//! What changes the history: names, removal, records from elsewhere.
+//! The verbs that change the history: names, removal, imports.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

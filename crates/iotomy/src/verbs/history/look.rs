@@ -1,4 +1,4 @@
-//! What leaves the history as it is: lists, records, trends.
+//! The verbs that only read the history: lists, records, trends.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

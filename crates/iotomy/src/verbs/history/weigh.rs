@@ -105,7 +105,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 /// How a check of a comparison ends.
 ///
 /// # Errors
-/// What differs around the two, or that too little was measured, so that there is no verdict.
+/// Differences in the conditions, or too little data, so that there is no verdict.
 pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
     let reasons: Vec<&str> = found
         .differences

@@ -15,7 +15,7 @@ pub(super) type AxisArguments = Vec<(String, Vec<String>)>;
 /// Those of `-L`, each held against the experiments it is for.
 ///
 /// # Errors
-/// What is no axis of any, or no value of one.
+/// When a name is no axis of any, or a value not one of its axis.
 pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result<AxisArguments> {
     let mut given: AxisArguments = Vec::new();
     for axis in axes {
@@ -34,7 +34,7 @@ pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result
         }
         given.push((axis.name.clone(), axis.values.clone()));
     }
-    // What is wrong with a value is said before anything is run.
+    // An invalid value is reported before anything is run.
     for one in chosen {
         values(*one, &given)?;
     }

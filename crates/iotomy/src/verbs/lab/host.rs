@@ -1,5 +1,5 @@
-//! What a run of an experiment is surrounded by: the clock, signals, the terminal, the file an
-//! interrupted run goes on from, and the observer.
+//! The services for a run of an experiment: the clock, signals, the terminal, the file that an
+//! interrupted run is resumed from, and the observer.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

@@ -118,8 +118,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         let (name, to) = (turn.experiment.declaration().name, turn.json.take());
         let error = match run_one(&ask, turn, &mut around) {
             Ok(mut record) => {
-                // What cannot be written now, or is interrupted by the next one, is not measured again
-                // by --resume.
+                // A record that cannot be written now, or is interrupted by the next one, is not
+                // measured again by --resume.
                 around.keep(&record);
                 record.run.json = None;
                 let written = write_out(args, &record, to, &mut around);

@@ -70,13 +70,13 @@ pub(super) fn locks(
 /// An experiment to run.
 pub(super) struct Turn {
     pub(super) experiment: &'static dyn Experiment,
-    /// What is planned, or an earlier run had measured.
+    /// The plan, or the measurements of an earlier run.
     pub(super) before: Result<Sweep>,
     /// Where its record goes.
     pub(super) json: Option<OutputFile>,
 }
 
-/// What the command line asks for.
+/// The request on the command line.
 pub(super) struct RunRequest<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) given: &'a AxisArguments,
@@ -84,7 +84,7 @@ pub(super) struct RunRequest<'a> {
 }
 
 impl RunRequest<'_> {
-    /// What is run of an experiment that has not begun.
+    /// The plan of an experiment that has not begun.
     pub(super) fn plan<'a>(
         &self,
         experiment: &dyn Experiment,
@@ -151,7 +151,7 @@ impl RunRequest<'_> {
     }
 }
 
-/// What each begins with; what had not begun yet is planned, and kept.
+/// The start of each experiment; those that had not begun are planned, and saved.
 ///
 /// # Errors
 /// An output that cannot be written, or a folder that is of no use.
@@ -175,7 +175,7 @@ pub(super) fn turns(
         let json = json.map(|path| outputs::open_one("--json", &path, ask.here)).transpose()?;
         found.push((experiment, before, json, kept_as));
     }
-    // What had not begun at all is run as what had.
+    // An experiment that had not begun is run with the settings of those that had.
     let like = found.iter().find_map(|(_, before, ..)| before.as_ref().ok()?.clone());
     let mut turns = Vec::new();
     for (experiment, before, json, kept_as) in found {

@@ -1,4 +1,4 @@
-//! What a race is compared with, where that was asked for.
+//! The comparison of a race with a baseline.
 
 use anyhow::{Result, bail};
 use iotomy_history::{Candidate, Earlier, Pick, against};
@@ -35,7 +35,7 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
     }
 }
 
-/// What the race says beside an earlier one; that it says nothing costs nothing else.
+/// The comparison with an earlier race; its failure costs nothing else.
 pub(super) fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
     let found = against(baseline, RecordRef::Race(record), VERSION, false);
     found.map_err(|error| complain(&anyhow::Error::new(error))).ok()

@@ -6,7 +6,7 @@ use iotomy_sys::launch::Command;
 
 use crate::verbs::anatomy;
 
-/// What was sampled so far, run by run.
+/// The samples so far, run by run.
 pub(super) struct Flames {
     user_stacks: bool,
     runs: Vec<Anatomy>,

@@ -1,4 +1,4 @@
-//! What a race asks of its surroundings: runs that are watched, whether it is interrupted, a line of progress.
+//! The services for a race: watched runs, interrupts, a progress line.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use crate::verbs::trace::watching;
 pub(super) struct CommandHost {
     /// The observer asked for, and once it has watched, the one that did.
     pub(super) observer: String,
-    /// What was sampled of the traced runs, where flames are wanted.
+    /// The samples of the traced runs, where flame graphs are wanted.
     pub(super) flames: Option<Flames>,
     pub(super) progress: StatusLine,
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use iotomy_record::calls::{GROUPS, group};
 use iotomy_sys::syscalls::{self, Abi};
 
-/// What `--call` takes, with every group there is.
+/// The help of `--call`, with every group.
 pub(super) fn help() -> String {
     let mut help =
         String::from("Count only these system calls and groups, as in read,write,%file\n\nGroups:");

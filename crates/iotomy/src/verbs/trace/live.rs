@@ -31,7 +31,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A look waits for this many times what the last one took of a CPU: one in twenty, 5 %.
 const SPARING: u32 = 20;
 
-/// What there is so early that it is shown before the first second is over.
+/// The delay of an early first screen, before the first second is over.
 const FIRST: Duration = Duration::from_millis(250);
 
 /// Between two drawings of what the command writes.
@@ -212,7 +212,7 @@ impl LiveView {
         let began = cpu_time();
         match look() {
             Ok(snapshot) => {
-                // What the drawing takes is the smaller part, and is that of the last time.
+                // Drawing takes the smaller part of the time, judged by the last drawing.
                 let wait = (cpu_time().saturating_sub(began) * SPARING).max(SECOND);
                 self.screen.on(Event::Look(snapshot, wait));
                 self.next = Instant::now() + wait;
@@ -297,7 +297,7 @@ impl Viewer for LiveView {
 
 impl Drop for LiveView {
     fn drop(&mut self) {
-        // What the command wrote last.
+        // The last output of the command.
         while let Some(capture) = &mut self.capture {
             let written = capture.written();
             if written.is_empty() {
@@ -329,13 +329,13 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What came too late is not delivered a second time.
+        // Signals that came too late are not delivered a second time.
         while self.next().is_some() {}
         let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&self.held), None);
     }
 }
 
-/// What this thread has taken of a CPU.
+/// The CPU time of this thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

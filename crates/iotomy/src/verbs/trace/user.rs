@@ -32,7 +32,7 @@ const KEPT: [&str; 6] = ["TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "T
 /// And those that begin so.
 const KEPT_BEGINNING: &str = "LC_";
 
-/// What login(1) and su(1) read.
+/// The file that login(1) and su(1) read.
 const LOGIN_DEFS: &str = "/etc/login.defs";
 
 /// A line of passwd(5).
@@ -76,7 +76,8 @@ fn looked_up(name: &str) -> Result<(Credentials, User)> {
     Ok((Credentials { uid: user.uid, gid: user.gid, groups }, user))
 }
 
-/// What a login of the user has, and of `own` what describes where that user sits.
+/// The environment of a login of the user, with those variables of `own` that describe where that
+/// user sits.
 fn environment(
     name: &str,
     user: &User,
@@ -118,7 +119,7 @@ fn path(login_defs: &str, is_root: bool) -> String {
     login_defs.lines().find_map(value).unwrap_or_else(|| usual.to_owned())
 }
 
-/// What a command prints, unless it says by its status that there is nothing.
+/// The output of a command, unless its status says that there is none.
 fn output(program: &str, words: &[&str]) -> Result<Option<Vec<u8>>> {
     let run = helper(program).and_then(|mut command| command.args(words).output());
     let run = run.with_context(|| format!("cannot look up the user: cannot run {program}"))?;

@@ -73,7 +73,7 @@ fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
     let _ = writeln!(std::io::stderr(), "iotomy: {}", shown(&line));
 }
 
-/// What was seen as the record of a command's run.
+/// The observation as the record of a command's run.
 pub(in crate::verbs) fn record(
     command: &Command,
     started: String,
@@ -84,7 +84,7 @@ pub(in crate::verbs) fn record(
     assemble(command, started, seen, view)
 }
 
-/// What was seen as a record; `command` is empty where none was started.
+/// The observation as a record; `command` is empty where none was started.
 pub(in crate::verbs) fn assemble(
     command: Vec<String>,
     started: String,

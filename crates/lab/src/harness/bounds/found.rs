@@ -1,5 +1,5 @@
-//! What there is of processes, descriptors and memory, each by what bounds it: the machine, the user's own
-//! limits, and the control groups this process is in.
+//! The available processes, descriptors and memory, each with the limit that bounds it: the
+//! machine, the user's own limits, and the control groups of this process.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(super) struct User {
     id: u32,
     /// How many processes, their threads included, may be made now.
     soft: Option<u64>,
-    /// What the user may raise that to.
+    /// The value to which the user may raise that.
     hard: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ impl User {
     }
 }
 
-/// What bounds the processes that `user`, or root, can make.
+/// The limits on the number of processes that `user`, or root, can create.
 pub(super) fn process_bounds(root: &Path, user: Option<User>) -> Vec<Bound> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();

@@ -60,7 +60,7 @@ pub(super) fn models(cases: &Cases<'_>) -> Judgement {
     curves.into_iter().fold(judgement, |all, (name, line)| all.with_line(name, line))
 }
 
-/// What an event takes of the CPU by the number of descriptors, at the highest pace, for those that
+/// The CPU time of an event by the number of descriptors, at the highest rate, for waiters that
 /// were measured with three numbers or more.
 fn curves(cases: &Cases<'_>) -> Vec<(&'static str, Line)> {
     let highest = cases.numbers("rate").pop().unwrap_or(0);

@@ -126,7 +126,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// What was counted since then; the stories kept are those there are.
+    /// The counts since `before`; the stories are all that were kept.
     pub(super) fn since(self, before: &Self) -> Self {
         Self {
             others_requests: self.others_requests.saturating_sub(before.others_requests),

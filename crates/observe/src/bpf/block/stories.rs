@@ -70,7 +70,7 @@ fn story(buffer: &Buffer, images: &Images) -> Option<SlowCall> {
     })
 }
 
-/// What happened inside the call, in order, and what more did.
+/// The events inside the call, in order, and the number of those not shown.
 fn events(buffer: &Buffer) -> (Vec<CallEvent>, Vec<Hidden>) {
     let inside = |event: &&Event| (buffer.start_ns..=buffer.end_ns).contains(&event.at_ns);
     let mut seen: Vec<&Event> = buffer.events.iter().filter(inside).collect();

@@ -17,7 +17,7 @@ impl Session {
     /// Ends the watch and books what threads that are still alive did until then.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(in crate::bpf) fn settle(&mut self) -> Result<(), String> {
         end(self, LAST_SWITCHES)
     }

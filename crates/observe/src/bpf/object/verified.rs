@@ -1,4 +1,4 @@
-//! What the kernel's verifier has to do for an object, which is most of the time that a start takes.
+//! The work of the kernel's verifier for an object, which is most of the start-up time.
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,5 +1,6 @@
-//! What a command writes to the terminal while the screen is a view's: it goes to a terminal of its own,
-//! so that it writes what it would write without the view, and is kept for the terminal's return.
+//! Captures the terminal output of a command while the live view owns the screen: it goes to a
+//! terminal of its own, so that the command writes what it would write without the view, and is
+//! stored until the terminal returns.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,8 +26,8 @@ pub(super) struct Capture {
     dropped: u64,
 }
 
-/// The streams of a command: those of this process, but for those that are a terminal. What it would
-/// read from there is empty, and what it writes there is captured.
+/// The streams of a command: those of this process, except those that are a terminal. Reads from it
+/// find it empty, and writes to it are captured.
 pub(super) fn streams(size: (u16, u16)) -> io::Result<(Streams, Option<Capture>)> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let input = match stdin.is_terminal() {
@@ -81,7 +82,7 @@ fn resize(master: &File, (columns, rows): (u16, u16)) {
 }
 
 impl Capture {
-    /// What was written since last asked, up to some 64 KiB.
+    /// The output since the last call, up to some 64 KiB.
     pub(super) fn written(&mut self) -> Vec<u8> {
         let mut written = Vec::new();
         let mut bytes = [0; 4096];
@@ -105,7 +106,7 @@ impl Capture {
         self.dropped += over as u64;
     }
 
-    /// What was kept, and how many bytes before it were not.
+    /// The stored output, and the number of bytes before it that were dropped.
     pub(super) fn take_kept(&mut self) -> (Vec<u8>, u64) {
         (std::mem::take(&mut self.kept).into(), std::mem::take(&mut self.dropped))
     }

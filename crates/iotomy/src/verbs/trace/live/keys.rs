@@ -24,7 +24,7 @@ pub(super) fn keys(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What an escape begins, and what is left behind it.
+/// The key that an escape sequence stands for, and the rest of the text.
 fn sequence(rest: &str) -> (Option<Key>, &str) {
     let Some(body) = rest.strip_prefix(['[', 'O']) else { return (Some(Key::Escape), rest) };
     let Some(end) = body.find(|c| ('@'..='~').contains(&c)) else { return (None, "") };

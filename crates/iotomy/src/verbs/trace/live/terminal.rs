@@ -23,7 +23,7 @@ use rustix::termios::{
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// What a terminal without a known size is taken for.
+/// The assumed size of a terminal that reports none.
 const USUAL: (u16, u16) = (80, 24);
 
 /// The terminal that is to be restored, and its attributes.
@@ -98,7 +98,7 @@ impl Terminal {
         }
     }
 
-    /// What was typed since last asked; `None` when the terminal is gone.
+    /// The input since the last call; `None` when the terminal is gone.
     pub(super) fn typed(&mut self) -> Option<Vec<u8>> {
         let mut typed = Vec::new();
         let mut bytes = [0; 256];
