@@ -1,7 +1,7 @@
-//! Compiles the program of the experiment `files`, once for each way to make its calls.
+//! Compiles the worker program of the experiment `files`, once per backend for its system calls.
 //!
-//! A way whose compiler or library is not here is left out with the reason, which the experiment
-//! prints; it never fails the build.
+//! If the compiler or library of a backend is missing, the backend is left out and the experiment
+//! prints the reason. This never fails the build.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const SOURCE: &str = "src/files/worker/worker.c";
 
-/// The variants: a name, the compiler (empty for the usual one), and its options.
+/// The variants: a name, the compiler (empty for the default one), and its options.
 const VARIANTS: &[(&str, &str, &[&str])] = &[
     ("libc", "", &[]),
     ("static", "", &["-static"]),

@@ -1,9 +1,10 @@
-//! `alignment`: reads and writes of cached bytes, by where the caller's buffer begins.
+//! `alignment`: reads and writes of cached bytes, by the alignment of the caller's buffer.
 //!
-//! The kernel copies with `rep movsb` where the processor says that is fast. Some processors are slow at it
-//! to a place that begins less than 32 bytes behind a page, and nowhere else: a read is then three times as slow
-//! into large memory of malloc, which begins 16 bytes behind a page, as into a page. It is in no count of calls,
-//! so two programs that ask the kernel for the same may differ by it.
+//! The kernel copies with `rep movsb` on processors that report it as fast. Some of these
+//! processors are slow when the destination begins less than 32 bytes after a page boundary, and
+//! only then: a read into large memory of malloc, which begins 16 bytes after a page boundary,
+//! takes three times as long as a read into page-aligned memory. No count of calls shows this, so
+//! two programs that make the same calls may differ by it.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -27,19 +28,20 @@ use crate::harness::{
     PreparedExperiment, Sample, Sampling, Takes, Value,
 };
 
-/// Bytes of the file that is read and written: more than a core has in caches of its own.
+/// Bytes of the file that is read and written: more than the private caches of a core hold.
 const FILE: usize = 32 << 20;
 
-/// Bytes that a sample reads or writes; one call where that is larger.
+/// Bytes that a sample reads or writes, or one call's bytes if that is more.
 const OF_A_SAMPLE: usize = 4 << 20;
 
 const PAGE: u64 = 4096;
 
-/// Where large memory of the C library's malloc begins, and what is one such step further.
+/// The offset at which large memory of the C library's malloc begins, and the next offset one such
+/// step further.
 const AS_MALLOC: u64 = 16;
 const NEXT: u64 = 32;
 
-/// From here on a difference is one that a program would want to be rid of.
+/// The ratio from which on a difference matters to a program.
 const MATTERS: f64 = 1.1;
 
 pub(super) struct Alignment;
@@ -186,7 +188,7 @@ fn length(case: &Params, axis: &str) -> usize {
 struct Copies {
     file: File,
     buffer: Aligned,
-    /// The file's next byte.
+    /// Position of the next byte in the file.
     at: usize,
 }
 
@@ -198,7 +200,7 @@ impl PreparedExperiment for Copies {
     ) -> Result<(), Skip> {
         let (block, offset) = (length(case, "block"), length(case, "offset"));
         let (is_read, calls) = (case.name("call") == READ, (OF_A_SAMPLE / block).max(1));
-        // The caches are as this case leaves them, and not as the one before did.
+        // An untimed run first, so that the caches are as this case leaves them.
         self.run(is_read, offset..offset + block, calls)?;
         loop {
             let begun = Instant::now();
@@ -248,7 +250,8 @@ fn next(cases: &Cases<'_>) -> Judgement {
     judge(cases, NEXT, Judgement::below)
 }
 
-/// By reads of the largest block there is; what smaller ones and writes take is said beside it.
+/// Judges by reads of the largest block; the results for smaller blocks and for writes are added to
+/// the text.
 fn judge(
     cases: &Cases<'_>,
     offset: u64,

@@ -1,7 +1,7 @@
-//! `copy`: what moving a file costs, by mapping or by reading, in small requests and large ones.
+//! `copy`: the cost of moving a file, by mapping or by reading, in small and large requests.
 //!
-//! From article 001, where cat (`mmap` and `write` of 8 MiB) was held against dd (`read` and `write` of
-//! 8 KiB, then of 8 MiB). The same movers as in `iotomy copy` move the bytes, in this process; the calls
+//! From article 001, which compared cat (`mmap` and `write` of 8 MiB) with dd (`read` and `write`
+//! of 8 KiB, then of 8 MiB). The movers of `iotomy copy` move the bytes, in this process; the calls
 //! are counted in traced runs of `iotomy copy` after the timed ones.
 
 mod calls;
@@ -28,10 +28,10 @@ use crate::harness::{
     Sampling, Takes, Value, Watch,
 };
 
-/// Bytes a request of cat on Solaris, and the window of the mover `mmap-write`.
+/// Bytes per request of cat on Solaris, and the window of the mover `mmap-write`.
 pub(super) const WINDOW: u64 = 8 << 20;
 
-/// The request dd was given first.
+/// The first request size of dd in the article.
 pub(super) const SMALL: u64 = 8 << 10;
 
 pub(super) struct Copy;
@@ -116,7 +116,7 @@ static DECLARATION: Declaration = Declaration {
             takes: Takes::Numbers(1 << 20, 1 << 40),
             quick: &[Value::N(64 << 20)],
             default: &[Value::N(64 << 20)],
-            // 400 MB, to cut down waiting time while remaining significant, as the article has it.
+            // The article uses 400 MB, "to cut down waiting time while remaining significant".
             full: &[Value::N(400 << 20)],
         },
     ],
@@ -155,7 +155,7 @@ static DECLARATION: Declaration = Declaration {
     man: &["read(2)", "write(2)", "mmap(2)", "splice(2)", "sendfile(2)"],
 };
 
-/// The movers that serve two files in memory.
+/// The movers that support a source and a target in memory.
 fn movers() -> Vec<&'static str> {
     let file = || memfd_create("iotomy-copy", MemfdFlags::CLOEXEC);
     let (Ok(source), Ok(target)) = (file(), file()) else { return Vec::new() };
@@ -172,7 +172,7 @@ fn movers() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether the size of a mover's requests is worth varying, as its declaration says.
+/// Whether the block size of a mover is worth varying, according to its declaration.
 fn has_a_block_size(name: &str) -> bool {
     let tunings = mover(name).map_or(&[][..], |mover| mover.declaration().tunings);
     let is_block_size = |tuning: &&&str| tuning.starts_with("block-size=") && !tuning.contains(' ');
@@ -199,7 +199,7 @@ impl Experiment for Copy {
     }
 
     fn needs(&self, case: &Params) -> Needs {
-        // Both files are to stay in memory.
+        // Both files must stay in memory.
         Needs { memory_bytes: 2 * case.number("size"), ..Needs::default() }
     }
 
@@ -265,7 +265,7 @@ impl PreparedExperiment for Files {
     }
 }
 
-/// Carries the case's bytes once.
+/// Moves the case's bytes once.
 fn carry_case(case: &Params, source: &Scratch, target: &Scratch) -> Result<(), Skip> {
     let progress = AtomicU64::new(0);
     let job = Job {
@@ -276,7 +276,7 @@ fn carry_case(case: &Params, source: &Scratch, target: &Scratch) -> Result<(), S
     carry(case.name("mover"), (source.fd(), target.fd()), case.number("size"), job)
 }
 
-/// The CPU time of all threads of this process.
+/// CPU time used by all threads of this process, in ns.
 fn cpu_ns() -> i64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

@@ -1,8 +1,8 @@
-//! `device`: what a request of a file costs that has to reach the device.
+//! `device`: the cost of a file request that has to reach the device.
 //!
-//! From article 004: prefetching, a disk behind a memory cache, and striping. The file systems are
-//! [`super::volumes`]', so that their devices are this run's alone: nobody else's read-ahead is
-//! changed. Hypothesis, controls and what would refute it are in the declaration.
+//! From article 004: prefetching, a disk behind a memory cache, and striping. The file systems come
+//! from [`super::volumes`], so that this run alone uses their devices and no other program's
+//! read-ahead changes. The declaration has the hypothesis, the controls and what would refute it.
 
 mod bench;
 mod claims;
@@ -21,10 +21,10 @@ use crate::harness::{
     Takes, Value,
 };
 
-/// A block of the article's kind: what a page cache reads at least.
+/// The small block, as in the article: the least that a page cache reads.
 const PAGE: u64 = 4 << 10;
 
-/// A block that both halves of a stripe have a part of: btrfs has stripes of 64 KiB.
+/// The large block, which spans both halves of a stripe: btrfs has stripes of 64 KiB.
 const LARGE: u64 = 1 << 20;
 
 pub(super) struct Device;
@@ -35,7 +35,7 @@ const BASE: UsualValues = &[
     ("op", Value::S("read")),
     ("way", Value::S("buffered")),
     ("pattern", Value::S("sequential")),
-    // The kernel's own choice, in KiB.
+    // The kernel's default, in KiB.
     ("window", Value::N(128)),
     ("block", Value::N(PAGE)),
     ("depth", Value::N(1)),
@@ -62,7 +62,7 @@ const RAYS: &[VariedAxes] = &[
     },
 ];
 
-/// Whether it is btrfs, of one device or striped over two.
+/// Whether the device is btrfs, on one device or striped over two.
 fn is_pool(device: &str) -> bool {
     ["single", "striped"].contains(&device)
 }
@@ -209,7 +209,7 @@ const WINDOW: Axis = Axis {
     name: "window",
     unit: "",
     summary: "maximum read-ahead in KiB, on the run's own devices",
-    // The kernel counts it in pages: of what is none, it would keep less.
+    // The kernel counts the window in pages and rounds other values down.
     takes: Takes::Multiples(PAGE >> 10, 0, 16_384),
     quick: &[Value::N(0), Value::N(128)],
     default: &[Value::N(0), Value::N(16), Value::N(128), Value::N(1_024)],
@@ -264,12 +264,12 @@ impl Experiment for Device {
             (is_read || ["buffered", "direct"].contains(&way), "writes are buffered or direct"),
             (way == "io-uring" || case.number("depth") == 1, "only io-uring has a depth above 1"),
             (is_btrfs || !is_pool(device), "single and striped are btrfs"),
-            // Which file system there is, is not this run's to choose.
+            // The run cannot choose the file system of --path.
             (
                 device != "here" || case.name("fs") == "ext4",
                 "here has the file system of --path, which is called ext4 whatever it is",
             ),
-            // The window of a disk that others use is not changed.
+            // The run does not change the window of a disk that others use.
             (device != "here" || case.number("window") == 128, "here has one window, 128"),
         ])
     }

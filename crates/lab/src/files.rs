@@ -1,8 +1,9 @@
-//! `files`: what it costs to create, write, open, read, close and look up small files.
+//! `files`: the cost of creating, writing, opening, reading, closing and looking up small files.
 //!
 //! From article 004, whose program creates a file, writes 10 bytes, closes, opens, reads and closes
-//! it. Hypothesis, controls and what would refute it are in the declaration. A process of its own
-//! makes the rounds ([`worker`]), by each [`mod@backends`]; the file systems are [`super::volumes`]'.
+//! it. The declaration has the hypothesis, the controls and what would refute it. A separate
+//! process makes the rounds ([`worker`]), with each of the [`mod@backends`]; the file systems come
+//! from [`super::volumes`].
 
 mod axes;
 mod backends;
@@ -26,8 +27,8 @@ use crate::harness::{
     Claim, Declaration, Experiment, Extra, Fold, Needs, Params, PreparedExperiment, Sampling,
 };
 
-/// Memory an entry of a directory takes at most while its name, inode and slot are cached: measured
-/// on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
+/// Upper bound of the memory per directory entry while its name, inode and slot are cached:
+/// measured on Linux 6.18 between 0.9 KiB (tmpfs) and 1.6 KiB (btrfs).
 const OF_A_FILE: u64 = 2 << 10;
 
 /// Memory of the process that makes the rounds, and of an image's tables and journal.
@@ -41,7 +42,7 @@ const RAYS: &[VariedAxes] = &[
     VariedAxes { axes: &["sched"], only: |_, _| true },
     VariedAxes { axes: &["threads"], only: |_, _| true },
     VariedAxes { axes: &["fs", "name"], only: |case, _| case.name("op") == "round" },
-    // The folder that is the user's is not filled with many files where another does as well.
+    // The user's directory is not filled with many files where another file system serves as well.
     VariedAxes {
         axes: &["fs", "op", "files"],
         only: |case, usual| is_sized(case) && (case.name("fs") != "here" || is_as(case, usual)),
@@ -58,12 +59,12 @@ const RAYS: &[VariedAxes] = &[
     VariedAxes { axes: &["fs", "layout"], only: |_, _| true },
 ];
 
-/// Whether it depends on how many files there are.
+/// Whether the result depends on the number of files.
 fn is_sized(case: &Params) -> bool {
     ["round", "list", "ls-l"].contains(&case.name("op"))
 }
 
-/// Whether it is on the usual file system.
+/// Whether the case is on the usual file system.
 fn is_as(case: &Params, usual: &Params) -> bool {
     case.name("fs") == usual.name("fs")
 }
@@ -237,12 +238,12 @@ impl Experiment for Files {
         let cold = case.name("cache") == "warm" || (is_image && op == "back");
         let is_usual = case.name("layout") == "default";
         let has_layout = layouts::options(fs, case.name("layout")).is_some();
-        // Memory file systems keep no names that are not there; short names are too few.
+        // Memory file systems cache no negative entries; short names allow too few different names.
         let names = op != "names" || (fs != "tmpfs" && case.number("name") >= 14);
         unmet(&[
             (ring, "io-uring has one thread, and the operations round and back"),
             (is_ring || depth == 1, "only io-uring has a depth above 1"),
-            // A thread a file of its own, by a first character of its own.
+            // Each thread has its own files, told apart by their first character.
             (threads == 1 || op == "round", "several threads are for the operation round"),
             (case.name("sync") == "none" || op == "round", "syncs are for the operation round"),
             (cold, "a cold cache is for the operation back on ext4, xfs and btrfs"),
@@ -271,7 +272,7 @@ impl Experiment for Files {
     fn needs(&self, case: &Params) -> Needs {
         let files = case.number("files");
         let written = files * layouts::WRITTEN;
-        // Images lie in memory.
+        // Images are stored in memory.
         let (memory, disk) = match case.name("fs") {
             "here" => (0, (written, files)),
             "tmpfs" => (0, (0, 0)),

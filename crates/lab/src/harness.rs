@@ -1,5 +1,5 @@
-//! The common part of all experiments: the contract, the cases and their bounds, the runner, and
-//! the test environments that are set up and taken down.
+//! The parts that all experiments share: the contract, the cases and their bounds, the runner, and
+//! the files and devices that are set up and taken down for them.
 
 pub(crate) mod beginning;
 pub(crate) mod bounds;

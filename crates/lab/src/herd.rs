@@ -1,8 +1,10 @@
-//! `herd`: what one connection costs where thousands of processes sleep on the same listening socket.
+//! `herd`: the cost of one connection while thousands of processes are blocked on the same
+//! listening socket.
 //!
-//! From article 002, where connect() to a listener shared by 16,384 processes in select() took 34 ms,
-//! and 1.5 s when each had a thousand duplicates of it. A connection over the loopback is made inside
-//! connect(): finding the listener, queueing, and waking all who wait there are part of its time.
+//! From article 002, where connect() to a listener shared by 16,384 processes in select() took 34
+//! ms, and 1.5 s when each process had a thousand duplicates of it. A connection over the loopback
+//! is made inside connect(): finding the listener, queueing, and waking all waiters are part of its
+//! time.
 
 pub(crate) mod accept;
 mod claims;
@@ -31,11 +33,11 @@ use crate::herd::memory::memory_of;
 use crate::herd::processes::Herd;
 use crate::herd::sleepers::{Sleepers, accepts};
 
-/// Memory a duplicate takes in a process: its place in the table of descriptors, and what select or
-/// poll hang into the socket's queue for it.
+/// Memory per duplicate in a process: its entry in the descriptor table, and the entry that select
+/// or poll adds to the socket's wait queue.
 const OF_A_DUPLICATE: u64 = 128;
 
-/// The same for epoll, which keeps an entry of its set and its place in the socket's queue.
+/// The same for epoll: an entry of its set and an entry in the socket's wait queue.
 const OF_A_WATCH: u64 = 320;
 
 /// Descriptors of a process besides the listener and its duplicates.
@@ -129,9 +131,10 @@ static DECLARATION: Declaration = Declaration {
             summary: "number of waiting processes",
             takes: Takes::Numbers(1, 65_536),
             quick: &[Value::N(1), Value::N(64), Value::N(512)],
-            // 1,024 with duplicates take 15 s a visit on a loaded machine, of which a ratio needs three.
+            // 1,024 with duplicates take 15 s per visit on a loaded machine, and a ratio needs
+            // three visits.
             default: &[Value::N(1), Value::N(128), Value::N(512)],
-            // Those of the article's charts.
+            // The values of the article's charts.
             full: &[
                 Value::N(1),
                 Value::N(128),
@@ -187,8 +190,8 @@ static DECLARATION: Declaration = Declaration {
             judge: herd_load,
         },
     ],
-    // Several herds of a case, as it is the herd that a figure may depend on; sixteen connections a point
-    // or more, as the article had.
+    // Several herds per case, since a result may depend on the herd; sixteen connections per point
+    // or more, as in the article.
     sampling: Sampling { a_visit: 6, least: 18, most: 60, tight: 0.05 },
     man: &["connect(2)", "accept(2)", "select(2)", "epoll_ctl(2)", "socket(7)"],
 };
@@ -242,7 +245,7 @@ impl Experiment for HerdExperiment {
     }
 }
 
-/// Whether the user may have so many descriptors in sets of epoll, all processes together.
+/// Checks that the user may have this many descriptors in epoll sets, in all processes together.
 fn watches_fit(watches: u64) -> Result<(), Skip> {
     let file = "/proc/sys/fs/epoll/max_user_watches";
     let most = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -259,7 +262,7 @@ fn watches_fit(watches: u64) -> Result<(), Skip> {
 #[derive(Default)]
 struct Loopback(Patience);
 
-/// The herd of a case, at its gate.
+/// Starts the herd of a case, with its gate.
 fn herd(case: &Params, patience: Patience) -> Result<(Gate, Herd), Skip> {
     let gate = Gate::new(probe(case.name("waiter"))?)?;
     let members = usize::try_from(case.number("processes")).unwrap_or(usize::MAX);
@@ -282,7 +285,7 @@ impl PreparedExperiment for Loopback {
         let mut sleepers = Sleepers::new(&herd, self.0);
         sleepers.settle()?;
         let memory = memory_of(herd.pids());
-        // The first finds caches cold and tables unmade.
+        // The first connection finds cold caches and missing page tables.
         sleepers.connection(gate.address)?;
         loop {
             let mut sample = sleepers.connection(gate.address)?;
@@ -293,7 +296,7 @@ impl PreparedExperiment for Loopback {
         }
     }
 
-    /// Wake-ups are counted in a herd of its own: what is timed is not watched.
+    /// Wake-ups are counted in a separate herd: timed connections are not watched.
     fn watch(
         &mut self,
         case: &Params,

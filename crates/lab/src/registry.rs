@@ -17,7 +17,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &alignment::Alignment,
 ];
 
-/// The experiment called `name`.
+/// Returns the experiment called `name`.
 pub fn experiment(name: &str) -> Option<&'static dyn Experiment> {
     EXPERIMENTS.iter().copied().find(|one| one.declaration().name == name)
 }

@@ -28,7 +28,7 @@ fn every_experiment_is_declared_whole_and_once() {
         assert!(["ns", "bytes/s", "1/s"].contains(&declared.unit), "{name}");
         let Sampling { a_visit, least, most, tight } = declared.sampling;
         assert!(1 <= a_visit && a_visit <= least && least <= most && tight > 0.0, "{name}");
-        // Below six there is no interval.
+        // With fewer than six there is no interval.
         assert!(least >= 6, "{name}");
         let page = |page: &&str| page.ends_with(')') && page.contains('(');
         assert!(!declared.man.is_empty() && declared.man.iter().all(page), "{name}");
@@ -49,7 +49,7 @@ fn what_is_promised_of_a_size_is_more_than_its_parts_take() {
     for size in [Size::Quick, Size::Default] {
         let (promised, timed) = (size.promised().unwrap(), size.max_time().unwrap());
         let spare = promised.checked_sub(timed + watched_time(timed)).unwrap();
-        // For what had begun when the time was up, and for what is taken down.
+        // Spare time for an operation in progress when the time was up, and for taking down.
         assert!(10 * spare >= promised, "{size:?}: {spare:?} of {promised:?}");
     }
     assert_eq!((Size::Full.promised(), Size::Full.max_time()), (None, None));
@@ -70,7 +70,7 @@ fn every_axis_takes_its_own_values_and_every_size_makes_cases() {
             }
             let cases = cases_of(*one, size);
             assert!(cases.len() >= 2, "{}", declared.name);
-            // A small machine meets the needs of a quick run.
+            // A small machine has what a quick run needs.
             let most = cases.iter().map(|case| one.needs(case).memory_bytes).max().unwrap();
             assert!(size != Size::Quick || most <= 512 << 20, "{}: {most}", declared.name);
         }
@@ -91,7 +91,8 @@ fn cases_of(one: &dyn Experiment, size: Size) -> Vec<Params> {
     one.cases(&axes)
 }
 
-/// A case whose times are of wild noise, the same for all: nothing is to be found in it.
+/// Returns a case with very noisy times from the same distribution for all cases, so that there is
+/// nothing to find.
 fn noisy(one: &dyn Experiment, params: Params, visits: usize, random: &mut Random) -> Case {
     let declared = one.declaration();
     let mut times = || (0..visits).map(|_| 1e6 * (3.0 * random.unit()).exp()).collect::<Vec<f64>>();
@@ -134,7 +135,7 @@ fn noise_of_three_visits_rarely_decides_a_claim() {
             let cases: Vec<Case> = params.iter().map(of).collect();
             for claim in one.declaration().claims {
                 let found = (claim.judge)(&Cases::new(&cases));
-                // That there is no growth, or none of ten times, refutes what asks for it.
+                // The absence of growth, or of a tenfold growth, refutes a claim that requires it.
                 let is_decided = match REFUTED_BY_NOTHING.contains(&claim.id) {
                     true => found.verdict == ClaimVerdict::Holds,
                     false => found.verdict != ClaimVerdict::Inconclusive,
@@ -142,7 +143,7 @@ fn noise_of_three_visits_rarely_decides_a_claim() {
                 *decided.entry(claim.id).or_default() += usize::from(is_decided);
             }
         }
-        // An interval is wrong 5 times in 100, and a claim may rest on some of them.
+        // An interval is wrong 5 times in 100, and a claim may rest on several of them.
         let often: Vec<_> = decided.iter().filter(|(_, of)| 5 * **of > RUNS).collect();
         assert!(often.is_empty(), "of {RUNS} runs: {often:?}");
     }
@@ -152,7 +153,7 @@ fn noise_of_three_visits_rarely_decides_a_claim() {
 fn a_claim_fails_by_no_case_that_had_no_time() {
     let mut random = Random::new(13);
     for one in EXPERIMENTS {
-        // Whatever is judged when all is known, with none of the times known nothing is.
+        // Without any times no claim is judged, whatever it would be judged by if they were known.
         let of = |params: Params| {
             let case = noisy(*one, params, 0, &mut random);
             Case { skipped: Some(Case::NO_TIME.to_owned()), ..case }

@@ -1,8 +1,8 @@
-//! `wait`: libevent's benchmark over the waiters: what readiness costs as idle descriptors grow.
+//! `wait`: libevent's benchmark over the waiters: the cost of readiness as idle descriptors grow.
 //!
-//! From article 000, where event ports beat poll ten times at 7,500 descriptors with few of them
-//! active, and twice with many. Its rounds are in [`iotomy_waiters::rounds`]; what is timed never
-//! sleeps there, so the loop is run with another thread as the sender, too.
+//! From article 000, where event ports were ten times as fast as poll at 7,500 descriptors with few
+//! of them active, and twice as fast with many. The rounds are in [`iotomy_waiters::rounds`]. The
+//! timed loop never blocks there, so it is also run with another thread as the sender.
 
 mod claims;
 mod crew;
@@ -29,10 +29,10 @@ use crate::wait::pairs::waiters;
 use crate::wait::rounds::Rounds;
 use crate::wait::threads::probe;
 
-/// As many events as libevent takes at once at most.
+/// Maximum number of events that libevent receives at once.
 pub(super) const BATCH: usize = 4096;
 
-/// Memory of a pair: two sockets with their files and inodes, and what watches them.
+/// Memory per pair: two sockets with their files and inodes, and the structures that watch them.
 pub(super) const OF_A_PAIR: u64 = 8 << 10;
 
 /// Descriptors besides the pairs.
@@ -41,7 +41,7 @@ pub(super) const SPARE_DESCRIPTORS: u64 = 64;
 /// Memory of a process besides its pairs.
 const OF_A_PROCESS: u64 = 2 << 20;
 
-/// A soft limit as the article's system had it.
+/// The soft limit of the article's system.
 pub(super) const SOFT_LIMIT: u64 = 256;
 
 pub(super) struct Wait;
@@ -140,7 +140,7 @@ static DECLARATION: Declaration = Declaration {
                 descriptors, and more processes if one may not have so many",
             takes: Takes::Numbers(1, 500_000),
             quick: &[Value::N(100), Value::N(1_000)],
-            // 500 is what select can watch; 7,500 is the article's.
+            // 500 is within what select can watch; 7,500 is the article's value.
             default: &[Value::N(100), Value::N(500), Value::N(2_500), Value::N(7_500)],
             // Up to the article's 64,000, which take several processes here.
             full: &[
@@ -236,13 +236,13 @@ static DECLARATION: Declaration = Declaration {
             judge: reactor_tax,
         },
     ],
-    // Few a visit: rounds of one visit are alike, and visits are not.
+    // Few samples per visit: rounds of one visit are alike, but visits differ.
     sampling: Sampling { a_visit: 3, least: 18, most: 99, tight: 0.02 },
     man: &["select(2)", "poll(2)", "epoll(7)", "io_uring(7)", "fcntl(2)"],
 };
 
-// Asking each descriptor by a call of its own takes seconds a round with thousands, so `busy` is there
-// only when it is asked for.
+// Checking each descriptor with a call of its own takes seconds per round with thousands, so `busy`
+// is included only on request.
 const WAITERS: &[Value] = &[
     Value::S("sigio"),
     Value::S("select"),
@@ -258,7 +258,7 @@ const ACTIVE: &[Value] = &[Value::N(1), Value::N(100)];
 
 const LOOPS: &[Value] = &[Value::S("spin"), Value::S("block")];
 
-/// The waiters, and the event libraries of other makers.
+/// The waiters, and the event libraries of other projects.
 fn waiters_and_peers() -> Vec<&'static str> {
     waiters().into_iter().chain(peers::NAMES).collect()
 }
@@ -297,7 +297,7 @@ impl Experiment for Wait {
         Needs {
             descriptors: 2 * pairs.div_ceil(processes) + SPARE_DESCRIPTORS,
             memory_bytes: pairs * OF_A_PAIR + (processes - 1) * OF_A_PROCESS,
-            // One is this one.
+            // One of the processes is this one.
             processes: if processes > 1 { processes } else { 0 },
             ..Needs::default()
         }
@@ -308,17 +308,17 @@ impl Experiment for Wait {
     }
 }
 
-/// Whether a case is one of a library that a program beside iotomy makes rounds with.
+/// Whether a separate program makes the rounds of this case, with another event library.
 pub(super) fn is_peer(case: &Params) -> bool {
     peers::NAMES.contains(&case.name("waiter"))
 }
 
-/// How many descriptors per process may have.
+/// Returns the maximum number of descriptors per process.
 fn most_descriptors() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// How many processes it takes so that each may have its descriptors.
+/// Returns the number of processes needed so that each may open its descriptors.
 pub(super) fn processes(case: &Params) -> u64 {
     let of_one = (most_descriptors().saturating_sub(SPARE_DESCRIPTORS) / 2).max(1);
     case.number("descriptors").div_ceil(of_one).max(1)

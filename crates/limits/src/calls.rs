@@ -1,4 +1,4 @@
-//! A crossing into the kernel and back, and what is saved by not crossing.
+//! Entering the kernel and returning, and the cost of calls that avoid it.
 
 use std::fs;
 use std::hint::black_box;
@@ -69,7 +69,7 @@ fn vdso_clock(_: &Context<'_>) -> Result<Figure, Skip> {
     })
 }
 
-/// The machine's clock source, if it is one that the vDSO cannot read.
+/// Returns the machine's clock source, if the vDSO cannot read it.
 fn clock_behind_a_call() -> Option<String> {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     const BY_CALL: [&str; 4] = ["acpi_pm", "hpet", "jiffies", "refined-jiffies"];

@@ -1,13 +1,13 @@
 //! Bytes from one thread to another through the kernel: a copy in and a copy out.
 //!
 //! ```text
-//! thread 1 ──write(2)──▶ buffer of the kernel ──read(2)──▶ thread 2
-//!            copy                               copy
+//! |thread 1 ──write(2)──▶ buffer of the kernel ──read(2)──▶ thread 2
+//! |           copy                               copy
 //! ```
 //!
-//! The one invariant: the writer ends before the reader does. It is told to, and the reader empties
-//! the channel until its end, so that neither waits for ever and nothing is written to a channel
-//! without a reader.
+//! The one invariant: the writer ends before the reader does. A flag stops the writer, and the
+//! reader empties the channel to its end, so that neither blocks for ever and nothing is written to
+//! a channel without a reader.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -57,12 +57,13 @@ pub(super) static LIMITS: &[Declaration] = &[
 
 const BLOCK: usize = 256 << 10;
 const PIPE_BYTES: usize = 1 << 20;
-/// Bytes of a sample: some ms, in which both threads have run many times.
+/// Bytes per sample: a few ms, in which both threads have run many times.
 const SAMPLE: usize = 4 << 20;
 
 fn pipe(_: &Context<'_>) -> Result<Figure, Skip> {
     let (out, into) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Skip::refused("pipe2", e))?;
-    // A user who has many pipes is refused more; what there is is measured then.
+    // A user who has many pipes cannot enlarge another; then the pipe is measured with the size it
+    // has.
     let _ = fcntl_setpipe_size(&into, PIPE_BYTES);
     through(&out, into)
 }
@@ -79,14 +80,14 @@ fn tcp_loopback(_: &Context<'_>) -> Result<Figure, Skip> {
     let address = listener.local_addr().map_err(refused("getsockname"))?;
     let into = TcpStream::connect(address).map_err(refused("connect 127.0.0.1"))?;
     let (out, from) = listener.accept().map_err(refused("accept"))?;
-    // Anyone on this machine may connect to a port that listens.
+    // Any process on this machine may connect to a listening port.
     if Some(from) != into.local_addr().ok() {
         return Err(Skip("accept: another process connected first".to_owned()));
     }
     through(&out.into(), into.into())
 }
 
-/// Bytes a second from `into` to `out`.
+/// Measures the bytes per second from `into` to `out`.
 fn through(out: &OwnedFd, into: OwnedFd) -> Result<Figure, Skip> {
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -105,7 +106,7 @@ fn through(out: &OwnedFd, into: OwnedFd) -> Result<Figure, Skip> {
             }
             Ok(got as f64 / begun.elapsed().as_secs_f64().max(1e-9))
         };
-        // The first ones find the channel and the threads as they were made.
+        // The first samples run with a new channel and new threads.
         let figure = sample().and_then(|_| Budget::LONG.figure(&mut sample));
         enough.store(true, Ordering::Relaxed);
         while take().is_ok() {}
@@ -113,12 +114,12 @@ fn through(out: &OwnedFd, into: OwnedFd) -> Result<Figure, Skip> {
     })
 }
 
-/// Writes until told that it is enough; its end of the channel is closed then.
+/// Writes until `enough` is set; then closes its end of the channel.
 fn fill(into: OwnedFd, enough: &AtomicBool) {
     let mut buffer = Aligned::new(BLOCK);
     buffer.fill(1);
     while !enough.load(Ordering::Relaxed) {
-        // The reader learns of an error by the end of the channel.
+        // The reader notices an error by the end of the channel.
         if retry_on_intr(|| write(&into, &buffer)).is_err() {
             return;
         }

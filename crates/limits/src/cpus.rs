@@ -1,4 +1,4 @@
-//! The CPUs this process may use, and where threads are put on them.
+//! The CPUs this process may use, and the placement of threads on them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::Path;
 use iotomy_host::Skip;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The CPUs this thread may run on, in order.
+/// Returns the CPUs this thread may run on, in order.
 pub(super) fn allowed() -> Result<Vec<usize>, Skip> {
     let set = sched_getaffinity(None).map_err(|e| Skip::refused("sched_getaffinity", e))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// Two CPUs this thread may run on, of different cores where there are such. `None` with one CPU.
+/// Returns two CPUs this thread may run on, of different cores if possible. `None` with one CPU.
 pub(super) fn two() -> Result<Option<(usize, usize)>, Skip> {
     let all = allowed()?;
     let siblings = |cpu: usize| {
@@ -27,7 +27,7 @@ pub(super) fn two() -> Result<Option<(usize, usize)>, Skip> {
     Ok(elsewhere.or(others.first()).map(|second| (first, *second)))
 }
 
-/// Puts the calling thread on a CPU for good: for threads made for a measurement.
+/// Binds the calling thread to a CPU permanently: for threads created for a measurement.
 pub(super) fn stay_on(cpu: usize) -> Result<(), Skip> {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -35,8 +35,8 @@ pub(super) fn stay_on(cpu: usize) -> Result<(), Skip> {
         .map_err(|e| Skip::refused(&format!("sched_setaffinity to CPU {cpu}"), e))
 }
 
-/// The sizes of the last-level caches of these CPUs, each once, in bytes. Empty when the kernel does
-/// not tell.
+/// Returns the sizes of the last-level caches of these CPUs, each once, in bytes. Empty when the
+/// kernel does not report them.
 pub(super) fn last_level_caches(cpus: &[usize]) -> Vec<u64> {
     caches_below(Path::new("/sys/devices/system/cpu"), cpus)
 }
@@ -56,7 +56,7 @@ fn caches_below(root: &Path, cpus: &[usize]) -> Vec<u64> {
     sizes
 }
 
-/// The CPUs that share the highest-level cache, and its size.
+/// Returns which CPUs share the cache of the highest level, and its size.
 fn last_level_cache(folder: &Path) -> Option<(String, u64)> {
     let caches = fs::read_dir(folder).ok()?.filter_map(|entry| {
         let folder = entry.ok()?.path();

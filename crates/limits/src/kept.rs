@@ -1,8 +1,8 @@
-//! The limits of earlier runs, so that they need not be measured again for each question.
+//! The saved limits of earlier runs, so that they need not be measured again for each question.
 //!
-//! A record `iotomy.limits/1` in the user's cache, one for each machine and kernel. The one
-//! invariant: what is kept may be lost, broken, of another machine or measured in another way than
-//! today, and is nothing then; it is never an error and never a wrong figure.
+//! They are a record `iotomy.limits/1` in the user's cache, one for each machine and kernel. The
+//! one invariant: a saved record that is lost, broken, of another machine or measured with another
+//! method than today's is ignored; it never causes an error or a wrong value.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,57 +14,59 @@ use super::cpus;
 use super::limit::Scope;
 use super::registry::declaration;
 
-/// Where limits are kept.
+/// The directory where limits are saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
 }
 
-/// Why limits could not be kept.
+/// Why limits could not be saved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
-    /// The folder could not be made.
+    /// The directory could not be created.
     #[error(
         "cannot create the directory {path}: {source}; set XDG_CACHE_HOME to another directory"
     )]
     Folder {
-        /// The folder.
+        /// The directory.
         path: String,
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file could not be written; the old one is as it was.
+    /// The file could not be written; the old one is unchanged.
     #[error(transparent)]
     File(#[from] StoreError),
 }
 
-/// The limits kept for this machine and kernel, or `None` when there are none that hold today.
+/// Returns the limits saved for this machine and kernel, or `None` if there are none that still
+/// hold.
 pub fn kept(machine: &Machine) -> Option<Limits> {
     Cache::of_user()?.load(machine)
 }
 
 impl Cache {
-    /// The user's: `iotomy` in `XDG_CACHE_HOME` or in `~/.cache`. `None` when neither is known.
+    /// Returns the user's cache: `iotomy` in `XDG_CACHE_HOME` or in `~/.cache`. `None` when neither
+    /// is known.
     pub fn of_user() -> Option<Self> {
         let caches = store::user_folder("XDG_CACHE_HOME", ".cache")?;
         Some(Self::in_folder(caches.join("iotomy")))
     }
 
-    /// One in a folder of its own.
+    /// Uses a given directory.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The file for a machine.
+    /// Returns the file for a machine.
     pub fn file(&self, machine: &Machine) -> PathBuf {
-        // A process that is kept off some CPUs has other limits than one that is not.
+        // A process that is excluded from some CPUs has other limits than one that is not.
         let cpus = cpus::allowed().unwrap_or_default();
         let key = key(machine, &machine_id(Path::new("/")), &cpus);
         self.folder.join(format!("limits-{key:016x}.json"))
     }
 
-    /// The saved limits of a machine that are still valid.
+    /// Loads the saved limits of a machine that still hold.
     pub fn load(&self, machine: &Machine) -> Option<Limits> {
         let mut found = store::load_limits(self.file(machine)).ok()?;
         if !same_machine(&found.machine, machine) {
@@ -74,10 +76,10 @@ impl Cache {
         (!found.limits.is_empty()).then_some(found)
     }
 
-    /// Keeps what `run` measured, and of `before` what it did not.
+    /// Saves what `run` measured, and from `before` the limits that `run` did not measure.
     ///
     /// # Errors
-    /// When the file cannot be written whole; the old one is as it was.
+    /// Fails if the file cannot be written completely; the old one is unchanged.
     pub fn save(&self, run: &Limits, before: Option<Limits>) -> Result<(), KeepError> {
         let failed = |source| KeepError::Folder { path: self.folder.display().to_string(), source };
         fs::create_dir_all(&self.folder).map_err(failed)?;
@@ -93,7 +95,7 @@ impl Cache {
     }
 }
 
-/// Whether a kept limit is what would be measured today.
+/// Whether a saved limit matches what would be measured today.
 fn holds(limit: &Limit) -> bool {
     let of = if limit.volume.is_some() { Scope::FileSystem } else { Scope::Machine };
     declaration(&limit.name).is_some_and(|declared| {
@@ -107,13 +109,13 @@ fn same_limit(a: &Limit, b: &Limit) -> bool {
     a.name == b.name && volume(a) == volume(b)
 }
 
-/// Whether two descriptions are of the same machine, started the same way. Memory is left out: a
-/// guest's may grow and shrink as it runs.
+/// Whether two descriptions are of the same machine, started with the same settings. Memory is left
+/// out: a guest's may grow and shrink as it runs.
 fn same_machine(a: &Machine, b: &Machine) -> bool {
     Machine { memory_bytes: 0, ..a.clone() } == Machine { memory_bytes: 0, ..b.clone() }
 }
 
-/// The id of this installation, where the system has one.
+/// Returns the id that distinguishes this installation from others, if the system has one.
 fn machine_id(root: &Path) -> String {
     let files = ["etc/machine-id", "var/lib/dbus/machine-id"];
     let text = files.iter().find_map(|file| fs::read_to_string(root.join(file)).ok());

@@ -1,15 +1,15 @@
-//! A machine's floors and ceilings: what the smallest things cost at least, and how many bytes move
-//! at most.
+//! A machine's floors and ceilings: the minimum time of the smallest operations, and the maximum
+//! throughput.
 //!
 //! A limit is a line in its group's table with the function that measures it; limits that share a
-//! set-up share a file, and a file is a line in [`GROUPS`]. Help, lists, the guide's table and the
-//! tests come from these declarations. This module owns the order of a run and what is taken from an
-//! earlier one; where that is kept is the business of [`kept`].
+//! setup share a file, and a file is a line in [`GROUPS`]. Help, lists, the guide's table and the
+//! tests come from these declarations. This module owns the order of a run and the reuse of values
+//! from an earlier one; [`kept`] stores them.
 //!
-//! The one invariant: a figure is the median of many short batches, each long compared with the
-//! clock's resolution and short compared with other activity of the machine, so that an interrupt
-//! spoils one batch and not the figure. A limit that cannot be measured is skipped with its reason
-//! and never becomes a number.
+//! The one invariant: a value is the median of many short batches. Each batch is long compared with
+//! the clock's resolution and short compared with other activity on the machine, so that an
+//! interrupt spoils one batch and not the value. A limit that cannot be measured is skipped with
+//! its reason, and never gets a number.
 
 mod calls;
 mod channels;

@@ -1,4 +1,4 @@
-//! The parts of a limit: its declaration, and the input and result of its function.
+//! A limit: its declaration, and the input and output of its measuring function.
 
 use iotomy_host::Skip;
 
@@ -7,14 +7,14 @@ use crate::storage_under_test::Storage;
 /// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Of a floor.
+    /// For a floor.
     Ns,
-    /// Of a ceiling.
+    /// For a ceiling.
     BytesPerSecond,
 }
 
 impl Unit {
-    /// As the record has it.
+    /// The name in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ns => "ns",
@@ -23,7 +23,7 @@ impl Unit {
     }
 }
 
-/// The scope of a limit: the machine or a place.
+/// What a limit belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The machine with its kernel.
@@ -39,20 +39,19 @@ pub struct Declaration {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Its scope.
+    /// What it belongs to.
     pub scope: Scope,
-    /// A summary of a few words.
+    /// A summary in a few words.
     pub summary: &'static str,
-    /// The method: what is done and what is counted. A change of this text invalidates the saved
-    /// values.
+    /// How it is measured and counted. A change of this text invalidates the saved values.
     pub method: &'static str,
-    /// Where the calls it makes are described.
+    /// The man pages of the calls it makes.
     pub man: &'static [&'static str],
     /// Measures it, in some tenths of a second.
     pub(crate) measure: fn(&Context<'_>) -> Result<Figure, Skip>,
 }
 
-/// The facts a measurement may depend on.
+/// The environment that a measurement may depend on.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) storage: Option<&'a Storage<'a>>,

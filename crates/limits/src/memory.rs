@@ -1,9 +1,9 @@
-//! Memory bandwidth: by one thread, and by one on each CPU.
+//! Memory bandwidth: by one thread, and by one thread on each CPU.
 //!
-//! The one invariant: what a chunk touches has left every cache since it was touched last. The
-//! buffers are far larger than the last-level caches and walked from end to end, a chunk a sample.
-//! They lie in huge pages where there are some, so that what is measured is the memory and not the
-//! look-up of its addresses.
+//! The one invariant: the memory of a chunk has left every cache since it was last touched. The
+//! buffers are far larger than the last-level caches and traversed from end to end, one chunk per
+//! sample. They lie in huge pages if possible, so that the memory is measured and not the
+//! translation of its addresses.
 
 use std::hint::black_box;
 use std::sync::mpsc::{Sender, channel};
@@ -75,18 +75,18 @@ pub(super) static LIMITS: &[Declaration] = &[
     },
 ];
 
-/// The work between two readings of the clock: some 0.1 ms.
+/// The work between two reads of the clock: about 0.1 ms.
 const CHUNK: usize = 1 << 20;
 
-/// Times the size of the caches.
+/// Buffer size as a multiple of the cache size.
 const FACTOR: u64 = 4;
-/// A guest may be told of smaller caches than there are, or of none.
+/// A guest may see smaller caches than the real ones, or none.
 const LEAST_BYTES: u64 = 128 << 20;
 const MOST_BYTES: u64 = 2 << 30;
 
 /// How long the threads on all CPUs work at the same time.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// More than a thread makes in that time.
+/// More samples than a thread makes in that time.
 const MOST_SAMPLES: usize = 1 << 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +123,9 @@ fn by_all(work: Work) -> Result<Figure, Skip> {
     figure(&summed(&of_each))
 }
 
-/// Runs `run` on one thread per CPU, all released at once when every thread is ready. Each thread
-/// allocates what it uses, so that the memory is local on a machine with several nodes.
+/// Returns the results of `run` on a thread on each CPU. All threads begin at the same moment, when
+/// every thread is ready. Each thread creates its own data, so that on a NUMA machine the data is
+/// near.
 fn at_once<T, R: Send>(
     cpus: &[usize],
     make: impl Fn() -> Result<T, Skip> + Sync,
@@ -134,15 +135,15 @@ fn at_once<T, R: Send>(
     let (tell, told) = channel();
     let one = |cpu: usize, tell: Sender<bool>| {
         let ready = cpus::stay_on(cpu).and_then(|()| make());
-        // The receiver waits for all of them.
+        // The receiver waits for all threads.
         let _ = tell.send(ready.is_ok());
         let is_open = *gate.read().unwrap_or_else(PoisonError::into_inner);
-        // One that was not let in has nothing to say; another has the reason.
+        // A thread that was not let in reports nothing; another one has the reason.
         let mut ready = ready?;
         is_open.then(|| run(&mut ready)).transpose()
     };
     thread::scope(|scope| {
-        // Shut while it is held, on every way out of here.
+        // The gate stays closed while the lock is held, also on every early return.
         let mut is_open = gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut threads = Vec::with_capacity(cpus.len());
         for &cpu in cpus {
@@ -162,7 +163,8 @@ fn at_once<T, R: Send>(
     })
 }
 
-/// The sum of the threads' first samples, of their second ones, and so on while all have one.
+/// Returns the sum of the threads' first samples, of their second ones, and so on while all have
+/// one.
 fn summed(of_each: &[Vec<f64>]) -> Vec<f64> {
     let common = of_each.iter().map(Vec::len).min().unwrap_or(0);
     (0..common).map(|at| of_each.iter().map(|samples| samples[at]).sum()).collect()
@@ -173,7 +175,7 @@ fn buffer_bytes(caches: &[u64]) -> usize {
     usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes.next_multiple_of(CHUNK))
 }
 
-/// A way through the buffers, again and again.
+/// A repeated traversal of the buffers.
 struct Walk {
     work: Work,
     source: Pages,
@@ -182,11 +184,11 @@ struct Walk {
 }
 
 impl Walk {
-    /// Buffers of `bytes` each, a multiple of [`CHUNK`], all of it touched.
+    /// Creates buffers of `bytes` each, a multiple of [`CHUNK`], with every page touched.
     fn new(work: Work, bytes: usize) -> Result<Self, Skip> {
         let touched = || -> Result<Pages, Skip> {
             let mut pages = Pages::new(bytes).map_err(|e| Skip::refused("mmap", e))?;
-            // Without them it is somewhat slower, and still the machine's memory.
+            // Without huge pages it is somewhat slower, and still the machine's memory.
             let _ = pages.advise_huge_pages(true);
             pages.fill(1);
             Ok(pages)
@@ -196,7 +198,7 @@ impl Walk {
         Ok(Self { work, source, target, at: 0 })
     }
 
-    /// Bytes a second of the next chunk.
+    /// Returns the bytes per second of the next chunk.
     fn step(&mut self) -> f64 {
         let part = self.at..self.at + CHUNK;
         self.at = if part.end + CHUNK > self.source.len() { 0 } else { part.end };
@@ -212,12 +214,12 @@ impl Walk {
             }
             _ => _ = black_box(sum(&self.source[part])),
         }
-        // A clock too coarse to see it at all gives no rate that anyone would believe.
+        // A clock too coarse to measure a chunk must not give an infinite rate.
         CHUNK as f64 / begun.elapsed().as_secs_f64().max(1e-9)
     }
 }
 
-/// The sum of the words, of which the compiler makes wide loads.
+/// Sums the words; the compiler turns this into wide loads.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_ne_bytes(*word)).fold(0, u64::wrapping_add)

@@ -1,4 +1,4 @@
-//! The kernel's copy out of the page cache, which no read of a cached file goes faster than.
+//! The kernel's copy out of the page cache, which bounds the speed of every read of a cached file.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -26,7 +26,7 @@ pub(super) static LIMITS: &[Declaration] = &[Declaration {
 const FILE_BYTES: usize = 128 << 20;
 /// The request size of cat(1).
 const CALL_BYTES: usize = 128 << 10;
-/// Calls of a sample: 1 MiB.
+/// Calls per sample: 1 MiB.
 const CALLS: usize = 8;
 
 fn copy(_: &Context<'_>) -> Result<Figure, Skip> {
@@ -34,8 +34,8 @@ fn copy(_: &Context<'_>) -> Result<Figure, Skip> {
     room::check_file_size(FILE_BYTES as u64)?;
     let file = memfd_create("iotomy-page-cache", MemfdFlags::CLOEXEC);
     let mut file = File::from(file.map_err(|e| Skip::refused("memfd_create", e))?);
-    // As cat(1) and dd(1) have it: some processors copy to a place just behind a page at a seventh of
-    // the speed.
+    // Aligned as in cat(1) and dd(1): some processors copy to an address just after a page boundary
+    // at a seventh of the speed.
     let mut buffer = Aligned::new(CALL_BYTES);
     buffer.fill(1);
     for _ in 0..FILE_BYTES / CALL_BYTES {

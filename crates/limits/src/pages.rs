@@ -1,7 +1,7 @@
-//! The cost of getting memory: page faults and windows.
+//! The cost of getting memory: faults and windows.
 //!
-//! A fault is only what the kernel counts as one: a kernel that maps several pages at a time, or no
-//! huge one where it was asked for some, would else be measured as something it is not.
+//! Only faults that the kernel counts are measured: otherwise a kernel that maps several pages at a
+//! time, or returns no huge page when one was requested, would be measured as something else.
 
 use std::fs;
 use std::fs::File;
@@ -50,19 +50,19 @@ pub(super) static LIMITS: &[Declaration] = &[
     },
 ];
 
-/// Pages of a batch; a thousand take some 0.1 ms.
+/// Pages per batch; a thousand take about 0.1 ms.
 const PAGES: i32 = 1_024;
 const HUGE_PAGES: i32 = 4;
 const WINDOW_BYTES: usize = 8 << 20;
 
-/// Batches without a single huge page after which there are taken to be none.
+/// Number of batches without any huge page after which there are assumed to be none.
 const TRIES: u32 = 16;
 
 fn minor_fault(_: &Context<'_>) -> Result<Figure, Skip> {
     let page = page_size();
     Budget::SHORT.figure(|| {
         let mut memory = Pages::new(PAGES as usize * page).map_err(|e| Skip::refused("mmap", e))?;
-        // Refused by a kernel that has no huge pages, which is as good.
+        // A kernel without huge pages refuses this, which has the same effect.
         let _ = memory.advise_huge_pages(false);
         let before = minor_faults();
         let begun = Instant::now();
@@ -80,7 +80,7 @@ fn minor_fault(_: &Context<'_>) -> Result<Figure, Skip> {
 
 fn huge_page_fault(_: &Context<'_>) -> Result<Figure, Skip> {
     let huge = huge_page_bytes()?;
-    // One more, as memory need not begin on a huge page.
+    // One more, because memory need not begin at a huge page boundary.
     let bytes = (HUGE_PAGES as usize + 1) * huge;
     room::check_memory(bytes)?;
     let mut misses = 0;
@@ -96,7 +96,7 @@ fn huge_page_fault(_: &Context<'_>) -> Result<Figure, Skip> {
             let begun = Instant::now();
             touch(memory, huge);
             let took = begun.elapsed();
-            // Every page of a huge one is there after its first touch.
+            // Every page of a huge page is present after its first touch.
             touch(memory, page_size());
             if minor_faults() - before <= HUGE_PAGES.into() {
                 return Ok(took.as_nanos() as f64 / f64::from(HUGE_PAGES));

@@ -1,4 +1,4 @@
-//! A run: which limits are measured, and what is taken from an earlier run.
+//! A run: which limits are measured, and which are reused from an earlier run.
 
 use iotomy_host::Skip;
 use iotomy_host::folder::Folder;
@@ -8,31 +8,31 @@ use crate::limit::{Context, Declaration, Scope};
 use crate::registry::declarations;
 use crate::storage_under_test::Storage;
 
-/// The limits to measure.
+/// The plan of a run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The limits asked for; empty for all.
+    /// The requested limits; empty for all.
     pub only: Vec<&'static Declaration>,
-    /// The file systems to measure; without any, no limit of a file system is.
+    /// The file systems to measure; if empty, no limit of a file system is measured.
     pub folders: Vec<Folder>,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Limits done with.
+    /// Limits that are done.
     pub done: usize,
-    /// Of how many.
+    /// All limits.
     pub all: usize,
-    /// The one about to be measured.
+    /// The limit about to be measured.
     pub name: &'static str,
 }
 
 impl Plan {
-    /// Takes what `kept` has of the limits asked for and measures the rest, telling `progress` before
-    /// each measurement. `started` is when the run began.
+    /// Takes the requested limits from `kept` where it has them and measures the rest, calling
+    /// `progress` before each measurement. `started` is when the run began.
     ///
-    /// A limit that was skipped before is tried again: the reason may be gone.
+    /// Limits that were skipped before are tried again: the reason may be gone.
     pub fn run(
         &self,
         kept: Option<&Limits>,
@@ -54,7 +54,7 @@ impl Plan {
         items.iter().map(take).collect()
     }
 
-    /// The limits asked for: those of the machine, then those of each file system.
+    /// Returns the requested limits: those of the machine, then those of each file system.
     fn items<'a>(&self, storages: &'a [Storage<'a>]) -> Vec<Item<'a>> {
         let asked = |declaration: &Declaration| {
             self.only.is_empty() || self.only.iter().any(|one| one.name == declaration.name)
@@ -80,7 +80,7 @@ impl Item<'_> {
         self.storage.map(|storage| storage.folder.volume().clone())
     }
 
-    /// The value of an earlier run, if there is one.
+    /// Returns the value of an earlier run, if there is one.
     fn kept_in(&self, kept: &Limits) -> Option<Limit> {
         let volume = self.volume();
         let id = volume.as_ref().map(|volume| &volume.id);
@@ -90,14 +90,14 @@ impl Item<'_> {
                 && limit.value.is_some()
         };
         let found = kept.limits.iter().find(same)?.clone();
-        // The same file system may have been reached by another path then.
+        // The earlier run may have reached the same file system by another path.
         Some(Limit { volume, ..found })
     }
 
     fn measure(&self, started: &str) -> Limit {
         let declaration = self.declaration;
         let outcome = (declaration.measure)(&Context { storage: self.storage });
-        // Such a figure would be refused by every reader of the record.
+        // Every reader of the record would reject such a value.
         let outcome = outcome.and_then(|figure| match figure.value.is_finite() {
             true if figure.value > 0.0 && figure.spread.is_finite() => Ok(figure),
             _ => Err(Skip(format!("invalid measurement {}", figure.value))),

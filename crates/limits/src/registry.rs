@@ -6,13 +6,13 @@ use crate::{calls, channels, memory, page_cache, pages, rings, starts, storage, 
 /// Limits of one kind.
 #[derive(Debug)]
 pub struct Group {
-    /// Their common subject.
+    /// Their common name.
     pub name: &'static str,
-    /// In the order to measure them.
+    /// The limits, in the order of measurement.
     pub limits: &'static [Declaration],
 }
 
-/// Every limit there is.
+/// All groups of limits.
 pub static GROUPS: &[Group] = &[
     Group { name: "calls", limits: calls::LIMITS },
     Group { name: "rings", limits: rings::LIMITS },
@@ -25,12 +25,12 @@ pub static GROUPS: &[Group] = &[
     Group { name: "storage", limits: storage::LIMITS },
 ];
 
-/// Every limit, in order.
+/// Iterates over every limit, in order.
 pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
     GROUPS.iter().flat_map(|group| group.limits)
 }
 
-/// The limit called `name`.
+/// Returns the limit called `name`.
 pub fn declaration(name: &str) -> Option<&'static Declaration> {
     declarations().find(|declaration| declaration.name == name)
 }

@@ -1,4 +1,4 @@
-//! One call through a ring: a request that does nothing, there and back.
+//! One call through a ring: a request that does nothing, and its completion.
 
 use std::io;
 use std::thread;
@@ -36,8 +36,8 @@ fn entered(_: &Context<'_>) -> Result<Figure, Skip> {
     round_trip(NopRing::entered())
 }
 
-/// On two CPUs for good: wherever the scheduler put both on one, the figure would be the length of its
-/// time slices.
+/// Measures with the two threads bound to two CPUs: if the scheduler put both on one CPU, the
+/// result would be the length of its time slices.
 fn polled(_: &Context<'_>) -> Result<Figure, Skip> {
     let Some((here, there)) = cpus::two()? else {
         return Err(Skip(
@@ -45,7 +45,7 @@ fn polled(_: &Context<'_>) -> Result<Figure, Skip> {
         ));
     };
     let there = u32::try_from(there).map_err(|_| Skip(format!("no CPU {there}")))?;
-    // A thread of its own, so that this one may go on running anywhere.
+    // A separate thread, so that this one can still run on any CPU.
     thread::scope(|scope| {
         let waiting = thread::Builder::new().spawn_scoped(scope, || {
             cpus::stay_on(here)?;

@@ -1,6 +1,6 @@
-//! Many short batches to one figure.
+//! One value from many short batches.
 //!
-//! Between two looks at the clock there is the work alone: samples go into memory reserved before.
+//! Between two reads of the clock there is only the work: samples go into memory reserved before.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use iotomy_stats::{median, quantile};
 
 use super::limit::Figure;
 
-/// How long a batch of calls takes at least: some thousand times what a look at the clock takes, and
-/// far below the time between two interrupts of a timer.
+/// Minimum duration of a batch of calls: some thousand times the duration of a clock read, and far
+/// below the time between two timer interrupts.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// The work before the first measurement, so that the processor has reached its speed.
+/// Duration of the uncounted measurements at the start, so that the processor reaches its speed.
 const WARM_UP: Duration = Duration::from_millis(5);
 
-/// Batches below which there is no spread to speak of.
+/// Minimum number of batches for a meaningful spread.
 const LEAST: usize = 7;
 
-/// When sampling ends: at `most` samples, or after `time` once there are a few.
+/// The end of sampling: at `most` samples, or after `time` once there are a few.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     pub(super) time: Duration,
@@ -27,12 +27,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For calls of some ns to some µs.
+    /// For calls of a few ns to a few µs.
     pub(super) const SHORT: Self = Self { time: Duration::from_millis(150), most: 501 };
-    /// For what takes some ten µs and more.
+    /// For operations of some ten µs and more.
     pub(super) const LONG: Self = Self { time: Duration::from_millis(300), most: 1_001 };
 
-    /// The samples `sample` gives, each a value in the limit's unit.
+    /// Collects samples from `sample`, each a value in the limit's unit.
     pub(super) fn samples(
         self,
         mut sample: impl FnMut() -> Result<f64, Skip>,
@@ -45,12 +45,12 @@ impl Budget {
         Ok(samples)
     }
 
-    /// The figure of what `sample` gives.
+    /// Returns the median and spread of the samples from `sample`.
     pub(super) fn figure(self, sample: impl FnMut() -> Result<f64, Skip>) -> Result<Figure, Skip> {
         figure(&self.samples(sample)?)
     }
 
-    /// Ns a call of what `calls` makes as many of as it is told to.
+    /// Measures ns per call; `calls` makes the given number of calls.
     pub(super) fn ns_per_call(
         self,
         mut calls: impl FnMut(u32) -> Result<(), Skip>,
@@ -60,7 +60,8 @@ impl Budget {
     }
 }
 
-/// How many calls take [`BATCH`], found while warming up; `timed` makes so many and says what they took.
+/// Finds how many calls take [`BATCH`], while warming up; `timed` makes the given number of calls
+/// and returns their duration.
 fn batch_of(mut timed: impl FnMut(u32) -> Result<Duration, Skip>) -> Result<u32, Skip> {
     let (mut spent, mut count) = (Duration::ZERO, 1);
     loop {
@@ -82,7 +83,7 @@ fn timed(calls: &mut impl FnMut(u32) -> Result<(), Skip>, count: u32) -> Result<
     Ok(begun.elapsed())
 }
 
-/// The median and the distance between the quartiles.
+/// Returns the median and the distance between the quartiles.
 pub(super) fn figure(samples: &[f64]) -> Result<Figure, Skip> {
     let quartiles = quantile(samples, 0.25).zip(quantile(samples, 0.75));
     match median(samples).zip(quartiles) {
@@ -122,7 +123,8 @@ mod tests {
             Ok(took)
         });
         assert_eq!((found, made.last()), (Ok(16), Some(&16)));
-        // Doubled until it is, then repeated until the processor is warm, and no longer.
+        // The count is doubled until a batch is long enough; then the batch is repeated until the
+        // processor is warm, and no longer.
         assert_eq!(made[..5], [1, 2, 4, 8, 16]);
         assert!(made[5..].iter().all(|count| *count == 16));
         assert!(spent >= WARM_UP && spent < WARM_UP + 2 * BATCH, "{spent:?}");

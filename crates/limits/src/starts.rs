@@ -1,5 +1,4 @@
-//! The cost of starting something: a process, a program, a thread; each with its end and the wait
-//! for it.
+//! The cost of starting a process, a program or a thread, including its end and the wait for it.
 
 use std::fs::File;
 use std::io::Write;

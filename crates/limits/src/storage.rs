@@ -1,7 +1,8 @@
-//! A file system: how long its smallest requests take, and how fast large ones go.
+//! A file system: the duration of its smallest requests, and the throughput of large ones.
 //!
-//! The one invariant: nothing stays in the folder, whatever ends the process. The files have no name
-//! or, where the file system cannot make such, one that is taken away before anything is written.
+//! The one invariant: nothing stays in the directory, however the process ends. The files have no
+//! name or, if the file system cannot create such files, a name that is removed before anything is
+//! written.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -104,7 +105,7 @@ fn sequential_write(context: &Context<'_>) -> Result<Figure, Skip> {
     })
 }
 
-/// Bytes a second of large requests from the start to the end, again and again.
+/// Measures the bytes per second of large requests from the start to the end, repeatedly.
 fn in_order(bytes: u64, mut request: impl FnMut(u64) -> Result<(), Skip>) -> Result<Figure, Skip> {
     let mut at = 0;
     DEVICE.figure(|| {
@@ -147,7 +148,7 @@ fn write_block(file: &OwnedFd, at: u64) -> Result<(), Skip> {
     whole("pwrite", retry_on_intr(|| pwrite(file, &BLOCK_OF_BYTES.0, at)), BLOCK)
 }
 
-/// A file of [`LARGE`] bytes in the page cache and on its device.
+/// Creates a file of [`LARGE`] bytes in the page cache and on its device.
 fn cached_file(folder: &Folder) -> Result<(OwnedFd, u64), Skip> {
     let file = folder.unnamed().map_err(|(call, e)| Skip::refused(call, e))?;
     let bytes = room_for(&file, LARGE as u64)?;
@@ -158,8 +159,8 @@ fn cached_file(folder: &Folder) -> Result<(OwnedFd, u64), Skip> {
     Ok((file, bytes))
 }
 
-/// Places in no order that a device could guess: a linear congruential generator's high bits, with
-/// the constants of Knuth's MMIX.
+/// Positions in an order that a device cannot predict: the high bits of a linear congruential
+/// generator, with the constants of Knuth's MMIX.
 struct Places {
     state: u64,
     count: u64,

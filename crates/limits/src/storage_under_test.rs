@@ -1,4 +1,4 @@
-//! A file system that is measured, and the file for direct I/O on it that its limits share.
+//! A file system under test, and the file for direct I/O on it that its limits share.
 
 use std::cell::OnceCell;
 use std::io;
@@ -14,27 +14,27 @@ use rustix::io::{pwrite, retry_on_intr};
 
 /// A large request, which a device splits and serves in parallel.
 pub(crate) const LARGE: usize = 4 << 20;
-/// Of the file for direct I/O.
+/// Maximum size of the file for direct I/O.
 const MOST_BYTES: u64 = 64 << 20;
-/// Of the file system's free bytes, the part that is used at most.
+/// The divisor for the file system's free bytes: at most this fraction of them is used.
 const PART: u64 = 4;
-/// How long the file for direct I/O is written at; a slow device gets a smaller one.
+/// How long the file for direct I/O is written; a slow device gets a smaller one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file system that is measured.
+/// A file system under test.
 #[derive(Debug)]
 pub(crate) struct Storage<'a> {
     pub(crate) folder: &'a Folder,
-    /// Made for the first limit that needs it and shared by all.
+    /// Created for the first limit that needs it and shared by all.
     direct: OnceCell<Result<DirectFile, Skip>>,
 }
 
-/// A file open past the page cache, all of whose bytes have been written.
+/// A file opened for direct I/O, all of whose bytes have been written.
 #[derive(Debug)]
 pub(crate) struct DirectFile {
     pub(crate) direct: OwnedFd,
     pub(crate) bytes: u64,
-    /// The file has no other name than this.
+    /// Keeps the file alive: it has no name.
     _file: OwnedFd,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Storage<'a> {
         Self { folder, direct: OnceCell::new() }
     }
 
-    /// The file for direct I/O.
+    /// Returns the file for direct I/O.
     pub(crate) fn direct(&self) -> Result<&DirectFile, Skip> {
         self.direct.get_or_init(|| self.make_direct()).as_ref().map_err(Clone::clone)
     }
@@ -51,7 +51,7 @@ impl<'a> Storage<'a> {
     fn make_direct(&self) -> Result<DirectFile, Skip> {
         let kind = &self.folder.volume().file_system;
         let file = self.folder.unnamed().map_err(|(call, e)| Skip::refused(call, e))?;
-        // The same file opened anew: setting the flag on an open file passes by the file system.
+        // The same file is opened again: setting the flag on an open file bypasses the file system.
         let again = format!("/proc/self/fd/{}", file.as_raw_fd());
         let direct =
             fs::open(again, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
@@ -63,7 +63,8 @@ impl<'a> Storage<'a> {
         while at < most && (at == 0 || begun.elapsed() < PATIENCE) {
             let moved = retry_on_intr(|| pwrite(&direct, &buffer, at));
             whole(&format!("pwrite O_DIRECT on {kind}"), moved, LARGE)?;
-            // A kernel without cachestat cannot tell; then the name of the file system has to.
+            // A kernel without cachestat cannot report this; then the name of the file system
+            // decides.
             let cached = memory::cachestat(file.as_fd()).is_ok_and(|cached| cached.pages > 0);
             if cached || ["tmpfs", "ramfs"].contains(&kind.as_str()) {
                 return Err(Skip(format!("{kind} accepts O_DIRECT, but caches the bytes")));
@@ -75,8 +76,8 @@ impl<'a> Storage<'a> {
     }
 }
 
-/// How many bytes, up to `most`, a file may have so that the file system keeps most of its room: a
-/// multiple of [`LARGE`].
+/// Returns how many bytes, up to `most`, a file may have so that the file system keeps most of its
+/// free space: a multiple of [`LARGE`].
 pub(crate) fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
     let free = free_bytes(file)?;
     let bytes = most.min(free / PART) / LARGE as u64 * LARGE as u64;
@@ -88,7 +89,7 @@ pub(crate) fn room_for(file: &OwnedFd, most: u64) -> Result<u64, Skip> {
     Ok(bytes)
 }
 
-/// A transfer that moved all it was asked to.
+/// Checks that a transfer moved all the requested bytes.
 pub(crate) fn whole(
     call: &str,
     moved: rustix::io::Result<usize>,

@@ -1,4 +1,4 @@
-//! The contract of every limit, and figures of the machine the tests run on held against each other.
+//! The contract of every limit, and comparisons of the limits of the machine that runs the tests.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
             None => skip(Need::Machine, &format!("{}: {:?}", limit.name, limit.skipped)),
         }
     }
-    // A record of them is one that every reader accepts.
+    // A record of them is accepted by every reader.
     let record = record_of(found);
     let bytes = iotomy_record::store::RecordRef::Limits(&record).json().unwrap();
     assert_eq!(iotomy_record::store::parse_limits(&bytes).unwrap(), record);
@@ -64,7 +64,7 @@ fn every_limit_of_the_machine_is_a_figure_or_a_reason_and_the_figures_agree() {
             assert!(low_value < high_value, "{low} {low_value}, {high} {high_value}");
         }
     };
-    // Only limits that are a hundred times apart are compared; closer figures vary from moment to
+    // Limits a hundred times apart must be in order; limits near each other vary from moment to
     // moment.
     below("syscall", "fork");
     below("syscall", "exec");
@@ -87,7 +87,7 @@ fn what_is_kept_is_not_measured_again_and_what_was_skipped_is() {
     assert_eq!((&again[0], measured), (&first[0], vec!["vdso-clock"]));
 }
 
-/// A folder on a tmpfs, if the machine has one where it usually is.
+/// Creates a directory on a tmpfs, if the machine has one in the usual place.
 fn in_memory() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir_in("/dev/shm");
     folder.map_err(|e| skip(Need::Machine, &format!("no directory in /dev/shm: {e}"))).ok()

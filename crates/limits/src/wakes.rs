@@ -1,8 +1,9 @@
-//! Waking a thread: from the call that rings to the return of the call that sleeps, which is half of
-//! a round trip between two threads that do nothing else.
+//! Waking a thread: from the call that wakes to the return of the blocked call, which is half of a
+//! round trip between two threads that do nothing else.
 //!
-//! On one CPU that is a call, a switch to the other thread and its return; on two it is an interrupt
-//! of the other CPU besides, which may have to be woken itself, by the hypervisor in a guest.
+//! On one CPU this is a call, a switch to the other thread and its return. On two CPUs there is
+//! also an interrupt of the other CPU, which may have to be woken itself, by the hypervisor in a
+//! guest.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use super::cpus;
 use super::limit::{Context, Declaration, Figure, Scope, Unit};
 use super::sampling::Budget;
 
-/// Its declaration but for what differs.
+/// The declaration of a wake limit; the parameters are the parts that differ.
 macro_rules! wake {
     ($name:literal, $by:literal, $place:expr, $on:literal, $man:expr, $pair:expr) => {
         Declaration {
@@ -46,7 +47,7 @@ pub(super) static LIMITS: &[Declaration] = &[
     wake!("wake-futex-other-cpu", "futex", Place::OtherCpu, "two CPUs", &["futex(2)", "futex(7)"], Futex::pair),
 ];
 
-/// Where the two threads are.
+/// The CPUs of the two threads.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     SameCpu,
@@ -66,15 +67,15 @@ impl Place {
     }
 }
 
-/// One side of two that wake each other.
+/// One side of a pair of threads that wake each other.
 trait Bell: Send + Sized {
-    /// The two sides.
+    /// Creates the two sides.
     fn pair() -> Result<(Self, Self), Skip>;
 
     /// Wakes the other side.
     fn ring(&self) -> io::Result<()>;
 
-    /// Sleeps until the other side rings, or has rung.
+    /// Blocks until the other side rings, or returns if it has rung.
     fn wait(&self) -> io::Result<()>;
 }
 
@@ -84,13 +85,13 @@ fn round_trip<B: Bell>(place: Place, pair: fn() -> Result<(B, B), Skip>) -> Resu
     let enough = &AtomicBool::new(false);
     let (tell, told) = channel();
     thread::scope(|scope| {
-        // Threads of their own, so that this one may go on running anywhere. The caller is first: it
-        // ends when there is no other side.
+        // Separate threads, so that this one can still run on any CPU. The caller is created first:
+        // it ends when there is no other side.
         let caller = thread::Builder::new().spawn_scoped(scope, move || {
             told.recv().unwrap_or_else(|_| Err(Skip("clone: the other thread".to_owned())))?;
             let figure = cpus::stay_on(here).and_then(|()| call(&mine, enough));
             enough.store(true, Ordering::Release);
-            // The other side may have ended by itself.
+            // The other side may already have ended.
             let _ = mine.ring();
             figure
         });
@@ -101,7 +102,7 @@ fn round_trip<B: Bell>(place: Place, pair: fn() -> Result<(B, B), Skip>) -> Resu
     })
 }
 
-/// Rings and waits for the answer, again and again.
+/// Rings and waits for the answer, repeatedly.
 fn call(bell: &impl Bell, enough: &AtomicBool) -> Result<Figure, Skip> {
     let once = || -> io::Result<()> {
         bell.ring()?;
@@ -114,7 +115,8 @@ fn call(bell: &impl Bell, enough: &AtomicBool) -> Result<Figure, Skip> {
     Ok(Figure { value: figure.value / 2.0, spread: figure.spread / 2.0 })
 }
 
-/// Answers each ring, once it is known where; until it is enough.
+/// Answers each ring until `enough` is set, after reporting whether the thread could be placed on
+/// `cpu`.
 fn echo(bell: &impl Bell, cpu: usize, tell: &Sender<Result<(), Skip>>, enough: &AtomicBool) {
     let placed = cpus::stay_on(cpu);
     let is_placed = placed.is_ok();
@@ -129,12 +131,12 @@ fn echo(bell: &impl Bell, cpu: usize, tell: &Sender<Result<(), Skip>>, enough: &
             break;
         }
     }
-    // Whoever waits for an answer learns that there will be none.
+    // Unblocks a caller that waits for an answer: there will be none.
     enough.store(true, Ordering::Release);
     let _ = bell.ring();
 }
 
-/// A pipe each way, a byte a ring.
+/// A pipe for each direction, one byte per ring.
 struct Pipe {
     out: OwnedFd,
     into: OwnedFd,
@@ -160,7 +162,7 @@ impl Bell for Pipe {
     }
 }
 
-/// An eventfd each way, shared by both sides.
+/// An eventfd for each direction, shared by both sides.
 struct Event {
     mine: Arc<OwnedFd>,
     others: Arc<OwnedFd>,
@@ -187,7 +189,7 @@ impl Bell for Event {
     }
 }
 
-/// A word each way, 1 when it has rung.
+/// A word for each direction, 1 when it has rung.
 struct Futex {
     mine: Arc<AtomicU32>,
     others: Arc<AtomicU32>,
@@ -208,7 +210,7 @@ impl Bell for Futex {
     fn wait(&self) -> io::Result<()> {
         while self.mine.swap(0, Ordering::Acquire) == 0 {
             match futex::wait(&self.mine, futex::Flags::PRIVATE, 0, None) {
-                // It rang in between, or something else did.
+                // The other side rang in between, or the wake-up was spurious.
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,5 +1,6 @@
-//! A copy by the plainest calls, with the CPU time of each: what the difference of reading and mapping is
-//! explained by. The movers make the same calls with more around them, and tell of no call by itself.
+//! A copy with only the necessary calls, and the CPU time of each call, to explain the difference
+//! between reading and mapping. The movers make the same calls with more work around them, and do
+//! not report single calls.
 
 use std::os::fd::AsFd;
 
@@ -12,7 +13,7 @@ use crate::copy::WINDOW;
 use crate::harness::cpu_time::thread_ns;
 use crate::harness::scratch::Scratch;
 
-/// How the bytes are got at.
+/// How the source bytes are accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccessMode {
     Read,
@@ -20,7 +21,7 @@ pub(super) enum AccessMode {
 }
 
 impl AccessMode {
-    /// That of a mover; `None` of those that do neither.
+    /// Returns the mode of a mover; `None` for movers that neither read nor map.
     pub(super) fn for_mover(mover: &str) -> Option<Self> {
         match mover {
             "read-write" => Some(Self::Read),
@@ -30,7 +31,8 @@ impl AccessMode {
     }
 }
 
-/// Copies in requests of 8 MiB: what getting at the bytes took, and what writing them, in ns of CPU.
+/// Copies in requests of 8 MiB; returns the CPU time in ns of reading or mapping the bytes, and of
+/// writing them.
 pub(super) fn by_call(
     way: AccessMode,
     source: &Scratch,
@@ -39,7 +41,7 @@ pub(super) fn by_call(
 ) -> Result<[(&'static str, f64); 2], Skip> {
     let (mut get, mut put, mut at) = (0.0, 0.0, 0);
     let mut buffer = Aligned::new(if way == AccessMode::Read { WINDOW as usize } else { 1 });
-    // The pages of a new buffer come with the first use of it, which is no part of a read.
+    // The pages of a new buffer are allocated at its first use, which is not part of a read.
     buffer.fill(0);
     while at < bytes {
         let length = usize::try_from(WINDOW.min(bytes - at)).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! The tests that decide the claims of `copy`. Pure, as all of them.
+//! The tests that decide the claims of `copy`. They are pure functions.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::harness::claims::{by_visit, digits, number, ratio, ratio_of, shown, t
 use crate::harness::judgement::quotient;
 use crate::harness::{Cases, Judgement};
 
-/// The case of a mover and block, of the largest size.
+/// Returns the case of a mover and block, of the largest size.
 fn case_of<'a>(cases: &Cases<'a>, mover: &str, block: u64) -> Option<&'a Case> {
     let cases = cases.named("mover", mover).at("block", block);
     let size = cases.numbers("size").pop()?;
@@ -58,11 +58,12 @@ pub(super) fn mmap_beats_read(cases: &Cases<'_>) -> Judgement {
     Judgement::above(times, 1.0, because).with_interval("read_over_mmap", times)
 }
 
-/// As near as the article's own: writes of 33 ms in both, and 112 of 144 ms explained.
+/// Bounds as narrow as the article's own results: writes of 33 ms in both, and 112 of 144 ms
+/// explained.
 const SAME: [f64; 2] = [0.9, 1.1];
 const EXPLAINED: [f64; 2] = [0.7, 1.3];
 
-/// Whether an interval lies inside these bounds; `None` where it does in part.
+/// Whether an interval lies inside these bounds; `None` if it does only in part.
 fn inside(of: Interval, [low, high]: [f64; 2]) -> Option<bool> {
     if low <= of.low && of.high <= high {
         return Some(true);
@@ -70,12 +71,13 @@ fn inside(of: Interval, [low, high]: [f64; 2]) -> Option<bool> {
     (of.high < low || high < of.low).then_some(false)
 }
 
-/// By the parts of the copies of each round: what part of their difference lies in what was done to get
-/// at the bytes, or by how much read and write take less altogether, where there is no such difference.
+/// The difference between the copies, from the parts of each round: the share of it that accessing
+/// the bytes explains, or, if reading does not take longer, how much less read and write take in
+/// total.
 enum Difference {
     Explained(Interval),
     Reversed(f64),
-    /// It is not sure which of the two takes less.
+    /// It is not certain which of the two takes less.
     Unsure,
 }
 
@@ -130,7 +132,7 @@ pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
         figure(map, "write_ns"),
         shown(writes)
     );
-    // The claim has two parts: it fails with either, and holds only with both.
+    // The claim has two parts: it fails if either fails, and holds only if both hold.
     let explained = match &difference {
         Difference::Explained(part) => inside(*part, EXPLAINED),
         Difference::Reversed(_) | Difference::Unsure => None,
@@ -147,7 +149,7 @@ pub(super) fn mmap_explains(cases: &Cases<'_>) -> Judgement {
     }
 }
 
-/// Less than this is no gain.
+/// A ratio below this is no gain.
 const FLAT: f64 = 1.1;
 
 pub(super) fn block_size(cases: &Cases<'_>) -> Judgement {
@@ -193,7 +195,7 @@ mod tests {
     use crate::harness::figures::case_of;
     use iotomy_record::{AxisValue, ClaimVerdict};
 
-    /// A case at 8 MiB: what getting at the bytes and what writing them took.
+    /// Returns a case at 8 MiB, with the times of accessing and of writing the bytes.
     fn case(mover: &str, (get, write): (f64, f64), apart: f64) -> Case {
         let number = |of| AxisValue::Number(of);
         let params = [
@@ -215,18 +217,19 @@ mod tests {
             let cases = [case("read-write", read, apart), case("mmap-write", map, apart)];
             mmap_explains(&Cases::new(&cases)).verdict
         };
-        // The article's: 16 ms a read, 2 a mapping, 33 ms a write in both, eight times.
+        // The article's: 16 ms per read, 2 per mapping, 33 ms per write in both, eight times.
         let (read, map) = ((128e6, 264e6), (16e6, 264e6));
         assert_eq!(verdict(read, map, 0.001), ClaimVerdict::Holds);
         assert_eq!(verdict(read, (16e6, 300e6), 0.001), ClaimVerdict::Fails);
-        // Where reading costs no more, the writes have either taken it back, or there is nothing to explain.
+        // If reading costs no more, either the writes have cancelled the gain, or there is nothing
+        // to explain.
         assert_eq!(verdict(read, (16e6, 400e6), 0.001), ClaimVerdict::Fails);
         assert_eq!(verdict((10e6, 264e6), (16e6, 270e6), 0.001), ClaimVerdict::Inconclusive);
         let noisy = verdict(read, (16e6, 285e6), 0.2);
         assert_eq!(noisy, ClaimVerdict::Inconclusive);
     }
 
-    /// The CPU time of copies with requests of these sizes, in so many visits.
+    /// Returns the CPU times of copies with requests of these sizes, in this number of visits.
     fn sizes(times: &[(u64, f64)], visits: usize, apart: f64) -> Vec<Case> {
         let of = |(at, (block, ns)): (usize, &(u64, f64))| {
             let params = [
@@ -235,7 +238,7 @@ mod tests {
                 ("size", AxisValue::Number(64 << 20)),
             ];
             let params = params.map(|(axis, value)| (axis.to_owned(), value)).into();
-            // Not the same for all, so that the order changes from visit to visit.
+            // The noise differs between cases, so that the order changes from visit to visit.
             let noise = |visit: usize| 1.0 + apart * ((visit * (at + 2)) % 3) as f64;
             let samples = (0..visits).map(|visit| ns * noise(visit)).collect();
             case_of(params, ("time", "ns"), samples, Default::default())
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(verdict(&sizes(&flat, 9, 0.01)), ClaimVerdict::Fails);
         assert_eq!(verdict(&sizes(&flat, 3, 0.9)), ClaimVerdict::Inconclusive);
         assert_eq!(verdict(&sizes(&falling, 2, 0.01)), ClaimVerdict::Inconclusive);
-        // Without the smallest the next one would be the smallest, and cost little.
+        // Without the smallest, the next one would be the smallest, and would cost little.
         let mut cases = sizes(&flat, 9, 0.01);
         cases[0] = Case {
             skipped: Some(Case::NO_TIME.to_owned()),

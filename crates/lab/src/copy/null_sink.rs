@@ -1,7 +1,7 @@
-//! `null-sink`: a file into the null device, which never looks at what it is given.
+//! `null-sink`: a file written to the null device, which never reads the data it receives.
 //!
-//! From articles 000 and 003: cat of 5 GB into /dev/null in 7 ms, because cat mapped the file and the
-//! null device asks for no page of a mapping. An extra pipe makes the bytes be read.
+//! From articles 000 and 003: cat wrote 5 GB to /dev/null in 7 ms, because cat mapped the file and
+//! the null device touches no page of a mapping. With an extra pipe the bytes are read.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ use crate::harness::{
     PreparedExperiment, Sample, Sampling, Takes, Value, Watch,
 };
 
-/// The ways, as the axis has them.
+/// The values of the axis `way`.
 const MAPPED: &str = "mmap";
 const WITH_A_BYTE: &str = "byte+mmap";
 const PIPED: &str = "mmap+pipe";
@@ -35,7 +35,7 @@ const READ: &str = "read";
 
 const MIB: u64 = 1 << 20;
 
-/// Two days ago: with `relatime` an access time older than a day is always brought up to date.
+/// Two days ago: with `relatime` an access time older than a day is always updated.
 const LONG_AGO_S: i64 = 2 * 24 * 3600;
 
 pub(crate) struct NullSink;
@@ -168,7 +168,7 @@ impl Experiment for NullSink {
 struct Sink {
     file: Scratch,
     null: OwnedFd,
-    /// The size at which residence and access time are looked at.
+    /// The size at which residency and access time are checked.
     smallest: u64,
 }
 
@@ -178,7 +178,7 @@ impl PreparedExperiment for Sink {
         case: &Params,
         keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
     ) -> Result<(), Skip> {
-        // Pages that the watched run of another case, or another program, has dropped.
+        // Reads back pages that the watch of another case, or another program, has dropped.
         if self.file.resident(case.number("size"))? < 1.0 {
             self.pour(READ, case.number("size"))?;
         }
@@ -224,7 +224,7 @@ impl PreparedExperiment for Sink {
 }
 
 impl Sink {
-    /// Pours the first `bytes` of the file into the null device.
+    /// Writes the first `bytes` of the file to the null device.
     fn pour(&self, way: &str, bytes: u64) -> Result<(), Skip> {
         self.file.rewind()?;
         match way {
@@ -239,7 +239,7 @@ impl Sink {
         }
     }
 
-    /// A second one empties the pipe into the null device, as `cat file | cat > /dev/null` has it.
+    /// A second thread empties the pipe into the null device, as in `cat file | cat > /dev/null`.
     fn pour_through_a_pipe(&self, bytes: u64) -> Result<(), Skip> {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Skip::refused("pipe2", e))?;
         thread::scope(|scope| {
@@ -254,12 +254,12 @@ impl Sink {
     }
 }
 
-/// Carries with requests of the size the movers like best.
+/// Moves the bytes with the movers' preferred request size.
 fn pour(name: &str, source: &OwnedFd, target: &OwnedFd, bytes: u64) -> Result<(), Skip> {
     carry(name, (source, target), bytes, Job::new(&AtomicU64::new(0)))
 }
 
-/// Page faults of this process so far.
+/// Returns the page faults of this process so far.
 fn count_faults() -> i64 {
     let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF);
     used.map_or(0, |used| used.minor_page_faults() + used.major_page_faults())
@@ -289,7 +289,7 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         digits(faults.copied().unwrap_or(0.0)),
         digits(size / 4096.0)
     );
-    // The rest is the calls, one window each; a page that was touched would cost fifty times that.
+    // Only the calls remain, one per window; touching the pages would cost fifty times as much.
     Judgement::below(share, 0.02, because)
         .with_line("mmap_ns_per_byte", line)
         .with_line("read_ns_per_byte", reading)
@@ -297,7 +297,7 @@ fn null_sink(cases: &Cases<'_>) -> Judgement {
         .with_interval("share_interval", share)
 }
 
-/// Two ways at the largest size both have.
+/// Returns the cases of two modes at the largest size that both have.
 fn at_largest<'a>(cases: &Cases<'a>, a: &str, b: &str) -> Option<(&'a Case, &'a Case, u64)> {
     let (a, b) = (cases.named("way", a), cases.named("way", b));
     let both = b.numbers("size");

@@ -1,4 +1,4 @@
-//! The requests: devices and files made ready, asked, and taken down again.
+//! The bench of `device`: sets up devices and files, makes the requests, and takes everything down.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,16 +18,16 @@ use super::requests::{RequestPlan, order};
 use crate::harness::volumes::{Backing, Recipe, Volume};
 use crate::harness::{Params, PreparedExperiment, Sample};
 
-/// Bytes of the file: many windows, and soon read once.
+/// Bytes of the file: many windows, and fast to read once.
 pub(super) const FILE: u64 = 32 << 20;
 
-/// Bytes of a device: more than the 300 MB mkfs.xfs asks for.
+/// Bytes of a device: more than the 300 MB that mkfs.xfs requires.
 const DEVICE: u64 = 384 << 20;
 
-/// Bytes that a device may really take where it lies: the file, and what mkfs writes.
+/// Bytes that a device may actually take where it is stored: the file, and the data mkfs writes.
 pub(super) const TAKES: u64 = FILE + (96 << 20);
 
-/// Bytes a write when the file is filled.
+/// Bytes per write when the file is filled.
 const CHUNK: usize = 1 << 20;
 
 /// The name of the file.
@@ -35,7 +35,7 @@ pub(super) const CALLED: &str = "file";
 
 type Place = (String, String);
 
-/// A file on a device. The file is closed first: as long as it is open the device is in use.
+/// A file on a device. The file is closed first: an open file keeps the device in use.
 struct Ready {
     file: OwnedFd,
     volume: Volume,
@@ -127,7 +127,7 @@ impl PreparedExperiment for Requests {
     }
 }
 
-/// A file of bytes that nothing could compress or take for a hole, written out.
+/// Creates a file of data that cannot be compressed or stored as holes, and writes it out.
 fn filled(volume: &Volume) -> Result<OwnedFd, Skip> {
     room::check_file_size(FILE)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -156,14 +156,14 @@ fn resident(file: &OwnedFd) -> Result<usize, Skip> {
     window.and_then(|window| window.resident_pages()).map_err(|e| Skip::refused("mincore", e))
 }
 
-/// Has the run's own device, or file system, read so much ahead; others' are left alone.
+/// Sets the read-ahead of the run's own device or file system; others are left unchanged.
 fn set_window(volume: &Volume, case: &Params) -> Result<(), Skip> {
     let Some(path) = volume.window() else { return Ok(()) };
     fs::write(&path, case.number("window").to_string())
         .map_err(|e| Skip::refused(&format!("write of {}", path.display()), e))
 }
 
-/// The CPU time of this thread.
+/// Returns the CPU time used by this thread, in ns.
 fn cpu_ns() -> i64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

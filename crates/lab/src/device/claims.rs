@@ -1,5 +1,5 @@
-//! The verdicts of the requests on article 004's claims. Pure: a saved record gives the same
-//! verdicts.
+//! The tests that decide article 004's claims from the requests. They are pure: a saved record
+//! gives the same verdicts.
 
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
@@ -9,13 +9,13 @@ use crate::harness::claims::{Cases, digits, ratio, shown, time};
 use crate::harness::star::at;
 use crate::harness::{Judgement, Value};
 
-/// The least factor that counts as "many times faster".
+/// The ratio from which on something counts as many times faster.
 const MANY: f64 = 2.0;
 
-/// Pages brought in for one that is asked for, from which on they are a waste.
+/// Pages read per requested page above which read-ahead is a waste.
 const WASTE: f64 = 1.5;
 
-/// How far from 1 a ratio may be for there to be little difference.
+/// The ratio, in either direction, up to which a difference counts as little.
 const LITTLE: f64 = 1.10;
 
 type Overrides = &'static [(&'static str, Value)];
@@ -47,7 +47,7 @@ pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
         shown(gain),
         pages(random)
     );
-    // The kernel looks for a sequence before it reads ahead in reads, and not in faults.
+    // For reads, the kernel detects a sequence before it reads ahead; for faults it does not.
     let is_waste = random > WASTE || faults.is_some_and(|pages| pages > WASTE);
     let verdict = match (gain.low > 1.0, gain.high < 1.0) {
         (true, _) if is_waste => ClaimVerdict::Holds,
@@ -60,7 +60,7 @@ pub(super) fn readahead(cases: &Cases<'_>) -> Judgement {
     faults.into_iter().fold(judgement, |all, pages| all.with("pages_a_random_fault", pages))
 }
 
-/// Pages as they are said: a mean may be a fraction.
+/// Formats a number of pages: a mean may be a fraction.
 fn pages(mean: f64) -> String {
     match digits(mean) {
         one if one == "1" => format!("{one} page"),
@@ -106,7 +106,7 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
         Effect::word(writes),
         shown(writes)
     );
-    // That it may do either is refuted where it does neither.
+    // The claim that it may do either is refuted where it does neither.
     let verdict = match (Effect::from_times(reads), Effect::from_times(writes)) {
         (Effect::None, Effect::None) => ClaimVerdict::Fails,
         (Effect::Helps | Effect::Hurts, _) | (_, Effect::Helps | Effect::Hurts) => {
@@ -119,7 +119,7 @@ pub(super) fn striping(cases: &Cases<'_>) -> Judgement {
         .with_interval("writes_single_over_striped", writes)
 }
 
-/// The meaning of an interval of the speed-up.
+/// The effect shown by an interval of the speed-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Helps,

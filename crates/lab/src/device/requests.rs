@@ -1,4 +1,4 @@
-//! The requests of a sample: in which order, by which way, and how long they took.
+//! The requests of a sample: their order, mode and duration.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,30 +19,31 @@ use rustix::io::{pwrite, retry_on_intr};
 use super::bench::{CALLED, FILE};
 use crate::harness::Params;
 
-/// How long a sample goes on at most.
+/// Maximum duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(60);
 
-/// Writes of a sample at most: each may wait for the device for ms.
+/// Maximum number of writes per sample: each may wait for the device for several ms.
 const WRITES: usize = 64;
 
-/// One block of so many is asked for by strides.
+/// In the strided pattern, one block of this many is requested.
 const STRIDE: usize = 16;
 
-/// One block of so many is asked for at random: of a file that is soon read whole, what was read in
-/// vain would be wanted after all.
+/// In the random pattern, one block of this many is requested: a file that is soon read completely
+/// would turn useless read-ahead into useful one.
 const SPARSE: usize = 64;
 
-/// But no fewer than so many.
+/// The minimum number of blocks to request.
 const FEWEST: usize = 16;
 
-/// How long nothing may complete before requests at once are given up.
+/// How long to wait for any completion before concurrent requests are given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The mean time, in ns, of so many reads of `block` bytes of the file called `file` in a folder, made as the
-/// experiment `device` makes them; for the bench that holds them against other programs.
+/// Returns the mean time, in ns, of `reads` reads of `block` bytes of the file called `file` in a
+/// directory, made as the experiment `device` makes them; for the bench that compares them with
+/// other programs.
 ///
 /// # Errors
-/// The refusal.
+/// Fails with the name of the refused call.
 pub fn mean_of_reads(
     folder: &Path,
     (way, pattern): (&str, &str),
@@ -68,17 +69,17 @@ pub fn mean_of_reads(
     Ok(took.as_nanos() as f64 / count as f64)
 }
 
-/// Requests to be made.
+/// The requests to make.
 pub(super) struct RequestPlan<'a> {
     pub(super) case: &'a Params,
     /// Offsets, in blocks.
     pub(super) order: &'a [u64],
-    /// Where the file is.
+    /// The directory of the file.
     pub(super) folder: BorrowedFd<'a>,
 }
 
 impl RequestPlan<'_> {
-    /// Makes them until the time is up: how many, and how long they took.
+    /// Makes the requests until the time is up; returns their number and duration.
     pub(super) fn run(&self, began: Instant) -> Result<(usize, Duration), Skip> {
         match (self.case.name("op"), self.case.name("way")) {
             ("write", way) => self.write(way == "direct"),
@@ -98,7 +99,7 @@ impl RequestPlan<'_> {
         at * self.case.number("block")
     }
 
-    /// The file opened anew, so that its read-ahead begins anew.
+    /// Opens the file again, so that its read-ahead state is new.
     fn opened(&self, flags: OFlags) -> Result<OwnedFd, Skip> {
         openat(self.folder, CALLED, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|e| {
             Skip::refused(if flags.contains(OFlags::DIRECT) { "open O_DIRECT" } else { "open" }, e)
@@ -119,7 +120,8 @@ impl RequestPlan<'_> {
         let direct = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
         let file = self.opened(OFlags::WRONLY | OFlags::DSYNC | direct)?;
         let mut buffer = Aligned::new(self.block());
-        // As the file: bytes that a device could compress would be another, smaller request.
+        // The same data as the file: data that a device could compress would be another, smaller
+        // request.
         let mut random = Random::new(FILE);
         buffer.chunks_mut(8).for_each(|part| {
             part.copy_from_slice(&random.bits().to_ne_bytes()[..part.len()]);
@@ -147,7 +149,7 @@ impl RequestPlan<'_> {
         .map_err(|e| Skip::refused("madvise MADV_POPULATE_READ", e))
     }
 
-    /// One after the other.
+    /// Makes the requests one after the other.
     fn each(&self, mut one: impl FnMut(u64) -> io::Result<()>) -> io::Result<(usize, Duration)> {
         let began = Instant::now();
         let mut count = 0;
@@ -161,7 +163,7 @@ impl RequestPlan<'_> {
         Ok((count, began.elapsed()))
     }
 
-    /// As many at once as asked for, past the page cache.
+    /// Makes as many requests at once as the case's depth, bypassing the page cache.
     fn at_once(&self) -> Result<(usize, Duration), Skip> {
         let file = self.opened(OFlags::RDONLY | OFlags::DIRECT)?;
         let depth = u32::try_from(self.case.number("depth")).unwrap_or(1);
@@ -193,7 +195,7 @@ impl RequestPlan<'_> {
     }
 }
 
-/// The blocks to ask for, each once.
+/// Returns the blocks to request, each once.
 pub(super) fn order(case: &Params, random: &mut Random) -> Vec<u64> {
     let mut blocks: Vec<u64> = (0..FILE / case.number("block")).collect();
     match case.name("pattern") {
@@ -207,8 +209,8 @@ pub(super) fn order(case: &Params, random: &mut Random) -> Vec<u64> {
     blocks
 }
 
-/// By the C library, as programs read: its return is part of what a call costs them, and dear on CPUs where
-/// returns are guarded.
+/// Calls pread(2) through the C library, as programs do: its return is part of a call's cost, and
+/// expensive on CPUs where returns are guarded.
 fn pread(file: &OwnedFd, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let offset = offset.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
     loop {

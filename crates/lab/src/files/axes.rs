@@ -1,14 +1,14 @@
-//! The axes of `files`, and the values of a quick, a usual and a full run.
+//! The axes of `files`, and their values for a quick, a default and a full run.
 
 use super::backends;
 use crate::harness::star::UsualValues;
 use crate::harness::{Axis, Takes, Value};
 
-/// In the order they are shown.
+/// The axes in the order in which they are shown.
 pub(super) const AXES: &[Axis] =
     &[WAY, OP, FS, NAME, FILES, SCHED, CACHE, THREADS, SYNC, LAYOUT, DEPTH];
 
-/// The base case, from which the other cases differ in one thing.
+/// The base, from which the other cases differ in one axis.
 pub(super) const BASE: UsualValues = &[
     ("way", Value::S("libc")),
     ("op", Value::S("round")),
@@ -74,7 +74,7 @@ const FS: Axis = names(
     [&[Value::S("here"), Value::S("tmpfs"), Value::S("ext4")], ALL_FILE_SYSTEMS, ALL_FILE_SYSTEMS],
 );
 
-/// As the article has them: short names, the 14 of old file systems, the longest.
+/// As in the article: short names, the 14 characters of old file systems, the longest.
 const NAME: Axis = numbers(
     "name",
     "characters of a name",

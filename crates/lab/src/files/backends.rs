@@ -1,8 +1,9 @@
-//! The backends of the loop: how its calls are made, a file each, one source for all.
+//! The backends of the loop: how it makes its calls, one file per backend, one source for all.
 //!
-//! Two backends differ only in how they make the calls: the loop, its clock and its start are the same
-//! C program (`worker/`), compiled when iotomy is built and stored inside it. In this process the calls
-//! would go through Rust's library, and its threads would make lookups in the descriptor table slower.
+//! Two backends differ only in how they make the calls: the loop, its clock and its start are the
+//! same C program (`worker/`), compiled when iotomy is built and stored inside it. In this process
+//! the calls would go through Rust's library, and its threads would make lookups in the descriptor
+//! table slower.
 
 mod io_uring;
 mod libc;
@@ -13,15 +14,15 @@ mod r#static;
 /// A backend: one method of making the calls.
 #[derive(Debug)]
 pub(super) struct Backend {
-    /// As the axis has it.
+    /// The value of the axis.
     pub(super) name: &'static str,
-    /// A summary of a few words.
+    /// A summary in a few words.
     pub(super) summary: &'static str,
-    /// The compiled loop; empty when it could not be compiled.
+    /// The compiled loop; empty if it could not be compiled.
     program: &'static [u8],
-    /// Why it could not be; else empty.
+    /// The reason why it could not be compiled; otherwise empty.
     reason: &'static str,
-    /// Whether it can have several files under way in one thread.
+    /// Whether one thread can process several files at once.
     pub(super) has_depth: bool,
 }
 
@@ -29,12 +30,12 @@ pub(super) struct Backend {
 pub(super) static BACKENDS: &[&Backend] =
     &[&libc::BACKEND, &r#static::BACKEND, &musl::BACKEND, &raw::BACKEND, &io_uring::BACKEND];
 
-/// Their names, as the axis takes them.
+/// Returns the names of the backends, which are the values of the axis.
 pub(super) fn names() -> Vec<&'static str> {
     BACKENDS.iter().map(|one| one.name).collect()
 }
 
-/// The backend called `name`.
+/// Returns the backend called `name`.
 pub(super) fn backend(name: &str) -> Option<&'static Backend> {
     BACKENDS.iter().copied().find(|one| one.name == name)
 }
@@ -44,19 +45,19 @@ pub fn backends() -> impl Iterator<Item = (&'static str, &'static str)> {
     BACKENDS.iter().map(|one| (one.name, one.summary))
 }
 
-/// The program that makes the rounds by a backend: an ELF file that prints its usage.
+/// Returns the program that makes the rounds with a backend: an ELF file that prints its usage.
 ///
 /// # Errors
-/// Why there is none.
+/// Fails with the reason if there is no program.
 pub fn backend_program(name: &str) -> Result<&'static [u8], String> {
     backend(name).ok_or_else(|| format!("unknown strategy {name}"))?.program()
 }
 
 impl Backend {
-    /// The compiled loop.
+    /// Returns the compiled loop.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Fails with the reason if there is no program.
     pub(super) fn program(&self) -> Result<&'static [u8], String> {
         match self.program {
             [] => Err(self.reason.to_owned()),

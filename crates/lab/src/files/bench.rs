@@ -1,4 +1,5 @@
-//! The rounds: file systems, directories and processes made ready, asked, and taken down again.
+//! The bench of `files`: sets up file systems, directories and processes, makes the rounds, and
+//! takes everything down.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -19,17 +20,18 @@ use crate::harness::patience::Patience;
 use crate::harness::volumes::{Backing, Volume};
 use crate::harness::{Params, PreparedExperiment, Sample, Watch};
 
-/// How long the rounds between two looks at the clock take, about: long beside the clock and what the
-/// scheduler does, short enough for many samples of many cases.
+/// Approximate duration of the rounds between two reads of the clock: long compared with the
+/// clock's resolution and scheduling, short enough for many samples of many cases.
 const BATCH_NS: f64 = 8e6;
 
-/// Rounds of a batch at most.
+/// Maximum number of rounds per batch.
 const MOST_ROUNDS: f64 = 10_000.0;
 
-/// Of a batch's rounds, the part that is made once more with the clock at each step.
+/// The divisor for a batch's rounds: this fraction of them is repeated with the clock read at each
+/// step.
 const STEPS_PART: f64 = 4.0;
 
-/// The steps the worker tells, in its order.
+/// The steps that the worker reports, in its order.
 const STEPS: [&str; 10] = [
     "create_ns",
     "write_ns",
@@ -43,39 +45,40 @@ const STEPS: [&str; 10] = [
     "unlink_ns",
 ];
 
-/// Files of a directory that the worker reads back at most.
+/// Maximum number of files of a directory that the worker reads back.
 const READ_BACK: u64 = 64;
 
-/// How long runs are watched for their ledgers, after all else has been measured.
+/// How long runs are watched for their ledgers, after all other measurements.
 const WATCHING: Duration = Duration::from_secs(4);
 
-/// How often the machine is asked to give names back at most: others lose theirs, too.
+/// Maximum number of requests to the machine to release cached names: other programs lose theirs,
+/// too.
 const PRESSES: u32 = 4;
 
-/// Names looked up at once: their memory is many pages, so that whole pages are good enough.
+/// Names looked up at once: their memory is many pages, so counting whole pages is accurate enough.
 const NAMES: u64 = 20_000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// File system, layout, and whether nothing of it is to be cached: what is mounted anew for that is
-/// cold for all that is on it.
+/// File system, layout, and whether nothing of it may be cached: a file system that is mounted
+/// again for this is cold for all its directories.
 type Place = (String, String, bool);
 
-/// All that the cases share.
+/// The state that all cases share.
 pub(super) struct Rounds {
     folder: Folder,
-    /// By file system and layout, as they come to be needed.
+    /// By file system and layout, created when first needed.
     volumes: BTreeMap<Place, Result<Volume, Skip>>,
     /// Directories that are filled.
     filled: HashSet<(Place, String)>,
     programs: BTreeMap<&'static str, Program>,
-    /// Found at the first sample of a case.
+    /// Determined at the first sample of a case.
     batches: BTreeMap<Params, Batch>,
     /// The most files of a directory.
     most_files: u64,
-    /// Names are looked up once.
+    /// The next unused name: each name is looked up once.
     next_names: u64,
-    /// How often the machine was asked to give names back.
+    /// How often the machine was requested to release cached names.
     presses: u32,
     /// The time spent on watching so far.
     watching: Duration,
@@ -85,17 +88,17 @@ pub(super) struct Rounds {
 /// How a case is measured.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
-    /// Commands of a batch.
+    /// Commands per batch.
     count: u64,
-    /// How often the machine had been asked to give names back when the case was measured last.
+    /// The number of release requests when the case was last measured.
     presses: u32,
 }
 
-/// The first rounds of a process, each in ns, where they were made.
+/// The results of the first rounds of a process, each in ns, if they were made.
 struct FirstRounds {
     first: Option<f64>,
     third: Option<f64>,
-    /// Commands of a batch.
+    /// Commands per batch.
     count: u64,
 }
 
@@ -104,7 +107,7 @@ impl Rounds {
         let folder =
             Folder::open(folder.volume().path.as_ref()).map_err(|error| Skip(error.to_string()))?;
         let mut programs = BTreeMap::new();
-        // The directories are filled by any of them.
+        // Any of these programs can fill the directories.
         for one in BACKENDS.iter().filter(|one| one.program().is_ok()) {
             programs.insert(one.name, Program::for_backend(one)?);
         }
@@ -127,7 +130,7 @@ impl Rounds {
         found.ok_or_else(|| Skip(format!("no program for {name}")))
     }
 
-    /// The file system of a case, made if it is not there yet.
+    /// Returns the file system of a case, creating it if needed.
     fn volume(&mut self, case: &Params) -> Result<&mut Volume, Skip> {
         let place = place(case);
         if !self.volumes.contains_key(&place) {
@@ -151,12 +154,12 @@ impl Rounds {
         };
         let most = if is_cold(case) { case.number("files") } else { self.most_files };
         let recipe = layouts::recipe(kind, case.name("layout"), most);
-        // In memory what is measured is the file system's own work; the disk's is that of `here`.
+        // In memory the measurement covers the file system's own work; `here` covers the disk's.
         Volume::image(&recipe, Backing::Memory)
             .or_else(|_| Volume::image(&recipe, Backing::Folder(&self.folder)))
     }
 
-    /// The directory of a case, filled with the files there are besides.
+    /// Returns the directory of a case, filled with its other files.
     fn directory(&mut self, case: &Params) -> Result<OwnedFd, Skip> {
         let (name, files) = (case.number("name"), case.number("files"));
         let called = format!("d{name}-{files}");
@@ -171,8 +174,9 @@ impl Rounds {
             let mut worker = Worker::start(program, as_fd(&directory), &orders, self.patience)?;
             worker.ask(&format!("fill {files}"))?;
             drop(worker);
-            // Dirty pages would otherwise be written while other cases are measured; but a disk is
-            // shared, and the writes of others are not waited for.
+            // Write everything out now, so that it is not written during other measurements. This
+            // excludes a disk shared with other programs, whose writes would have to be waited for,
+            // too.
             let volume = self.volume(case)?;
             if volume.is_image() {
                 volume.settle()?;
@@ -195,7 +199,7 @@ impl Rounds {
         let mut worker = self.worker(case, &directory)?;
         let (word, rounds) = command(case);
         let FirstRounds { first, third, count } = self.begin(case, &mut worker)?;
-        // In units of the command, each of which is several rounds.
+        // Times are per command, and each command is several rounds.
         let (wall, cpu) = match first {
             Some(first) if is_cold => (first * rounds, None),
             _ => {
@@ -211,20 +215,20 @@ impl Rounds {
         extra.extend(third.map(|third| ("third_ns", third)));
         extra.extend(cpu.map(|cpu| ("cpu_ns", cpu / threads)));
         if is_list(case) {
-            // With `.` and `..`
+            // The list includes `.` and `..`.
             extra.push(("entry_ns", value / (case.number("files") + 2) as f64));
         }
         extra.extend(steps(case, &mut worker, count)?);
         Ok(Sample { value, extra })
     }
 
-    /// The first rounds of a process, and how many make a batch.
+    /// Makes the first rounds of a process and finds how many make a batch.
     fn begin(&mut self, case: &Params, worker: &mut Worker) -> Result<FirstRounds, Skip> {
         let (word, rounds) = command(case);
         let mut single = || Ok::<_, Skip>(worker.time(&format!("{word} 1"))?.0 / rounds);
         let known = self.batches.get(case).copied();
-        // A list is long, and its third time tells nothing new; nor does the first of one that is a
-        // batch by itself, where everything is still cached from its last sample.
+        // A list takes long, and its third time shows nothing new. Nor does the first time of a
+        // list that is a batch by itself, where everything is still cached from its last sample.
         let is_still_cached =
             |known: Batch| known.count == 1 && known.presses == self.presses && is_list(case);
         let first = if known.is_some_and(is_still_cached) { None } else { Some(single()?) };
@@ -235,13 +239,13 @@ impl Rounds {
         Ok(FirstRounds { first, third, count })
     }
 
-    /// A process that is to make the rounds of a case.
+    /// Starts a process to make the rounds of a case.
     fn worker(&self, case: &Params, directory: &OwnedFd) -> Result<Worker, Skip> {
         let program = self.program(case.name("way"))?;
         Worker::start(program, as_fd(directory), &WorkerPlan::from_case(case), self.patience)
     }
 
-    /// Looks names up that are not there, which the kernel remembers all the same.
+    /// Looks up names that do not exist, which the kernel caches all the same.
     fn names(&mut self, case: &Params) -> Result<Sample, Skip> {
         const CALLED: &str = "names";
         let top = self.volume(case)?.top()?;
@@ -252,7 +256,7 @@ impl Rounds {
         let before = (reclaimable(), dentries());
         let (took, cpu) = worker.time(&format!("names {NAMES} n{tag}"))?;
         let start = worker.start.as_nanos() as f64;
-        // The caches keep their content without a process that uses it.
+        // The cached names stay without any process that uses them.
         drop(worker);
         let after = (reclaimable(), dentries());
         let grown = |before: Option<u64>, after: Option<u64>| {
@@ -268,13 +272,14 @@ impl Rounds {
                 Some(bytes) => (before.1, after.1, fallen(dentries, bytes)),
                 None => (before.0, after.0, fallen(reclaimable, before.0.unwrap_or(0))),
             };
-            // Others' names are given back, too: what then is smaller than before holds none of these.
+            // Names of other programs are released, too: a cache smaller than before holds none of
+            // these.
             extra.extend(grown(before, now).map(|bytes| ("left_bytes", bytes.max(0.0))));
             let freed = full.zip(now).map(|(full, now)| full as f64 - now as f64);
             extra.extend(freed.map(|bytes| ("freed_bytes", bytes)));
         }
         drop(directory);
-        // Names that are not there go with the directory.
+        // The cached negative entries are released with the directory.
         unlinkat(self.volume(case)?.top()?, CALLED, AtFlags::REMOVEDIR)
             .map_err(|e| Skip::refused("rmdir", e))?;
         Ok(Sample { value: took / NAMES as f64, extra })
@@ -321,7 +326,7 @@ impl PreparedExperiment for Rounds {
     }
 }
 
-/// The steps of some more rounds, each in ns, where there are any that can be told apart.
+/// Measures the steps of some more rounds, each in ns, where they can be timed separately.
 fn steps(case: &Params, worker: &mut Worker, count: u64) -> Result<Vec<(&'static str, f64)>, Skip> {
     let is_ring = backend(case.name("way")).is_some_and(|way| way.has_depth);
     if case.name("op") != "round" || is_ring {
@@ -338,21 +343,22 @@ fn is_list(case: &Params) -> bool {
     ["list", "ls-l"].contains(&case.name("op"))
 }
 
-/// As many commands as take the time of a batch, of so many rounds each, a round taking `round_ns`.
+/// Returns how many commands fit into the time of a batch, with `rounds` rounds each and `round_ns`
+/// per round.
 fn fitting(round_ns: f64, rounds: f64) -> u64 {
     let fit = (BATCH_NS / (round_ns * rounds)).clamp(1.0, (MOST_ROUNDS / rounds).max(1.0));
     (fit as u64).max(1)
 }
 
-/// The wall and CPU time of one command in a batch of them.
+/// Returns the wall and CPU time of one command in a batch.
 fn batch(case: &Params, worker: &mut Worker, word: &str, count: u64) -> Result<(f64, f64), Skip> {
-    // The worker counts rounds, of which a ring makes as many as it is deep at once.
+    // The worker counts rounds, and a ring makes as many at once as its depth.
     let depth = if word == "round" { case.number("depth") } else { 1 };
     let (wall, cpu) = worker.time(&format!("{word} {}", count * depth))?;
     Ok((wall / count as f64, cpu / count as f64))
 }
 
-/// The request to the worker, and the number of rounds that one request makes.
+/// Returns the command for the worker, and its number of rounds.
 fn command(case: &Params) -> (&'static str, f64) {
     match case.name("op") {
         "back" => ("back", case.number("files").min(READ_BACK) as f64),
@@ -374,7 +380,7 @@ fn as_fd(directory: &OwnedFd) -> BorrowedFd<'_> {
     std::os::fd::AsFd::as_fd(directory)
 }
 
-/// Makes a folder in another and opens it.
+/// Creates a directory in another one and opens it.
 fn made(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Skip> {
     mkdirat(parent, name, Mode::RWXU).map_err(|e| Skip::refused("mkdir", e))?;
     opened(parent, name)
@@ -385,7 +391,7 @@ fn opened(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Skip> {
 }
 
 impl WorkerPlan {
-    /// Nothing but one thread that makes short names.
+    /// Returns a plan with one thread that creates short names.
     fn plain() -> Self {
         Self { name: 1, threads: 1, depth: 1, sync: "none".into(), sched: "normal".into() }
     }

@@ -1,5 +1,5 @@
-//! The verdicts of the rounds on article 004's claims. Pure: a saved record gives the same
-//! verdicts.
+//! The tests that decide article 004's claims from the rounds. They are pure: a saved record gives
+//! the same verdicts.
 
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
@@ -9,33 +9,32 @@ use crate::harness::claims::{Cases, digits, ratio, ratio_of, ratio_within, shown
 use crate::harness::star::at;
 use crate::harness::{Judgement, Value};
 
-/// The most that the harness itself may add to a round (`make bench-files` checks it): a difference
-/// below it is not measurable.
+/// The most that the harness itself may add to a round (`make bench-files` checks this): a smaller
+/// difference is not measurable.
 const MEASURABLE: f64 = 1.03;
 
-/// A gain up to this factor is marginal.
+/// The ratio up to which an improvement counts as marginal.
 const MARGINAL: f64 = 1.10;
 
-/// How far a round may be from the usual one for a layout to have little effect.
+/// The ratio to the usual round up to which a layout has little effect.
 const LITTLE: f64 = 1.10;
 
-/// The exponent of what grows linearly is below this: tables that no longer fit a cache add to it.
+/// The exponent of linear growth is below this: tables that no longer fit a cache add to it.
 const LINEAR: f64 = 1.15;
 
-/// How many more files the largest directory of a line has than the smallest.
+/// The minimum ratio between the files of the largest and the smallest directory of a line.
 const FAR: u64 = 100;
 
 const MIB: f64 = 1_048_576.0;
 
 type Overrides = &'static [(&'static str, Value)];
 
-/// How many times what `base` takes the `other` takes; both differ from the usual case by what is
-/// given.
+/// Returns the ratio of `other` to `base`; both differ from the usual case by the given values.
 fn times(cases: &Cases<'_>, base: Overrides, other: Overrides) -> Option<Interval> {
     ratio(at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
 
-/// The same of the time on a CPU, which does not depend on who else is at work.
+/// Returns the same ratio of the on-CPU time, which does not depend on other load.
 fn cpu_times(cases: &Cases<'_>, base: Overrides, other: Overrides) -> Option<Interval> {
     ratio_of("cpu_ns", at(cases, BASE, base)?, at(cases, BASE, other)?)
 }
@@ -52,7 +51,7 @@ fn extra(case: Option<&Case>, name: &str) -> Option<f64> {
     case?.extra.get(name).copied()
 }
 
-/// The usual way, and those it is held against.
+/// The usual backend, and the backends compared with it.
 const LIBC: Overrides = &[("way", Value::S("libc"))];
 const RAW: Overrides = &[("way", Value::S("raw"))];
 const STATIC: Overrides = &[("way", Value::S("static"))];
@@ -84,7 +83,8 @@ pub(super) fn static_link(cases: &Cases<'_>) -> Judgement {
         time(start(STATIC)),
         time(start(LIBC))
     );
-    // A program that makes few rounds gains by its start, too, which is not what is marginal.
+    // A program that makes few rounds also gains by its faster start, which is not the marginal
+    // effect of the claim.
     let judgement = if found.low > 1.0 {
         Judgement::from_bool(found.point <= MARGINAL, because)
     } else if found.high < MEASURABLE {
@@ -151,7 +151,8 @@ pub(super) fn tmpfs(cases: &Cases<'_>) -> Judgement {
         .iter()
         .filter_map(|(name, disk)| Some((*name, times(cases, MEMORY, disk)?)))
         .collect();
-    // An image is one whatever --path names, which may be in memory itself.
+    // Prefer an image, which is always a disk file system; the directory of --path may be in memory
+    // itself.
     let least = found.iter().filter(|(name, _)| *name != DISKS[0].0).chain(&found).next();
     let Some((_, decides)) = least else {
         return Judgement::inconclusive("needs tmpfs and another file system, with enough samples");
@@ -166,7 +167,7 @@ pub(super) fn tmpfs(cases: &Cases<'_>) -> Judgement {
     Judgement::above(*decides, 1.0, because).with_interval("disk_over_tmpfs", *decides)
 }
 
-/// File systems in the order they decide: the article's own kind first.
+/// File systems in the order in which they decide: the article's own kind first.
 const KINDS: [(&str, Overrides, Overrides); 3] = [
     (
         "ext4",
@@ -202,7 +203,7 @@ pub(super) fn name_length(cases: &Cases<'_>) -> Judgement {
     Judgement::above(*decides, 1.0, because).with_interval("long_over_short", *decides)
 }
 
-/// The cases of an operation along the size of the directory, on a file system.
+/// Returns the cases of an operation on a file system, along the size of the directory.
 fn along<'a>(cases: &Cases<'a>, op: &str, fs: &str) -> Cases<'a> {
     cases
         .named("op", op)
@@ -212,7 +213,7 @@ fn along<'a>(cases: &Cases<'a>, op: &str, fs: &str) -> Cases<'a> {
         .named("layout", "default")
 }
 
-/// The exponent of the number of files in the time.
+/// Returns the exponent of the number of files in the time.
 fn exponent(cases: &Cases<'_>) -> Option<Interval> {
     let sizes = cases.numbers("files");
     let is_far = sizes.last()? / sizes.first()?.max(&1) >= FAR;
@@ -268,7 +269,8 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
         return Judgement::inconclusive("needs lookups of names, six times or more");
     };
     let figure = |name: &str| extra(Some(case), name);
-    // A cache that shrank by more than it had grown gave back others' names, and all of these.
+    // A cache that shrank by more than it had grown released names of other programs, and all of
+    // these.
     let left = figure("left_bytes").map(|left| left.max(0.0));
     let all = figure("name_bytes").map_or(String::new(), |all| {
         format!(", {} with all other reclaimable memory", digits(all))
@@ -288,7 +290,8 @@ pub(super) fn name_cache(cases: &Cases<'_>) -> Judgement {
     );
     let longest = of.numbers("name").pop().unwrap_or(0);
     let judgement = match left {
-        // A name takes a structure of some 200 bytes; anything near that is one a name.
+        // A name takes a structure of about 200 bytes; a result near that means one structure per
+        // name.
         _ if bytes < 50.0 => Judgement::from_bool(false, because),
         Some(left) if left < bytes / 2.0 && bytes >= 100.0 => Judgement::from_bool(true, because),
         _ => Judgement::inconclusive(because),

@@ -1,4 +1,4 @@
-//! The file systems of `files`: their layouts, how large they are made, and whether files fit.
+//! The file systems of `files`: their layouts, their size, and whether files fit.
 
 use std::os::fd::OwnedFd;
 
@@ -9,25 +9,25 @@ use crate::harness::Params;
 use crate::harness::bounds::Disk;
 use crate::harness::volumes::Recipe;
 
-/// An image's bytes at least: more than the 300 MB mkfs.xfs asks for.
+/// Minimum size of an image in bytes: more than the 300 MB that mkfs.xfs requires.
 const IMAGE: u64 = 384 << 20;
 
-/// Bytes of an image for each file of its largest directory: mke2fs makes an inode for 16 KiB unless
-/// told otherwise, and there is to be twice the room, for smaller directories, too.
+/// Bytes of an image for each file of its largest directory: by default mke2fs makes one inode per
+/// 16 KiB, and twice the needed room must be free, for smaller directories, too.
 const OF_A_FILE: u64 = 48 << 10;
 
-/// Of which are really written: an inode, an entry and its share of tables.
+/// Bytes that are actually written per file: an inode, an entry and its share of tables.
 pub(super) const WRITTEN: u64 = 2 << 10;
 
 /// Bytes of tables and journals that mkfs writes.
 pub(super) const TABLES: u64 = 96 << 20;
 
-/// Whether it is a file system in an image.
+/// Whether the file system is in an image.
 pub(super) fn is_image(fs: &str) -> bool {
     ["ext4", "xfs", "btrfs"].contains(&fs)
 }
 
-/// The options of mkfs that a layout stands for; `None` where the file system has no such choice.
+/// Returns the mkfs options of a layout; `None` if the file system does not support it.
 pub(super) fn options(fs: &str, layout: &str) -> Option<&'static [&'static str]> {
     Some(match (fs, layout) {
         (_, "default") => &[],
@@ -41,7 +41,8 @@ pub(super) fn options(fs: &str, layout: &str) -> Option<&'static [&'static str]>
     })
 }
 
-/// The image of a file system that is to hold so many files; layouts are varied with few.
+/// Returns the image of a file system for `files` files; layouts other than the default are varied
+/// with few files.
 pub(super) fn recipe(kind: &'static str, layout: &str, files: u64) -> Recipe<'static> {
     let files = if layout == "default" { files } else { 0 };
     Recipe {
@@ -54,7 +55,7 @@ pub(super) fn recipe(kind: &'static str, layout: &str, files: u64) -> Recipe<'st
     }
 }
 
-/// Refuses to fill what has not twice the room.
+/// Refuses to fill the directory unless twice the room is free.
 pub(super) fn check_room(directory: &OwnedFd, files: u64, case: &Params) -> Result<(), Skip> {
     let told = fstatvfs(directory).map_err(|e| Skip::refused("fstatvfs", e))?;
     let fs = case.name("fs");
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn an_image_has_inodes_for_twice_its_largest_directory_and_for_the_others() {
-        // An inode for 16 KiB, some of which are the file system's own.
+        // One inode per 16 KiB, some of which the file system uses itself.
         let inodes = recipe("ext4", "default", 100_000).bytes / (16 << 10);
         assert!(inodes / 2 > 100_000 + 11_110, "{inodes}");
         assert_eq!(recipe("ext4", "many-inodes", 100_000).bytes, IMAGE, "varied with few files");

@@ -1,10 +1,11 @@
-//! The time ledger of a round, from a run that was watched.
+//! The time ledger of a round, from a watched run.
 
 use iotomy_record::{LedgerRow, Trace};
 
 use crate::harness::Params;
 
-/// The ledger is of ways, file systems and policies, each with all else as usual.
+/// Whether the case gets a ledger: backends, file systems and policies do, with all other axes at
+/// their usual values.
 pub(super) fn is_watched(case: &Params) -> bool {
     let is_plain = |name: &str, usual: &str| case.name(name) == usual;
     is_plain("op", "round")
@@ -15,7 +16,8 @@ pub(super) fn is_watched(case: &Params) -> bool {
         && case.number("files") == 10
 }
 
-/// Where the time of a round went, start and end of the process included, less what watching costs.
+/// Returns how the time of a round is spent, including start and end of the process and excluding
+/// the tracing overhead.
 pub(super) fn ledger(trace: &Trace, rounds: f64) -> Vec<(&'static str, f64)> {
     if trace.observer.times_inflated {
         return Vec::new();

@@ -1,14 +1,14 @@
-//! The growth of the kernel's name cache, and its shrinking under memory pressure.
+//! The memory of the kernel's cache of names, and its release under pressure.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long memory is waited for that was given back: objects are freed after a grace period, and
-/// their pages when all on them are.
+/// How long to wait for released memory: objects are freed after a grace period, and a page when
+/// all objects on it are free.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Bytes of memory the kernel says it could give back from its caches of objects, of which names
-/// are a part; `None` where it does not say.
+/// Returns the bytes that the kernel reports as reclaimable from its object caches, which include
+/// names; `None` if it does not report them.
 pub(super) fn reclaimable() -> Option<u64> {
     field(&fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -18,12 +18,12 @@ fn field(meminfo: &str) -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Bytes of the cache of names, which only root may see.
+/// Returns the bytes of the cache of names, which only root can read.
 pub(super) fn dentries() -> Option<u64> {
     slab(&fs::read_to_string("/proc/slabinfo").ok()?, "dentry")
 }
 
-/// The number of objects of a cache there is memory for, times their size, as slabinfo(5) has it.
+/// Returns the number of allocated objects of a cache times their size, from slabinfo(5).
 fn slab(slabinfo: &str, name: &str) -> Option<u64> {
     let is_it = |line: &&str| line.split_whitespace().next() == Some(name);
     let mut fields = slabinfo.lines().find(is_it)?.split_whitespace().skip(2);
@@ -32,14 +32,14 @@ fn slab(slabinfo: &str, name: &str) -> Option<u64> {
     objects.checked_mul(bytes)
 }
 
-/// Asks the kernel to give names and inodes back, as it would if memory were short: those of the
-/// whole machine. `false` where that is not allowed.
+/// Requests the kernel to release names and inodes, those of the whole machine, as it would under
+/// memory pressure. Returns `false` if that is not allowed.
 pub(super) fn press() -> bool {
-    // Inodes and names, and not the bytes of files.
+    // 2 releases inodes and names, but no file contents.
     fs::write("/proc/sys/vm/drop_caches", "2").is_ok()
 }
 
-/// The figure once it has fallen to `low`, or has had time to.
+/// Returns the figure once it has fallen to `low`, or when the wait is over.
 pub(super) fn fallen(figure: impl Fn() -> Option<u64>, low: u64) -> Option<u64> {
     let began = Instant::now();
     loop {

@@ -1,7 +1,7 @@
-//! A process that makes the rounds, and the talk with it.
+//! A process that makes the rounds, and the communication with it.
 //!
-//! It is a fresh process each time, so that its first rounds are those of a program just started. It
-//! ends with this one: its standard input ends, and the kernel kills it.
+//! Each case starts a new process, so that its first rounds are those of a program just started.
+//! The process ends with this one: its standard input ends, and the kernel kills it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,18 +23,18 @@ use rustix::time::Timespec;
 use super::backends::Backend;
 use crate::harness::patience::Patience;
 
-/// A way's program, in memory, for as long as it may be started.
+/// A backend's program, in memory, for as long as it may be started.
 #[derive(Debug)]
 pub(super) struct Program(OwnedFd);
 
-/// The plan for a worker; see `worker/worker.c`.
+/// The parameters of a worker; see `worker/worker.c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkerPlan {
-    /// Characters of a name.
+    /// Characters per name.
     pub(super) name: u64,
     /// Threads.
     pub(super) threads: u64,
-    /// Files under way at once.
+    /// Files in progress at once.
     pub(super) depth: u64,
     /// `none`, `fsync` or `fdatasync`.
     pub(super) sync: String,
@@ -42,7 +42,7 @@ pub(super) struct WorkerPlan {
     pub(super) sched: String,
 }
 
-/// A worker under way. Dropping it ends it.
+/// A running worker. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
@@ -56,7 +56,7 @@ pub(super) struct Worker {
 impl Program {
     pub(super) fn for_backend(way: &Backend) -> Result<Self, Skip> {
         let program = way.program().map_err(Skip)?;
-        // Kernels since 6.3 want to be told that it is a program; those before do not know the flag.
+        // Kernels since 6.3 require a flag for executable memory; earlier kernels do not know it.
         let make = |more| memfd_create("iotomy-files", MemfdFlags::CLOEXEC | more);
         let memory = make(MemfdFlags::EXEC).or_else(|_| make(MemfdFlags::empty()));
         let memory = memory.map_err(|e| Skip::refused("memfd_create", e))?;
@@ -65,19 +65,19 @@ impl Program {
         Ok(Self(file.into()))
     }
 
-    /// A name another process of this user can execute it by.
+    /// Returns a path by which another process of this user can execute the program.
     pub(super) fn path(&self) -> PathBuf {
         path_of(self.0.as_raw_fd())
     }
 }
 
-/// A name another process of this user knows a descriptor of this one by.
+/// Returns a path by which another process of this user can open a descriptor of this process.
 pub(super) fn path_of(fd: i32) -> PathBuf {
     format!("/proc/{}/fd/{fd}", std::process::id()).into()
 }
 
 impl WorkerPlan {
-    /// As the program takes them.
+    /// The command-line arguments of the program.
     pub(super) fn arguments(&self) -> [OsString; 5] {
         let Self { name, threads, depth, sync, sched } = self;
         [name.to_string(), threads.to_string(), depth.to_string(), sync.clone(), sched.clone()]
@@ -86,7 +86,7 @@ impl WorkerPlan {
 }
 
 impl Worker {
-    /// Starts one in a folder.
+    /// Starts a worker in a directory.
     pub(super) fn start(
         program: &Program,
         folder: BorrowedFd<'_>,
@@ -96,7 +96,7 @@ impl Worker {
         let began = Instant::now();
         let mut command = Command::new(program.path());
         command.args(orders.arguments()).current_dir(path_of(folder.as_raw_fd())).env_clear();
-        // A group of its own: Ctrl-C is for iotomy, which ends the worker.
+        // The worker has its own process group: Ctrl-C is meant for iotomy, which ends the worker.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child =
             command.spawn().map_err(|e| Skip::refused("execve of a program in memory", e))?;
@@ -110,7 +110,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Has it do something, and the numbers it answers.
+    /// Sends a command and returns the numbers of the answer.
     pub(super) fn ask(&mut self, what: &str) -> Result<Vec<u64>, Skip> {
         let line = format!("{what}\n");
         let gone = |_| Skip("the process that makes the calls has ended".to_owned());
@@ -124,7 +124,7 @@ impl Worker {
             .map_err(|_| Skip(format!("{what} was answered by {answer:?}")))
     }
 
-    /// The same for what is answered by the time it took: by the clock, and on CPUs.
+    /// Sends a command whose answer is its duration: wall time and CPU time.
     pub(super) fn time(&mut self, what: &str) -> Result<(f64, f64), Skip> {
         match self.ask(what)?[..] {
             [wall, cpu] => Ok((wall as f64, cpu as f64)),
@@ -132,9 +132,9 @@ impl Worker {
         }
     }
 
-    /// Waits for an answer, which is a line that comes at once, until the time of the run is up.
+    /// Waits until the time of the run is up for an answer, which is a line written at once.
     fn wait(&self) -> Result<(), Skip> {
-        // Making a million files takes as long as it takes, where the run has no end.
+        // Creating a million files may take any time if the run has no end.
         let Some(end) = self.patience.end() else { return Ok(()) };
         let mut waits = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
         let ready = retry_on_intr(|| {
@@ -161,7 +161,7 @@ impl Worker {
     }
 }
 
-/// An answer as `28 open O_CREAT abc` in words.
+/// Formats an answer such as `28 open O_CREAT abc` as an error message.
 fn refusal(answer: &str) -> String {
     let (number, what) = answer.split_once(' ').unwrap_or(("0", answer));
     let number: i32 = number.parse().unwrap_or(0);
@@ -174,7 +174,7 @@ fn refusal(answer: &str) -> String {
     format!("{what}: {}{advice}", message(&error))
 }
 
-/// Numbers of errors, which the worker answers by.
+/// Error numbers that the worker may answer with.
 mod libc_errno {
     pub(super) const ENOSPC: i32 = rustix::io::Errno::NOSPC.raw_os_error();
     pub(super) const EROFS: i32 = rustix::io::Errno::ROFS.raw_os_error();
@@ -182,7 +182,7 @@ mod libc_errno {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Its input ends, and it with that; one that hangs in a call is killed.
+        // The worker ends when its input ends; if it hangs in a call, it is killed.
         self.input = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,5 +1,5 @@
-//! The start of a run: its plan, in which cases that do not fit are skipped, or the measurements of
-//! an interrupted run.
+//! The start of a run: from its plan, where cases that do not fit are skipped, or from the results
+//! of an interrupted run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::figures::{case_of, nanos};
 use super::runner::{Plan, RunError, Start};
 use super::{Axis, Declaration, Experiment, Params};
 
-/// The planned run, as a sweep without any measurement or verdict: saved, it is enough to start
-/// from at another time.
+/// Returns a planned run as a sweep without measurements or verdicts. Saved, it is enough to start
+/// the run at another time.
 pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sweep {
     let declared = experiment.declaration();
     let axis = |axis: &Axis| {
@@ -50,7 +50,7 @@ pub fn planned(experiment: &dyn Experiment, plan: &Plan<'_>, start: Start) -> Sw
     }
 }
 
-/// A planned sweep that begins: the cases that do not fit now are skipped.
+/// Starts a planned sweep: skips the cases that do not fit now.
 pub(crate) fn begun(experiment: &dyn Experiment, plan: &Plan<'_>, mut sweep: Sweep) -> Sweep {
     for case in &mut sweep.cases {
         let params = Params(case.params.clone());
@@ -61,7 +61,7 @@ pub(crate) fn begun(experiment: &dyn Experiment, plan: &Plan<'_>, mut sweep: Swe
     sweep
 }
 
-/// An interrupted run that goes on, or one that was planned and begins.
+/// Continues an interrupted run, or starts a planned one.
 pub(crate) fn resumed(
     experiment: &dyn Experiment,
     plan: &Plan<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn resumed(
     })
 }
 
-/// Whether two paths lead to one folder.
+/// Whether two paths refer to the same directory.
 fn is_same(one: &str, other: &str) -> bool {
     let found = |path: &str| Path::new(path).canonicalize().ok();
     Path::new(one) == Path::new(other) || found(one).is_some_and(|one| found(other) == Some(one))
@@ -111,7 +111,7 @@ fn about(declared: &Declaration) -> ExperimentFacts {
     }
 }
 
-/// Whether an interrupted run can go on here.
+/// Checks whether an interrupted run can continue here.
 fn check_before(
     declared: &Declaration,
     before: &Sweep,
@@ -132,7 +132,7 @@ fn check_before(
     {
         return Err("its axes differ".to_owned());
     }
-    // Values of another version may be none of this one.
+    // Another version may have recorded values that this version does not know.
     let known = |axis: &Axis| {
         let values = before.axes.iter().find(|one| one.name == axis.name);
         values.is_some_and(|one| one.values.iter().all(|value| axis.takes.allows(value)))

@@ -1,4 +1,4 @@
-//! The needs of a case, and the bounds of the machine: a case that does not fit is skipped with the
+//! The resources a case needs and those that are free: a case that does not fit is skipped with the
 //! limit's name, its value, and how to raise it.
 
 mod found;
@@ -11,62 +11,63 @@ use iotomy_host::folder::Folder;
 use rustix::fs::{StatVfs, statvfs};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Memory is asked for only where this many times as much is free.
+/// A case may use memory only if this many times as much is free.
 const RESERVE: u64 = 2;
 
-/// The needs of a case.
+/// The resources a case needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Processes alive at once.
     pub processes: u64,
     /// Descriptors open at once in one process.
     pub descriptors: u64,
-    /// Memory of all its processes, the kernel's part of it, and files that are to stay in memory.
+    /// Memory of all its processes, including the kernel's part and the files that must stay in
+    /// memory.
     pub memory_bytes: u64,
     /// Bytes written to the file system of `--path`.
     pub disk_bytes: u64,
-    /// Files made there.
+    /// Files created there.
     pub disk_inodes: u64,
 }
 
-/// The available number of something, and the limit that bounds it.
+/// How much of a resource is free, and what limits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
-    /// How many are free.
+    /// The number free.
     pub free: u64,
-    /// How many there may be, those that are taken included.
+    /// The maximum, including those in use.
     pub most: u64,
-    /// The limit that bounds them.
+    /// The limit that bounds the resource.
     pub by: String,
-    /// How to raise it, [`Bound::NUMBER`] standing for what to.
+    /// How to raise the limit, with [`Bound::NUMBER`] in place of the new value.
     pub raise: String,
 }
 
 impl Bound {
-    /// The placeholder for the number in the text.
+    /// Placeholder for the number in the text.
     const NUMBER: char = '#';
 
-    /// The limit that bounds them, and how to raise it so that `needed` are free.
+    /// Returns what bounds the resource, and how to raise it so that `needed` are free.
     fn reason(&self, needed: u64) -> String {
         let enough = self.most.saturating_add(needed.saturating_sub(self.free));
         format!("{}; {}", self.by, self.raise.replace(Self::NUMBER, &enough.to_string()))
     }
 }
 
-/// The available room.
+/// The free resources.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FreeRoom {
-    /// Processes that can be made, by the tightest bound.
+    /// Processes that can be created, by the tightest bound.
     pub processes: Option<Bound>,
-    /// Descriptors a process may have.
+    /// Descriptors a process may open.
     pub descriptors: Option<Bound>,
     /// Memory, by the tightest bound.
     pub memory_bytes: Option<Bound>,
-    /// The free room on the file system of `--path`.
+    /// Free space of the file system of `--path`.
     pub disk: Disk,
 }
 
-/// The free room on a file system; `None` where it reports none.
+/// Free space of a file system; `None` where the file system does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disk {
     /// Bytes.
@@ -76,20 +77,20 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// As the kernel tells it.
+    /// Converts the kernel's report.
     pub(crate) fn from_statvfs(told: &StatVfs) -> Self {
         Self {
-            // A file system that has no size of its own (ramfs) does not tell.
+            // A file system without a size of its own (ramfs) reports 0.
             bytes: (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize)),
-            // btrfs and others that make inodes as they go say 0 of 0.
+            // btrfs and others that create inodes on demand report 0 of 0.
             inodes: (told.f_files > 0).then_some(told.f_favail),
         }
     }
 
-    /// Refuses what has not twice the room.
+    /// Refuses a request unless twice the room is free.
     ///
     /// # Errors
-    /// The reason, where the room does not suffice.
+    /// Fails with the name of the missing resource.
     pub(crate) fn check(&self, bytes: u64, inodes: u64) -> Result<(), Skip> {
         match (self.inodes, self.bytes) {
             (Some(free), _) if free / RESERVE < inodes => Err(Skip(format!(
@@ -106,16 +107,16 @@ impl Disk {
 }
 
 impl FreeRoom {
-    /// The room available now, with that on the file system of this directory.
+    /// Returns the resources that are free now, including those of this directory's file system.
     pub fn with(folder: &Folder) -> Self {
-        // A file system that does not answer now is asked again when files are created.
+        // If statvfs fails now, the check is repeated where files are created.
         let disk = statvfs(&folder.volume().path)
             .map(|told| Disk::from_statvfs(&told))
             .unwrap_or_default();
         Self { disk, ..Self::now() }
     }
 
-    /// The room available now.
+    /// Returns the resources that are free now.
     pub fn now() -> Self {
         Self::under(Path::new("/"), rustix::process::geteuid().is_root())
     }
@@ -130,10 +131,10 @@ impl FreeRoom {
         }
     }
 
-    /// Whether a case fits.
+    /// Checks whether a case fits.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Fails with the reason if the case does not fit.
     pub fn check(&self, needs: Needs) -> Result<(), Skip> {
         for (what, needed, bound) in [
             ("processes", needs.processes, &self.processes),
@@ -159,16 +160,16 @@ impl FreeRoom {
     }
 }
 
-/// This process may open more or fewer descriptors than before; dropped, as many as before.
+/// A changed soft limit on descriptors; dropping it restores the previous limit.
 pub(crate) struct SoftLimit(Rlimit);
 
 impl SoftLimit {
-    /// As many as the hard limit lets it.
+    /// Raises the limit to the hard limit.
     pub(crate) fn raise() -> Result<Self, Skip> {
         Self::limit(getrlimit(Resource::Nofile).maximum)
     }
 
-    /// So many, or as many as the hard limit lets it.
+    /// Sets the limit to `descriptors`, or to the hard limit if that is lower.
     pub(crate) fn set(descriptors: u64) -> Result<Self, Skip> {
         let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         Self::limit(Some(descriptors.min(most)))
@@ -184,12 +185,12 @@ impl SoftLimit {
 
 impl Drop for SoftLimit {
     fn drop(&mut self) {
-        // Lowering a limit of one's own is always allowed.
+        // A process may always lower its own limit.
         let _ = setrlimit(Resource::Nofile, self.0);
     }
 }
 
-/// Few signals may be queued for this process; dropped, as many as before.
+/// A low limit on signals queued for this process; dropping it restores the previous limit.
 pub(crate) struct FewSignals(Rlimit);
 
 impl FewSignals {
@@ -204,7 +205,7 @@ impl FewSignals {
 
 impl Drop for FewSignals {
     fn drop(&mut self) {
-        // The soft limit may always be put back to what the hard one allows.
+        // The soft limit may always be raised up to the hard limit.
         let _ = setrlimit(Resource::Sigpending, self.0);
     }
 }

@@ -10,10 +10,10 @@ use iotomy_record::{AxisValue, SweepAxis};
 pub struct Params(pub(crate) BTreeMap<String, AxisValue>);
 
 impl Params {
-    /// The number of an axis that has numbers.
+    /// Returns the value of an axis of numbers.
     ///
     /// # Panics
-    /// When there is no such axis, or it has names.
+    /// Panics if there is no such axis, or if it has names.
     pub fn number(&self, axis: &str) -> u64 {
         match self.0.get(axis) {
             Some(AxisValue::Number(number)) => *number,
@@ -21,10 +21,10 @@ impl Params {
         }
     }
 
-    /// The name of an axis that has names.
+    /// Returns the value of an axis of names.
     ///
     /// # Panics
-    /// When there is no such axis, or it has numbers.
+    /// Panics if there is no such axis, or if it has numbers.
     pub fn name(&self, axis: &str) -> &str {
         match self.0.get(axis) {
             Some(AxisValue::Name(name)) => name,
@@ -32,7 +32,7 @@ impl Params {
         }
     }
 
-    /// Each axis with its value.
+    /// Iterates over the axes and their values.
     pub fn values(&self) -> impl Iterator<Item = (&str, &AxisValue)> {
         self.0.iter().map(|(axis, value)| (axis.as_str(), value))
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Params {
     }
 }
 
-/// Every combination of the axes' values, the last axis fastest.
+/// Returns every combination of the axes' values; the last axis varies fastest.
 pub fn points(axes: &[SweepAxis]) -> Vec<Params> {
     let mut points = vec![BTreeMap::new()];
     for axis in axes {
@@ -64,12 +64,13 @@ pub fn points(axes: &[SweepAxis]) -> Vec<Params> {
     points.into_iter().map(Params).collect()
 }
 
-/// Why a combination is no case: those of these conditions that do not hold.
+/// Returns the reasons why a combination is not a case: the conditions that do not hold.
 pub(crate) fn unmet(conditions: &[(bool, &'static str)]) -> Vec<&'static str> {
     conditions.iter().filter(|(holds, _)| !holds).map(|(_, why)| *why).collect()
 }
 
-/// Why all of these combinations are none: what they have in common, or else all there is.
+/// Returns the reasons that all of these invalid combinations have in common, or all reasons if
+/// there is none.
 pub(crate) fn in_common(reasons: &[Vec<&'static str>]) -> Vec<&'static str> {
     let mut all: Vec<&str> = Vec::new();
     for reason in reasons.iter().flatten() {

@@ -1,11 +1,11 @@
 //! The input of a claim's test: the cases, their ratios and lines through them.
 //!
-//! Pure: a saved record gives the same verdicts. Ratios are of the same round, so that what was slow at
-//! that time was so for both.
+//! The functions are pure: a saved record gives the same verdicts. Ratios compare visits of the
+//! same round, so that a slow phase of the machine affects both sides.
 //!
-//! The one tricky thing: samples of one visit are alike, as what the caches, the memory and the
-//! neighbours are like changes from visit to visit. So a visit counts once, by its median, however many
-//! samples it gave.
+//! The samples of one visit are correlated, because the state of the caches, the memory and the
+//! neighbouring load changes from visit to visit. So a visit counts once, by its median, however
+//! many samples it gave.
 
 use std::collections::BTreeMap;
 
@@ -14,42 +14,42 @@ use iotomy_stats::{Interval, Line, centre_interval, line, line_by_shares, median
 
 use super::judgement::{ENOUGH, slope};
 
-/// Some of a sweep's cases.
+/// A selection of a sweep's cases.
 #[derive(Debug, Clone)]
 pub struct Cases<'a> {
-    /// Those that are looked at.
+    /// The selected cases.
     some: Vec<&'a Case>,
-    /// All of the sweep, with those that could not be measured.
+    /// All cases of the sweep, including those that could not be measured.
     planned: &'a [Case],
 }
 
 impl<'a> Cases<'a> {
-    /// All of these that were measured, and those that there was no time for: these have no samples,
-    /// so that what would rest on one of them finds nothing to rest on.
+    /// Selects all cases that were measured, and those for which there was no time: these have no
+    /// samples, so that a test that needs one of them finds no data.
     pub fn new(cases: &'a [Case]) -> Self {
         let has_place = |case: &&Case| case.median.is_some() || case.had_no_time();
         Self { some: cases.iter().filter(has_place).collect(), planned: cases }
     }
 
-    /// Whether the sweep was to have cases where an axis has this name, measured or not.
+    /// Whether the sweep planned cases where an axis has this name, measured or not.
     pub fn were_planned(&self, axis: &str, name: &str) -> bool {
         let wanted = AxisValue::Name(name.to_owned());
         self.planned.iter().any(|case| case.params.get(axis) == Some(&wanted))
     }
 
-    /// Those that were visited often enough for what was timed to decide something.
+    /// Selects the cases with enough visits for their times to decide a claim.
     #[must_use]
     pub fn settled(&self) -> Self {
         self.filtered(is_settled)
     }
 
-    /// Those where an axis has this name.
+    /// Selects the cases where an axis has this name.
     #[must_use]
     pub fn named(&self, axis: &str, name: &str) -> Self {
         self.only(axis, &AxisValue::Name(name.to_owned()))
     }
 
-    /// Those where an axis has this number.
+    /// Selects the cases where an axis has this number.
     #[must_use]
     pub fn at(&self, axis: &str, number: u64) -> Self {
         self.only(axis, &AxisValue::Number(number))
@@ -59,24 +59,24 @@ impl<'a> Cases<'a> {
         self.filtered(|case| case.params.get(axis) == Some(value))
     }
 
-    /// Those of which this is so.
+    /// Selects the cases for which `is_so` returns true.
     #[must_use]
     pub fn filtered(&self, is_so: impl Fn(&Case) -> bool) -> Self {
         let some = self.some.iter().copied().filter(|case| is_so(case)).collect();
         Self { some, planned: self.planned }
     }
 
-    /// The first of them.
+    /// Returns the first case.
     pub fn first(&self) -> Option<&'a Case> {
         self.some.first().copied()
     }
 
-    /// Each of them.
+    /// Iterates over the cases.
     pub fn iter(&self) -> impl Iterator<Item = &'a Case> + '_ {
         self.some.iter().copied()
     }
 
-    /// The numbers an axis has among them, rising.
+    /// The numbers of an axis among the cases, in rising order.
     pub fn numbers(&self, axis: &str) -> Vec<u64> {
         let mut numbers: Vec<u64> =
             self.some.iter().filter_map(|case| number(case, axis)).collect();
@@ -91,19 +91,20 @@ impl<'a> Cases<'a> {
         self.some.iter().filter_map(point).collect()
     }
 
-    /// The line through the medians along an axis of numbers, by distances as shares of them. The
-    /// interval of its slope is that of the slopes of one round each, widened to hold the line's, where
-    /// there are three or more, and none otherwise.
+    /// Fits a line through the medians along an axis of numbers, with distances relative to the
+    /// medians. With three or more rounds, the slope's interval is that of the slopes of the single
+    /// rounds, widened to include the line's own slope; with fewer there is none.
     pub fn line(&self, axis: &str) -> Option<Line> {
         fitted(&self.points(axis, |x| x, |y| y)?, line_by_shares)
     }
 
-    /// The exponent of an axis of numbers, each `more` larger, in what was measured, in the same way.
+    /// Fits the exponent of the measured values over an axis of numbers, each increased by `more`,
+    /// in the same way.
     pub fn power(&self, axis: &str, more: f64) -> Option<Interval> {
         slope(&fitted(&self.points(axis, |x| (x + more).ln(), f64::ln)?, line)?)
     }
 
-    /// The cases as places along an axis; `None` when one of them has no samples.
+    /// The cases as points along an axis; `None` if one of them has no samples.
     fn points(
         &self,
         axis: &str,
@@ -118,7 +119,7 @@ impl<'a> Cases<'a> {
         self.some.iter().map(point).collect()
     }
 
-    /// The same of what was measured besides with each sample.
+    /// Fits the same line through an extra measured with each sample.
     pub fn line_of(&self, extra: &str, axis: &str) -> Option<Line> {
         let along = |case: &Case| number(case, axis).map(|number| number as f64);
         let point = |case: &&Case| {
@@ -129,25 +130,27 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// A place on an axis, the median there, and that of each visit.
+/// A position on an axis, the median there, and the median of each visit.
 type Point = (f64, f64, BTreeMap<u64, f64>);
 
 fn fitted(points: &[Point], line: fn(&[(f64, f64)]) -> Option<Line>) -> Option<Line> {
     let medians: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
     let found = line(&medians)?;
-    // Through the points of one round, where all of them were visited in it.
+    // The slope through the points of one round, if all of them were visited in it.
     let slope = |round: &u64| {
         let of_one = |(x, _, visits): &Point| Some((*x, *visits.get(round)?));
         line(&points.iter().map(of_one).collect::<Option<Vec<_>>>()?).map(|line| line.slope)
     };
     let slopes: Vec<f64> = points.first()?.2.keys().filter_map(slope).collect();
-    // The line goes through medians of all rounds, whose slope need not be among those of one each.
+    // The line goes through the medians of all rounds, and its slope may lie outside the slopes of
+    // single rounds.
     let around = |slope: Interval| [slope.low.min(found.slope), slope.high.max(found.slope)];
     Some(Line { slope_ci95: centre_interval(&slopes).map(around), ..found })
 }
 
-/// The median of each visit of a case, with the number of its round, of something that was measured
-/// with each sample. Where it was not kept which samples a visit gave, each counts as one.
+/// Returns the median of each visit of a case, with the number of its round, for the metric or an
+/// extra. If the record does not say which samples belong to a visit, each sample counts as a
+/// visit.
 pub(crate) fn by_visit(case: &Case, samples: &[f64]) -> Vec<(u64, f64)> {
     let mut rest = samples;
     let mut medians = Vec::with_capacity(case.visits.len());
@@ -163,12 +166,12 @@ pub(crate) fn by_visit(case: &Case, samples: &[f64]) -> Vec<(u64, f64)> {
     (1..).zip(samples.iter().copied()).collect()
 }
 
-/// Whether what was timed may decide something.
+/// Whether the times of a case may decide a claim.
 pub(crate) fn is_settled(case: &Case) -> bool {
     by_visit(case, &case.samples).len() >= ENOUGH
 }
 
-/// The number an axis has in a case.
+/// Returns the number of an axis in a case.
 pub(crate) fn number(case: &Case, axis: &str) -> Option<u64> {
     match case.params.get(axis) {
         Some(AxisValue::Number(number)) => Some(*number),
@@ -176,18 +179,18 @@ pub(crate) fn number(case: &Case, axis: &str) -> Option<u64> {
     }
 }
 
-/// How many times `base` the `other` case takes, by pairs of visits of the same round; `None` with
-/// fewer than three of them, or where they are not above 0.
+/// Returns the ratio of the `other` case to `base`, by pairs of visits of the same round; `None`
+/// with fewer than three pairs, or where values are not above 0.
 pub(crate) fn ratio(base: &Case, other: &Case) -> Option<Interval> {
     ratio_by(base, other, |case| Some(&case.samples))
 }
 
-/// The same of what was measured besides with each sample.
+/// Returns the same ratio for an extra measured with each sample.
 pub(crate) fn ratio_of(extra: &str, base: &Case, other: &Case) -> Option<Interval> {
     ratio_by(base, other, |case| case.extra_samples.get(extra))
 }
 
-/// How many times one thing another took that was measured with the same samples.
+/// Returns the ratio of two extras measured with the same samples.
 pub(crate) fn ratio_within(case: &Case, base: &str, other: &str) -> Option<Interval> {
     let of = |name: &str| Some(by_visit(case, case.extra_samples.get(name)?));
     of_rounds(of(base)?, of(other)?)
@@ -211,12 +214,12 @@ fn of_rounds(base: Vec<(u64, f64)>, other: Vec<(u64, f64)>) -> Option<Interval> 
     Some(centre_interval(&logs)?.map(f64::exp))
 }
 
-/// A ratio with its interval, as sentences have it: `1.37 (1.33 … 1.41)`.
+/// Formats a ratio with its interval for use in a sentence: `1.37 (1.33 … 1.41)`.
 pub(crate) fn shown(of: Interval) -> String {
     format!("{} ({} … {})", digits(of.point), digits(of.low), digits(of.high))
 }
 
-/// A number with some three digits, a whole one without a fraction.
+/// Formats a number with about three digits; a whole number has no fraction.
 pub(crate) fn digits(x: f64) -> String {
     match x.abs() {
         size if size >= 100.0 || size.fract() == 0.0 => grouped(x),
@@ -238,11 +241,11 @@ fn grouped(x: f64) -> String {
     if x < 0.0 { format!("-{text}") } else { text }
 }
 
-/// How far from a median, as a share of it, a line may be that is still called one.
+/// The largest relative distance from a median at which a line still counts as a fit.
 const A_FIT: f64 = 0.5;
 
-/// A line's words: `3.10 µs + 38.2 (37.9 … 38.5) ns × n (weighted R² 0.999)`, and how far it misses where it does
-/// not fit.
+/// Formats a line: `3.10 µs + 38.2 (37.9 … 38.5) ns × n (weighted R² 0.999)`, and by how much it
+/// misses where it does not fit.
 pub(crate) fn equation(line: &Line) -> String {
     let ends = line.slope_ci95.unwrap_or([line.slope; 2]);
     let (scale, unit) =
@@ -262,13 +265,13 @@ pub(crate) fn equation(line: &Line) -> String {
     format!("{} + {slope} × n ({r2} {:.3}{misses})", time(line.intercept), line.r2)
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub(crate) fn time(ns: f64) -> String {
     let (scale, unit) = unit_of(ns.abs());
     format!("{} {unit}", digits(ns / scale))
 }
 
-/// The unit that suits so many nanoseconds, and how many of these it has.
+/// Returns the number of nanoseconds in the unit suitable for `ns`, and its name.
 fn unit_of(ns: f64) -> (f64, &'static str) {
     match ns {
         size if size < 1e3 => (1.0, "ns"),
@@ -321,11 +324,11 @@ mod tests {
         let alone = |case: &Case| Case { visits: Vec::new(), ..case.clone() };
         let found = ratio(&alone(&base), &alone(&other)).unwrap();
         assert!(found.high < 1.0, "each for itself: {found:?}");
-        // Numbers of samples that do not add up count as no visits.
+        // Visits whose sample counts do not add up are ignored.
         let odd =
             Case { visits: vec![Visit { round: 1, samples: 99, wall_ns: 1 }], ..other.clone() };
         assert_eq!(by_visit(&odd, &odd.samples).len(), 18);
-        // Only what was visited in the same round is a pair.
+        // Only visits of the same round form a pair.
         let late = visits.map(|visit| Visit { round: visit.round + 3, ..visit });
         let late = Case { visits: late.into(), ..other };
         assert_eq!(ratio(&base, &late), None, "4 is the one they have in common");
@@ -364,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_slope_lies_in_its_interval() {
-        // All rounds but one fall, and the medians, which are of different rounds, do not.
+        // All rounds but one fall, but the medians, which come from different rounds, do not.
         let of = |n: u64, samples: &[f64]| case(&[("n", AxisValue::Number(n))], samples);
         let few: Vec<f64> = (0..20).map(f64::from).collect();
         let many: Vec<f64> = few.iter().map(|x| if *x == 0.0 { 30.0 } else { x - 1.0 }).collect();

@@ -1,17 +1,17 @@
-//! CPU time: what threads and processes have used of it, and how long they have waited for it.
+//! CPU time and run queue delay of threads and processes.
 
 use std::fs;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The CPU time of this thread, in ns.
+/// Returns the CPU time that this thread has used, in ns.
 pub(crate) fn thread_ns() -> f64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// The share of a CPU that this thread uses.
+/// A measurement of this thread's CPU usage.
 pub(crate) struct Usage {
     began: Instant,
     cpu: f64,
@@ -23,12 +23,12 @@ impl Usage {
         Self { queued: queued(), began: Instant::now(), cpu: thread_ns() }
     }
 
-    /// The share of the time it could have had, and the CPU time.
+    /// Returns the share of the available CPU time that was used, and the CPU time.
     pub(crate) fn end(self) -> (f64, f64) {
         let cpu = thread_ns() - self.cpu;
         let wall = self.began.elapsed().as_nanos() as f64;
         let queued = queued().zip(self.queued).map_or(0, |(now, then)| now.saturating_sub(then));
-        // Both clocks are read one after the other.
+        // The two clocks are read one after the other.
         ((cpu / (wall - queued as f64).max(cpu)).clamp(0.0, 1.0), cpu)
     }
 }
@@ -37,18 +37,18 @@ fn queued() -> Option<u64> {
     queued_ns(&[rustix::thread::gettid().as_raw_nonzero().get()])
 }
 
-/// How long processes have waited for a CPU so far, all together, in ns; `None` where the kernel does
-/// not count it, or one is gone.
+/// Returns the total run queue delay of the processes so far, in ns; `None` if the kernel does not
+/// count it, or if one of the processes has ended.
 pub(crate) fn queued_ns(pids: &[i32]) -> Option<u64> {
     scheduled(pids, 1)
 }
 
-/// How long processes have been on a CPU so far, in the same way.
+/// Returns the total on-CPU time of the processes so far, in ns, or `None` in the same cases.
 pub(crate) fn used_ns(pids: &[i32]) -> Option<u64> {
     scheduled(pids, 0)
 }
 
-/// The sum of a field of `/proc/PID/schedstat`.
+/// Sums a field of `/proc/PID/schedstat` over the processes.
 fn scheduled(pids: &[i32], field: usize) -> Option<u64> {
     let of = |pid: &i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;

@@ -1,6 +1,6 @@
-//! The parts of an experiment: its declaration, and its work on a case.
+//! The experiment trait, its declaration, and the operations on a case.
 //!
-//! A piece implements [`Experiment`]; the registry lists it, and the runner runs it.
+//! An experiment implements [`Experiment`]; the registry lists it, and the runner runs it.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -20,62 +20,62 @@ use super::size::Size;
 /// The declaration of an experiment.
 #[derive(Debug)]
 pub struct Declaration {
-    /// Its name, unique among all.
+    /// Its name, unique among all experiments.
     pub name: &'static str,
-    /// A one-line summary.
+    /// One-line summary.
     pub summary: &'static str,
     /// The expected result.
     pub hypothesis: &'static str,
-    /// The result that would refute it.
+    /// The result that would refute the hypothesis.
     pub refuted_by: &'static str,
-    /// The controlled variables, and the corrections.
+    /// What is kept constant, or subtracted.
     pub controls: &'static [&'static str],
-    /// The metric, in a few words.
+    /// What is measured, in a few words.
     pub metric: &'static str,
-    /// In what: `ns`, `bytes/s`, `1/s`.
+    /// The unit: `ns`, `bytes/s`, `1/s`.
     pub unit: &'static str,
-    /// Measurements besides the metric.
+    /// What else is measured.
     pub extras: &'static [Extra],
-    /// The varied parameters.
+    /// The parameters that are varied.
     pub axes: &'static [Axis],
-    /// The axis tables and charts go along.
+    /// The axis along which tables and charts are drawn.
     pub along: &'static str,
-    /// The axis that is a column of a table and a line of a chart each.
+    /// The axis whose values are the columns of a table and the lines of a chart.
     pub lines: &'static str,
-    /// The claims to judge.
+    /// The claims that are judged.
     pub claims: &'static [Claim],
     /// How often a case is measured.
     pub sampling: Sampling,
-    /// Where what it does is described.
+    /// The man pages that describe what the experiment uses.
     pub man: &'static [&'static str],
 }
 
-/// A varied parameter.
+/// A parameter that is varied.
 #[derive(Debug)]
 pub struct Axis {
-    /// Its name, as `-L` takes it.
+    /// Its name, as `-L` accepts it.
     pub name: &'static str,
     /// The unit of its numbers; `bytes`, or empty for counts and names.
     pub unit: &'static str,
-    /// A summary of a few words.
+    /// A summary in a few words.
     pub summary: &'static str,
     /// The values it accepts.
     pub takes: Takes,
-    /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, here and
-    /// in the two below.
+    /// The values of a quick run. With [`Takes::Listed`], an empty list stands for all names, here
+    /// and in the two fields below.
     pub quick: &'static [Value],
-    /// The values of a usual run.
+    /// The values of a default run.
     pub default: &'static [Value],
     /// The values of a full run.
     pub full: &'static [Value],
 }
 
-/// The values that an axis accepts.
+/// The values an axis accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// One of these.
     Names(&'static [&'static str]),
-    /// One of these, from a registry of pieces.
+    /// One of these, from a registry.
     Listed(fn() -> Vec<&'static str>),
     /// From the first to the second.
     Numbers(u64, u64),
@@ -84,7 +84,7 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// The names it may be given; `None` for numbers.
+    /// Returns the accepted names; `None` for numbers.
     pub fn names(self) -> Option<Vec<&'static str>> {
         match self {
             Self::Names(names) => Some(names.to_vec()),
@@ -93,7 +93,7 @@ impl Takes {
         }
     }
 
-    /// Whether a value may be given.
+    /// Whether the axis accepts a value.
     pub fn allows(self, value: &AxisValue) -> bool {
         match (self, value) {
             (Self::Numbers(least, most), AxisValue::Number(n)) => (least..=most).contains(n),
@@ -108,7 +108,7 @@ impl Takes {
     }
 }
 
-/// A value of an axis, as a declaration has it.
+/// A value of an axis in a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// A count or size.
@@ -140,10 +140,10 @@ impl Axis {
         }
     }
 
-    /// The value a text stands for; `number` reads numbers of this axis' unit.
+    /// Parses a value; `number` parses numbers of this axis' unit.
     ///
     /// # Errors
-    /// The accepted values.
+    /// Fails with the values that are allowed.
     pub fn value(
         &self,
         text: &str,
@@ -181,99 +181,99 @@ impl Axis {
     }
 }
 
-/// A measurement besides the metric.
+/// A quantity measured besides the metric.
 #[derive(Debug)]
 pub struct Extra {
     /// Its key in the record.
     pub name: &'static str,
-    /// In what; empty for a count.
+    /// The unit; empty for a count.
     pub unit: &'static str,
-    /// A summary of a few words.
+    /// A summary in a few words.
     pub summary: &'static str,
-    /// How the values of several samples become one.
+    /// How the values of several samples are combined.
     pub fold: Fold,
 }
 
-/// How several values become one.
+/// How several values are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// For counts: the sum over the number.
+    /// For counts: the mean.
     Mean,
-    /// For times: the middle.
+    /// For times: the median.
     Median,
-    /// For times of few runs: the least, as others at work only add to it.
+    /// For times of few runs: the minimum, because other load only adds to it.
     Least,
 }
 
 /// A claim, and the test that decides it.
 #[derive(Debug)]
 pub struct Claim {
-    /// Its id, unique among all.
+    /// Its id, unique among all claims.
     pub id: &'static str,
-    /// The numbers of the articles that make it.
+    /// The numbers of the articles that make the claim.
     pub source: &'static str,
     /// The claim, in a sentence.
     pub text: &'static str,
-    /// Decides it, from nothing but the cases.
+    /// Decides the claim, from the cases alone.
     pub judge: fn(&Cases<'_>) -> Judgement,
 }
 
 /// How often a case is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// Samples a visit; the cases are visited in a new random order each round.
+    /// Samples per visit; the cases are visited in a new random order each round.
     pub a_visit: usize,
-    /// Samples below which nothing is said.
+    /// Minimum number of samples for a result.
     pub least: usize,
-    /// Samples that are enough whatever they say.
+    /// Number of samples that is enough in any case.
     pub most: usize,
-    /// Half of the interval of the median, as a share of it, at which a case is done.
+    /// Half the width of the median's interval, relative to the median, at which a case is done.
     pub tight: f64,
 }
 
 /// One measurement of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sample {
-    /// Of the metric.
+    /// The value of the metric.
     pub value: f64,
-    /// Of each extra that is measured with it.
+    /// The value of each extra measured with it.
     pub extra: Vec<(&'static str, f64)>,
 }
 
 /// An experiment.
 pub trait Experiment: Sync {
-    /// Its declaration.
+    /// Returns the declaration of the experiment.
     fn declaration(&self) -> &'static Declaration;
 
-    /// The combinations of these values that are looked at: all, where nothing else is said.
+    /// Returns the combinations of these values to consider; by default all of them.
     fn combinations(&self, axes: &[SweepAxis]) -> Vec<Params> {
         points(axes)
     }
 
-    /// Why a combination makes no sense at all, and is no case; nothing where it is one.
+    /// Returns the reasons why a combination makes no sense and is not a case; empty for a case.
     fn no_case(&self, _case: &Params) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// The cases these values make: their combinations that make sense.
+    /// Returns the cases that these values make: the combinations that make sense.
     fn cases(&self, axes: &[SweepAxis]) -> Vec<Params> {
         let all = self.combinations(axes).into_iter();
         all.filter(|one| self.no_case(one).is_empty()).collect()
     }
 
-    /// Whether a case works here, found by trying, without side effects that last.
+    /// Tests whether a case works here, without lasting side effects.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Fails with the reason if the case does not work.
     fn probe(&self, case: &Params) -> Result<(), Skip>;
 
-    /// The needs of a case.
+    /// The resources a case needs.
     fn needs(&self, case: &Params) -> Needs;
 
     /// Sets up what the cases share.
     ///
     /// # Errors
-    /// Why none of them can be measured.
+    /// Fails with the reason if no case can be measured.
     fn prepare(
         &self,
         cases: &[Params],
@@ -281,28 +281,28 @@ pub trait Experiment: Sync {
     ) -> Result<Box<dyn PreparedExperiment>, Skip>;
 }
 
-/// An experiment ready to be run. Dropping it takes down what was set up.
+/// An experiment ready to run. Dropping it takes down what was set up.
 pub trait PreparedExperiment {
-    /// Limits how long the next operation may wait for others: processes, answers, silence. A
-    /// longer wait is given up with [`iotomy_record::Case::NO_TIME`].
+    /// Sets how long the next operation may wait for others: processes, answers, silence. An
+    /// operation that takes longer is given up and fails with [`iotomy_record::Case::NO_TIME`].
     fn wait_at_most(&mut self, _left: Option<Duration>) {}
 
-    /// Sets up a case, measures it and hands each sample to `keep` until that breaks off; takes the
-    /// case down again.
+    /// Sets up a case, measures it, passes each sample to `keep` until `keep` breaks off, and takes
+    /// the case down again.
     ///
     /// # Errors
-    /// Why it could not be measured, or not further.
+    /// Fails with the reason if the case could not be measured, or not to the end.
     fn visit(
         &mut self,
         case: &Params,
         keep: &mut dyn FnMut(Sample) -> ControlFlow<()>,
     ) -> Result<(), Skip>;
 
-    /// Counts that are not timed: extras of the case, from watched runs. A name that occurs several
-    /// times has several samples.
+    /// Returns the extras of the case that are counted rather than timed, from watched runs. An
+    /// extra that occurs several times has several samples.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// Fails with the reason if the case could not be watched.
     fn watch(
         &mut self,
         _case: &Params,
@@ -312,33 +312,33 @@ pub trait PreparedExperiment {
     }
 }
 
-/// The observers for a case, which the caller of the runner provides.
+/// An observer of cases, passed to the runner from outside.
 pub trait Watch {
-    /// Runs this very program with these arguments and watches it to its end.
+    /// Runs this program with these arguments and watches it to its end.
     ///
     /// # Errors
-    /// Why it could not be watched.
+    /// Fails with the reason if it could not be watched.
     fn iotomy(&mut self, arguments: &[OsString]) -> Result<Trace, String>;
 
-    /// The same with another program.
+    /// Runs and watches another program in the same way.
     ///
     /// # Errors
-    /// Why it could not be watched.
+    /// Fails with the reason if it could not be watched.
     fn program(&mut self, program: &Path, arguments: &[OsString]) -> Result<Trace, String>;
 
-    /// Counts in the kernel how often the children that this process has now are woken, until what it
-    /// gives is dropped.
+    /// Counts in the kernel how often the current children of this process are woken, until the
+    /// returned value is dropped.
     ///
     /// # Errors
-    /// Why they cannot be counted.
+    /// Fails with the reason if the wake-ups cannot be counted.
     fn wakeups(&mut self) -> Result<Box<dyn Wakeups>, String>;
 }
 
-/// A count of wake-ups that goes on.
+/// A running count of wake-ups.
 pub trait Wakeups {
-    /// How many there were so far.
+    /// Returns the number of wake-ups so far.
     ///
     /// # Errors
-    /// When the count is not whole.
+    /// Fails if the count is incomplete.
     fn so_far(&self) -> Result<u64, String>;
 }

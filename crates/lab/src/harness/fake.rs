@@ -1,4 +1,4 @@
-//! An experiment for the tests of the runner, in a world whose clock goes on by a second a sample.
+//! An experiment for the tests of the runner, with a clock that advances by one second per sample.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use iotomy_record::{Machine, Sweep, Trace};
 
 use super::*;
 
-/// The behaviour of the fake experiment, and a log of its calls.
+/// The state and the settings of the fake experiment.
 #[derive(Default)]
 pub(crate) struct FakeState {
     pub(crate) now: Duration,
@@ -21,20 +21,20 @@ pub(crate) struct FakeState {
     pub(crate) samples: u64,
     /// Whether every sample is the same.
     pub(crate) is_quiet: bool,
-    /// After so many samples a signal comes.
+    /// The number of samples after which a signal arrives.
     pub(crate) interrupted_after: Option<u64>,
     pub(crate) kept: Vec<Sweep>,
     pub(crate) told: Vec<(u64, usize, usize, Option<Duration>)>,
     pub(crate) is_set_up: bool,
     pub(crate) watched: usize,
-    /// The set-up time of these cases.
+    /// How long setup takes for each of these cases.
     pub(crate) set_up: Vec<(u64, Duration)>,
     pub(crate) watch_takes: Duration,
-    /// When what is watched has to be over.
+    /// When watched runs must end.
     pub(crate) end: Option<Duration>,
-    /// How long each visit and watched run was told that it may wait.
+    /// The time limit that each visit and watched run received.
     pub(crate) waits: Vec<Option<Duration>>,
-    /// From then on waiting is in vain, for as long as it may.
+    /// The time from which on every wait uses up its limit in vain.
     pub(crate) stuck_from: Option<Duration>,
 }
 
@@ -162,7 +162,7 @@ impl Watch for FakeAround {
         let mut world = self.0.lock().unwrap();
         world.watched += 1;
         let takes = world.watch_takes;
-        // It is killed when its time is up.
+        // The run is killed when its time is up.
         let end = world.end.unwrap_or(Duration::MAX);
         world.now = (world.now + takes).min(end);
         match world.watched {
@@ -202,14 +202,14 @@ impl RunHost for FakeAround {
     }
 
     fn keep(&mut self, so_far: &Sweep) {
-        // The saved file is a record that can be read again.
+        // The saved state is a record that can be read again.
         let bytes = iotomy_record::store::RecordRef::Sweep(so_far).json().unwrap();
         let read = iotomy_record::store::parse_sweep(&bytes).unwrap();
         self.0.lock().unwrap().kept.push(read);
     }
 }
 
-/// Runs the fake experiment in a world.
+/// Runs the fake experiment in the given world.
 pub(crate) fn run_in(
     world: &Shared,
     size: Size,

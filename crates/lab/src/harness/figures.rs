@@ -1,4 +1,4 @@
-//! The figures of a case, from its samples, and what all cases say of the claims.
+//! The figures of a case, computed from its samples, and the verdicts on the claims from all cases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::claims::{by_visit, is_settled};
 use super::judgement::ENOUGH;
 use super::{Cases, Declaration, Fold, Judgement};
 
-/// A case of a sweep with these samples.
+/// Builds a case of a sweep with these samples.
 pub(crate) fn case_of(
     params: BTreeMap<String, AxisValue>,
     (metric, unit): (&str, &str),
@@ -36,7 +36,7 @@ pub(crate) fn case_of(
     }
 }
 
-/// The case with what a visit gave; its figures are those of all samples.
+/// Updates the figures of a case after a visit; they are computed from all samples.
 pub(crate) fn with_figures(declared: &Declaration, case: Case) -> Case {
     let extra = folded(declared, &case);
     let figures = case_of(case.params, (declared.metric, declared.unit), case.samples, extra);
@@ -50,8 +50,9 @@ pub(crate) fn with_figures(declared: &Declaration, case: Case) -> Case {
     Case { ci95: interval(&case), ..case }
 }
 
-/// The interval of the median. A visit counts once: with six or more whatever the noise is like, with
-/// fewer by Student's distribution of their logarithms.
+/// Computes the interval of the median. A visit counts once: with six or more visits the interval
+/// holds for any distribution of the noise; with fewer it uses Student's distribution of their
+/// logarithms.
 fn interval(case: &Case) -> Option<[f64; 2]> {
     let middles: Vec<f64> = by_visit(case, &case.samples).into_iter().map(|(_, of)| of).collect();
     if let Some(found) = median_interval(&middles) {
@@ -67,7 +68,7 @@ fn interval(case: &Case) -> Option<[f64; 2]> {
     ends.iter().all(|end| end.is_finite()).then_some(ends)
 }
 
-/// The verdict of the cases on each claim.
+/// Judges each claim from the cases.
 pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
     let (missing, is_measured) = (missing(cases), cases.iter().any(|case| case.median.is_some()));
     let cases = Cases::new(cases);
@@ -91,7 +92,7 @@ pub(crate) fn judged(declared: &Declaration, cases: &[Case]) -> Vec<Claim> {
     declared.claims.iter().map(judge).collect()
 }
 
-/// The facts that an undecided claim may lack, in words; empty if none are missing.
+/// Describes what an undecided claim may lack; empty if nothing is missing.
 fn missing(cases: &[Case]) -> String {
     let without = cases.iter().filter(|case| case.had_no_time()).count();
     let is_rare = |case: &&Case| case.median.is_some() && !is_settled(case);
@@ -107,7 +108,7 @@ fn missing(cases: &[Case]) -> String {
     }
 }
 
-/// The measurements besides the metric, each folded as the experiment declares.
+/// Combines the samples of each extra as the experiment declares.
 pub(crate) fn folded(declared: &Declaration, case: &Case) -> BTreeMap<String, f64> {
     let fold_of = |name: &str| declared.extras.iter().find(|extra| extra.name == name);
     let folded = |(name, samples): (&String, &Vec<f64>)| {

@@ -1,17 +1,17 @@
-//! The way of a run through its cases: in which order they are measured and how often, how long each
-//! visit may take, and what is kept meanwhile.
+//! The progress of a run through its cases: in which order and how often they are measured, how
+//! long each visit may take, and what is saved meanwhile.
 //!
-//! Rounds: each goes once through the cases that are not done, in a new random order, so that what
-//! changes on the machine meanwhile falls on all of them alike and visits of one round can be
-//! compared in pairs. A case is done when its interval is tight, or with the most samples.
+//! Each round visits the cases that are not done once, in a new random order, so that changes of
+//! the machine affect all of them alike and visits of one round can be compared in pairs. A case is
+//! done when its interval is tight, or when it has the maximum number of samples.
 //!
-//! The invariant on time: a run has two ends, that of timing and, after it, that of everything but
-//! the clean-up. A visit ends with the first sample beyond its share. A visit is started only if it
-//! fits, judged by the last visit of the case, or by the mean of all for a case that was never
-//! visited; and watched runs end at the second end, however late timing was. Waits get a time
-//! limit, and running processes are killed. The first rounds may take part of the time each, since
-//! a ratio is of visits: many samples of a case that is visited once are worth less than a few of
-//! three visits.
+//! The invariant on time: a run has two deadlines, one for timing and a later one for everything
+//! except taking down. A visit ends with the first sample past its share. No visit is begun that
+//! would not fit, judged by the duration of the last visit of the case, or by the mean of all
+//! visits for a case never visited. Watched runs end with the second deadline, however late timing
+//! was. Waits get a time limit, and running processes are killed. Each of the first rounds may use
+//! a part of the time, since a ratio compares visits: many samples of one visit are worth less than
+//! a few samples of three visits.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use super::runner::{Plan, Progress, RunError, RunHost, Start};
 use super::size::watched_time;
 use super::{Declaration, Experiment, Params, PreparedExperiment, Sample};
 
-/// The rounds that all cases are to have, whatever each would take for itself.
+/// The number of rounds that all cases should get, whatever each of them takes.
 const FIRST_ROUNDS: u32 = 3;
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct RunInProgress {
     declared: &'static Declaration,
     pub(crate) sweep: Sweep,
@@ -42,9 +42,9 @@ pub(crate) struct RunInProgress {
     visits: u32,
     /// When this part of the run began.
     here: Duration,
-    /// When this run would have begun, had it not been interrupted.
+    /// When this run would have begun without the interruption.
     began: Duration,
-    /// Samples so far, and what their visits took.
+    /// Samples so far, and the time of their visits.
     taken: (u32, Duration),
 }
 
@@ -69,7 +69,7 @@ impl RunInProgress {
         Ok(Self { declared, sweep, deadline, end, visits, here: now, began, taken })
     }
 
-    /// The places of the cases that are not done.
+    /// The indices of the cases that are not done.
     pub(crate) fn open(&self) -> impl Iterator<Item = usize> + '_ {
         let is_open = |case: &Case| case.skipped.is_none() && !self.is_done(case);
         (0..self.sweep.cases.len()).filter(move |at| is_open(&self.sweep.cases[*at]))
@@ -94,8 +94,9 @@ impl RunInProgress {
         self.deadline.is_some_and(|deadline| around.now() >= deadline)
     }
 
-    /// Whether there is time for another visit of a case, if it takes what the last one took. The
-    /// first one may take of the time that runs are watched in: to know a case at all is worth more.
+    /// Whether there is time for another visit of a case, if it takes as long as the last one. The
+    /// first visit may use the time reserved for watched runs: a first result for a case is worth
+    /// more.
     fn fits(&self, at: usize, around: &dyn RunHost) -> bool {
         let (takes, end) = match self.sweep.cases[at].visits.last() {
             Some(last) => (Duration::from_nanos(last.wall_ns), self.deadline),
@@ -104,12 +105,12 @@ impl RunInProgress {
         end.is_none_or(|end| around.now() + takes <= end)
     }
 
-    /// How long what is begun now may wait.
+    /// How long an operation that begins now may wait.
     fn patience(&self, now: Duration) -> Option<Duration> {
         self.end.map(|end| end.saturating_sub(now))
     }
 
-    /// When a visit is to be over that is the first of so many left in the round.
+    /// When the first of `left` remaining visits of a round must end.
     fn share(&self, now: Duration, round: u32, left: usize) -> Option<Duration> {
         let deadline = self.deadline?;
         let all = deadline.saturating_sub(self.here);
@@ -128,7 +129,8 @@ impl RunInProgress {
             if order.is_empty() || self.is_late(around) {
                 break;
             }
-            // A round of its own seed, so that a resumed run is none of its beginning again.
+            // Each round has its own seed, so that a resumed run does not repeat the orders of its
+            // first rounds.
             Random::new(self.sweep.run.seed.wrapping_add(self.sweep.run.rounds))
                 .shuffle(&mut order);
             self.sweep.run.rounds += 1;
@@ -138,7 +140,8 @@ impl RunInProgress {
                     break;
                 }
                 if !self.fits(*at, around) {
-                    // Shorter ones may; a further round would be of these alone.
+                    // Shorter visits may still fit; but a further round would consist of these
+                    // alone.
                     is_over = true;
                     continue;
                 }
@@ -151,7 +154,7 @@ impl RunInProgress {
         Ok(())
     }
 
-    /// Says of the cases that are not done why.
+    /// Records for the cases that are not done why they are not.
     fn tell_of_open_ones(&mut self) {
         for at in self.open().collect::<Vec<_>>() {
             if self.sweep.cases[at].samples.is_empty() {
@@ -162,7 +165,7 @@ impl RunInProgress {
         }
     }
 
-    /// Visits the case there, until the end of its share or with enough samples.
+    /// Visits the case at this index, until the end of its share or until it has enough samples.
     fn visit(
         &mut self,
         (at, end): (usize, Option<Duration>),
@@ -196,7 +199,7 @@ impl RunInProgress {
         }
     }
 
-    /// Adds the samples of a visit to a case, and what went wrong.
+    /// Adds the samples of a visit to a case, and the error if there was one.
     fn take(
         &mut self,
         (at, took): (usize, Duration),
@@ -217,7 +220,7 @@ impl RunInProgress {
             }
         }
         let samples = (case.samples.len() - before) as u64;
-        // An older record does not say which samples are of which visit.
+        // An older record does not say to which visit a sample belongs.
         let known: u64 = case.visits.iter().map(|visit| visit.samples).sum();
         if samples > 0 && known == before as u64 {
             let round = self.sweep.run.rounds;
@@ -226,7 +229,7 @@ impl RunInProgress {
         if let Err(Skip(reason)) = outcome {
             match case.samples.is_empty() {
                 true => case.skipped = Some(reason),
-                // It is as it would be had the visit not begun.
+                // The case is as if the visit had not begun.
                 false if reason == Case::NO_TIME => {}
                 false => case.note = Some(reason),
             }
@@ -234,7 +237,7 @@ impl RunInProgress {
         self.sweep.cases[at] = with_figures(self.declared, case);
     }
 
-    /// Counts that are not timed, once per case.
+    /// Watches each case once, for the extras that are counted rather than timed.
     pub(crate) fn watch(
         &mut self,
         bench: &mut dyn PreparedExperiment,
@@ -273,7 +276,7 @@ impl RunInProgress {
         Ok(())
     }
 
-    /// The cases that were measured, those at the ends of the axis first, as claims are judged by these.
+    /// The measured cases, those at the ends of the axis first, because claims are judged by these.
     fn order_to_watch(&self) -> Vec<usize> {
         let all = 0..self.sweep.cases.len();
         let mut rest: std::collections::VecDeque<usize> =
@@ -296,8 +299,8 @@ impl RunInProgress {
         around.progress(&Progress { experiment, round, done, all, case, left });
     }
 
-    /// How long it still takes at most: until the deadline, or until every case has the most samples
-    /// at the pace so far, whichever is sooner.
+    /// Upper bound of the remaining time: until the deadline, or until every case has the maximum
+    /// number of samples at the pace so far, whichever is sooner.
     fn left(&self, now: Duration, in_round: usize) -> Option<Duration> {
         let until = self.deadline.map(|deadline| deadline.saturating_sub(now));
         let (samples, took) = self.taken;
@@ -309,7 +312,7 @@ impl RunInProgress {
         until.into_iter().chain(by_pace).min()
     }
 
-    /// Judges the claims.
+    /// Ends the run and judges the claims.
     pub(crate) fn end(mut self, now: Duration) -> Sweep {
         self.sweep.run.wall_ns = nanos(now.saturating_sub(self.began));
         self.sweep.run.is_partial = false;

@@ -1,7 +1,7 @@
-//! The result of a claim's test, and the criteria of the tests.
+//! The result of a claim's test, and the criteria that tests decide by.
 //!
-//! The invariant: a time decides by its interval and never by itself. With samples of fewer visits than
-//! an interval takes there is none, and nothing is decided.
+//! The invariant: a time decides by its interval and never by its value alone. With fewer visits
+//! than an interval needs there is no interval, and nothing is decided.
 
 use iotomy_record::ClaimVerdict;
 use iotomy_stats::{Interval, Line};
@@ -9,33 +9,34 @@ use serde_json::{Value, json};
 
 use super::Cases;
 
-/// Visits below which nothing that was timed decides a claim: Student's interval takes three.
+/// Minimum number of visits for a time to decide a claim: Student's interval needs three.
 pub(crate) const ENOUGH: usize = 3;
 
 /// The result of a claim's test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// Whether it is so.
+    /// Whether the claim holds.
     pub verdict: ClaimVerdict,
-    /// Why, in a sentence with the numbers.
+    /// The reason, in a sentence with the numbers.
     pub because: String,
     /// The numbers.
     pub evidence: Vec<(&'static str, Value)>,
 }
 
 impl Judgement {
-    /// It holds where `is_so`, else it fails.
+    /// The claim holds if `is_so`, and fails otherwise.
     pub fn from_bool(is_so: bool, because: impl Into<String>) -> Self {
         let verdict = if is_so { ClaimVerdict::Holds } else { ClaimVerdict::Fails };
         Self { verdict, because: because.into(), evidence: Vec::new() }
     }
 
-    /// The numbers do not tell.
+    /// The numbers are not enough to decide.
     pub fn inconclusive(because: impl Into<String>) -> Self {
         Self { verdict: ClaimVerdict::Inconclusive, because: because.into(), evidence: Vec::new() }
     }
 
-    /// By an interval: it holds when all of it is above `bound`, and fails when all of it is below.
+    /// Judges by an interval: the claim holds if all of it is above `bound`, and fails if all of it
+    /// is below.
     pub fn above(interval: Interval, bound: f64, because: impl Into<String>) -> Self {
         let verdict = if interval.low > bound {
             ClaimVerdict::Holds
@@ -47,7 +48,8 @@ impl Judgement {
         Self { verdict, because: because.into(), evidence: Vec::new() }
     }
 
-    /// By an interval: it holds when all of it is below `bound`, and fails when all of it is above.
+    /// Judges by an interval: the claim holds if all of it is below `bound`, and fails if all of it
+    /// is above.
     pub fn below(interval: Interval, bound: f64, because: impl Into<String>) -> Self {
         let verdict = if interval.high < bound {
             ClaimVerdict::Holds
@@ -59,20 +61,20 @@ impl Judgement {
         Self { verdict, because: because.into(), evidence: Vec::new() }
     }
 
-    /// With a number it rests on.
+    /// Adds a number to the evidence.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.evidence.push((name, value.into()));
         self
     }
 
-    /// With an interval it rests on.
+    /// Adds an interval to the evidence.
     #[must_use]
     pub fn with_interval(self, name: &'static str, of: Interval) -> Self {
         self.with(name, json!({"value": of.point, "ci95": [of.low, of.high]}))
     }
 
-    /// With a line it rests on.
+    /// Adds a line to the evidence.
     #[must_use]
     pub fn with_line(self, name: &'static str, of: Line) -> Self {
         let value = json!({
@@ -83,32 +85,32 @@ impl Judgement {
     }
 }
 
-/// The growth of a line along an axis from its start to its end.
+/// The course of a line along an axis, from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// It changes so little that it has not doubled at its end, nor gone, wherever in its interval the
-    /// slope lies.
+    /// It changes so little that the value has neither doubled nor dropped to 0 at the end of the
+    /// line, wherever in its interval the slope lies.
     Level,
-    /// It rises, and is one.
+    /// It rises, and the points lie on a line.
     Rises,
-    /// It rises, and what it goes through rises by more than a line does.
+    /// It rises, and the points rise by more than a line does.
     Steepens,
-    /// The rounds do not tell.
+    /// The rounds are not enough to decide.
     Unsure,
 }
 
-/// The line along an axis of three numbers or more, and the last place it goes through.
+/// Fits a line along an axis of three numbers or more; returns it with its last point.
 pub(crate) fn along(cases: &Cases<'_>, axis: &str) -> Option<(Line, (f64, f64))> {
     let last = cases.medians(axis).into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let line = cases.line(axis).filter(|_| cases.numbers(axis).len() >= 3)?;
     Some((line, last))
 }
 
-/// How much of the differences of the medians a line is to be, to be one.
+/// The share of the differences of the medians that a line must explain to count as one.
 const A_LINE: f64 = 0.9;
 
 impl Growth {
-    /// Of a line along an axis, and of the last place it goes through.
+    /// Classifies a line along an axis, given its last point.
     pub(crate) fn from_line(line: &Line, (most, last): (f64, f64)) -> Self {
         let Some([low, high]) = line.slope_ci95 else { return Self::Unsure };
         let start = line.intercept.abs();
@@ -127,8 +129,8 @@ impl Growth {
     }
 }
 
-/// The quotient of two numbers that are known by intervals, as wide as both allow; `None` where what is
-/// divided by may be 0 or less.
+/// Divides two numbers known by intervals; the result's interval is as wide as both allow. Returns
+/// `None` where the divisor may be 0 or less.
 pub(crate) fn quotient(of: Interval, by: Interval) -> Option<Interval> {
     if by.low <= 0.0 || by.point <= 0.0 {
         return None;
@@ -138,7 +140,7 @@ pub(crate) fn quotient(of: Interval, by: Interval) -> Option<Interval> {
     Some(Interval { point: of.point / by.point, low, high })
 }
 
-/// The interval of a line's slope, where rounds enough have one.
+/// Returns the interval of a line's slope, if enough rounds have one.
 pub(crate) fn slope(line: &Line) -> Option<Interval> {
     let [low, high] = line.slope_ci95?;
     Some(Interval { point: line.slope, low, high })

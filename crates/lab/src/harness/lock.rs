@@ -1,8 +1,8 @@
-//! One run of an experiment at a time: two would write over what each other keeps to go on from, and
-//! disturb what the other measures.
+//! One run of an experiment at a time: two runs would overwrite each other's saved state, and
+//! disturb each other's measurements.
 //!
-//! The invariant: who holds the lock holds the file that is there by its name. It is the kernel's
-//! (flock), so that a run that is killed holds it no longer.
+//! The invariant: the holder of the lock holds the file that currently has the lock's name. It is a
+//! lock of the kernel (flock), so a run that is killed releases it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,23 +20,24 @@ pub struct Lock {
     _file: File,
 }
 
-/// The experiment is being run already.
+/// The error that the experiment is already running.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{experiment} is already running{by}; wait for its end, or set XDG_STATE_HOME=DIR for this run"
 )]
 pub struct Locked {
     experiment: String,
-    /// The content of its file.
+    /// The process named in the lock file.
     by: String,
 }
 
 impl Lock {
-    /// Takes the lock of an experiment; `None` where there can be none, as no file can be made or the
-    /// file system has no locks: then nothing can be kept either, or it is as it was without one.
+    /// Acquires the lock of an experiment. Returns `None` if there can be none, because no file can
+    /// be created or the file system has no locks: then either nothing can be saved, or the run
+    /// proceeds without a lock.
     ///
     /// # Errors
-    /// Another run has it.
+    /// Fails if another run holds the lock.
     pub fn take(state: &State, experiment: &str) -> Result<Option<Self>, Locked> {
         let path = state.folder().join(format!("lab-{experiment}.lock"));
         let busy = |by: String| Locked { experiment: experiment.to_owned(), by };
@@ -50,7 +51,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still locked: who waits at this very file finds that it is no longer there.
+        // Remove the file while it is still locked: a process that waits for this file then notices
+        // that the name is gone.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -66,7 +68,7 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// The file at a path, locked, with the number of this process in it.
+/// Opens and locks the file at a path, and writes the id of this process into it.
 fn taken(path: &Path) -> Result<File, Refused> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -80,7 +82,7 @@ fn taken(path: &Path) -> Result<File, Refused> {
             Err(_) => return Err(Refused::Impossible),
         }
         let own = file.metadata()?;
-        // Between the two its holder may have ended, and removed it.
+        // Between open and lock the holder may have ended and removed the file.
         let is_there = fs::metadata(path)
             .is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino()));
         if is_there {
@@ -91,13 +93,13 @@ fn taken(path: &Path) -> Result<File, Refused> {
     }
 }
 
-/// The process that a locked file names, as the end of a sentence.
+/// Names the process in a locked file, as the end of a sentence.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let is_read = file.read_to_string(&mut text).is_ok();
     match text.trim().parse::<u32>() {
         Ok(pid) if is_read => format!(", by process {pid}"),
-        // It has just begun.
+        // The holder has just started.
         _ => String::new(),
     }
 }

@@ -1,9 +1,9 @@
-//! Notes of what a run has made that outlives it when it is killed: folders and devices.
+//! Notes of directories and devices that a run has made and that outlive it when it is killed.
 //!
-//! The invariant: only things that iotomy made and nobody uses any more are removed. Each is
-//! written down in the user's state directory, in a note whose lock its run holds; a note with a
-//! free lock belongs to a run that was killed, and the next run removes what it names and nothing
-//! else.
+//! The invariant: only items that iotomy made and that no run uses any more are removed. A run
+//! writes down what it makes in a note in the user's state directory, and holds a lock on the note.
+//! A note whose lock is free belongs to a killed run; the next run removes what it names and
+//! nothing else.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::State;
 use super::{own_folder, zram};
 
-/// A note that is locked for as long as the run goes on.
+/// A note, locked until the run ends.
 #[derive(Debug)]
 pub(crate) struct Note {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Writes one down, durably. `kind` is what its name begins with.
+    /// Writes a note durably. `kind` is the prefix of its name.
     pub(crate) fn write(
         folder: &Path,
         kind: &str,
@@ -48,21 +48,22 @@ impl Note {
         Ok(Self { path: at, _file: file })
     }
 
-    /// The named thing is gone.
+    /// Removes the note: the item it names is gone.
     pub(crate) fn forget(&self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// An empty file by this name, locked; `None` when there is a note by it, of a process that had the same
-/// id, and of something that could not be removed yet.
+/// Creates and locks an empty file at this path. Returns `None` if there is already a note by that
+/// name, of a process that had the same id, for an item that could not be removed yet.
 fn held(at: &Path) -> io::Result<Option<File>> {
     loop {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(at)?;
         flock(&file, FlockOperation::LockExclusive)?;
         let own = file.metadata()?;
-        // Between the two another run may have taken it for one that was left, and removed it.
+        // Between open and lock another run may have taken the file for one left behind, and
+        // removed it.
         let is_there = fs::metadata(at)
             .is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino()));
         if is_there {
@@ -71,25 +72,25 @@ fn held(at: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// A word that no other note of this machine's processes has.
+/// Returns a word that no other note of this machine's processes has.
 pub(crate) fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The result of removing something that a killed run had left.
+/// The result of removing an item that a killed run had left.
 #[derive(Debug)]
 pub struct LeftBehind {
-    /// Where it is or was.
+    /// Its path.
     pub path: PathBuf,
     /// Why it could not be removed.
     pub error: Option<io::Error>,
 }
 
-/// Removes what a note names, if that is still there and ours.
+/// Removes the item that a note names, if it still exists and is ours.
 type Remove = fn(&[u8]) -> Option<LeftBehind>;
 
-/// Removes what runs left behind that were killed.
+/// Removes the items that killed runs left behind.
 pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
     let kinds: [(&str, Remove); 2] =
         [(own_folder::NOTE, own_folder::remove_noted), (zram::NOTE, zram::remove_noted)];
@@ -104,10 +105,10 @@ pub fn remove_left_behind(state: &State) -> Vec<LeftBehind> {
 
 fn settle(note: &Path, remove: Remove) -> Option<LeftBehind> {
     let file = OpenOptions::new().read(true).write(true).open(note).ok()?;
-    // A note that is locked is of a run that goes on.
+    // A locked note belongs to a run in progress.
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let found = remove(&fs::read(note).ok()?);
-    // If it cannot be removed now, it stays noted and the next run tries again.
+    // If the item cannot be removed now, the note stays and the next run tries again.
     if found.as_ref().is_none_or(|found| found.error.is_none()) {
         let _ = fs::remove_file(note);
     }

@@ -1,7 +1,8 @@
-//! Folders that a run has made under a name, and how they go again whatever ends it.
+//! Named directories that a run has made, and their removal however the run ends.
 //!
-//! The invariant: what is removed was made by iotomy and is nobody's any more. A folder is written
-//! down in a [`Note`] before it is made. Nothing outside such a folder is ever removed.
+//! The invariant: only directories that iotomy made and that no run uses any more are removed. A
+//! directory is written down in a [`Note`] before it is made. Nothing outside such a directory is
+//! ever removed.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -15,13 +16,13 @@ use iotomy_host::Skip;
 use super::State;
 use super::notes::{LeftBehind, Note, unique};
 
-/// The prefix of the names of all such directories.
+/// Prefix of the names of all such directories.
 const PREFIX: &str = ".iotomy-lab-";
 
-/// The prefix of the names of notes.
+/// Prefix of the names of notes.
 pub(crate) const NOTE: &str = "made-";
 
-/// A folder of this run's own. Dropping it removes it with all there is in it.
+/// A directory of this run. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub(crate) struct OwnFolder {
     path: PathBuf,
@@ -29,7 +30,7 @@ pub(crate) struct OwnFolder {
 }
 
 impl OwnFolder {
-    /// A fresh folder in `parent`, which only this user may look into.
+    /// Creates a new directory in `parent` that only this user can access.
     pub(crate) fn in_folder(parent: &Path) -> Result<Self, Skip> {
         Self::noted(parent, State::of_user().as_ref().map(State::folder))
     }
@@ -42,7 +43,7 @@ impl OwnFolder {
         };
         let path = std::path::absolute(parent.join(format!("{PREFIX}{unique}")))
             .map_err(|e| refused("getcwd", parent, e))?;
-        // Where nothing can be noted the run that is killed leaves its folder, by a telling name.
+        // Without a note, a killed run leaves its directory behind, under a recognisable name.
         let note = notes.and_then(|folder| {
             Note::write(folder, NOTE, &unique, path.as_os_str().as_bytes()).ok()
         });
@@ -58,7 +59,7 @@ impl OwnFolder {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // If it cannot be removed now, it stays noted and the next run tries again.
+        // If the directory cannot be removed now, the note stays and the next run tries again.
         if fs::remove_dir_all(&self.path).is_ok()
             && let Some(note) = &self.note
         {
@@ -67,7 +68,7 @@ impl Drop for OwnFolder {
     }
 }
 
-/// Removes the folder that a note names, if there is one and it is ours.
+/// Removes the directory that a note names, if it exists and is ours.
 pub(crate) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
     let path = PathBuf::from(OsStr::from_bytes(content));
     is_ours(&path).then(|| {
@@ -76,7 +77,8 @@ pub(crate) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
     })
 }
 
-/// Whether a folder is there by a name of ours, a folder itself and this user's.
+/// Whether the path has one of our names and is a directory, not a symbolic link, owned by this
+/// user.
 fn is_ours(path: &Path) -> bool {
     let named = |name: &OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
     let is_named = path.is_absolute() && path.file_name().is_some_and(named);
@@ -97,7 +99,7 @@ mod tests {
         fs::create_dir(made.path().join("deep")).unwrap();
         fs::write(made.path().join("deep/file"), "x").unwrap();
         assert_eq!(fs::metadata(made.path()).unwrap().mode() & 0o777, 0o700);
-        // Another run that begins meanwhile leaves it alone.
+        // Another run that starts meanwhile leaves the directory alone.
         let state = State::in_folder(notes.path());
         assert!(remove_left_behind(&state).is_empty());
         assert!(made.path().exists());
@@ -114,7 +116,7 @@ mod tests {
         fs::create_dir(&left).unwrap();
         fs::write(left.join("file"), "x").unwrap();
         fs::write(notes.path().join("made-1-1"), left.as_os_str().as_bytes()).unwrap();
-        // Notes of what is no longer there, or was never ours.
+        // Notes of items that no longer exist, or were never ours.
         fs::write(notes.path().join("made-2-1"), "/nowhere/.iotomy-lab-2-1").unwrap();
         let foreign = parent.path().join("mine");
         fs::create_dir(&foreign).unwrap();

@@ -1,21 +1,21 @@
-//! How long others are waited for: processes that get ready, fall asleep or answer.
+//! How long a run waits for others: processes that get ready, block or answer.
 
 use std::time::{Duration, Instant};
 
 use iotomy_host::Skip;
 use iotomy_record::Case;
 
-/// Only to stop what would hang: thousands of processes on a loaded machine take some seconds.
+/// Only a guard against hanging: thousands of processes on a loaded machine take a few seconds.
 const MOST: Duration = Duration::from_secs(120);
 
-/// A wait ends with the time of the run, or when nothing can come of it any more.
+/// The limit of waits: the run's time, or a maximum after which nothing can be expected any more.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Patience {
-    /// When the time of the run is up; `None` is never.
+    /// When the time of the run is up; `None` means never.
     end: Option<Instant>,
 }
 
-/// A wait under way.
+/// A wait in progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
     until: Instant,
@@ -23,17 +23,17 @@ pub(crate) struct Waiting {
 }
 
 impl Patience {
-    /// With so much left of the run.
+    /// Creates a limit from the time left of the run.
     pub(crate) fn for_time_left(left: Option<Duration>) -> Self {
         Self { end: left.and_then(|left| Instant::now().checked_add(left)) }
     }
 
-    /// When the time of the run is up.
+    /// Returns when the time of the run is up.
     pub(crate) fn end(self) -> Option<Instant> {
         self.end
     }
 
-    /// A wait that begins now.
+    /// Begins a wait.
     pub(crate) fn begin(self) -> Waiting {
         let most = Instant::now() + MOST;
         let until = self.end.map_or(most, |end| end.min(most));
@@ -42,17 +42,17 @@ impl Patience {
 }
 
 impl Waiting {
-    /// Whether it has been long enough.
+    /// Whether the limit is reached.
     pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.until
     }
 
-    /// How long it still goes on.
+    /// Returns the time left.
     pub(crate) fn left(self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// The reason when the wait was in vain: `reason`, unless the run's time was up.
+    /// Returns the error for a wait in vain: the reason given, unless the run's time was up.
     pub(crate) fn in_vain(self, reason: &str) -> Skip {
         Skip(if self.is_of_run { Case::NO_TIME } else { reason }.to_owned())
     }

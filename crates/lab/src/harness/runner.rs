@@ -1,5 +1,5 @@
-//! The input of a run of any experiment, the services it needs from its caller, and the ways it may
-//! end. [`super::in_progress`] steps through the cases.
+//! The input of a run of any experiment, the services it needs from outside, and the errors that
+//! end it. [`super::in_progress`] goes through the cases.
 
 use std::time::Duration;
 
@@ -11,76 +11,76 @@ use super::cases::in_common;
 use super::in_progress::RunInProgress;
 use super::{Experiment, FreeRoom, Params, Size, Watch};
 
-/// The run to make.
+/// The plan of a run.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// Which values the axes have that none are given for.
+    /// Selects the values of axes for which no values are given.
     pub size: Size,
-    /// Values given for axes, in the order they are shown.
+    /// Values given for axes, in the order in which they are shown.
     pub given: Vec<(String, Vec<AxisValue>)>,
-    /// How long measuring goes on at most, whatever is not tight then.
+    /// Maximum duration of measuring, even if some cases are not tight by then.
     pub max_time: Option<Duration>,
-    /// The seed of the order of cases.
+    /// Seed of the order of the cases.
     pub seed: u64,
-    /// Where files are made.
+    /// The directory in which files are created.
     pub folder: &'a Folder,
-    /// The available room of the machine.
+    /// The free resources of the machine.
     pub room: FreeRoom,
-    /// Where the record is to be written in the end, kept for who goes on with it.
+    /// Where to write the final record; saved for a run that continues this one.
     pub json: Option<String>,
 }
 
-/// The start of a run.
+/// The starting point of a run.
 #[derive(Debug)]
 pub struct Start {
-    /// When it began, RFC 3339.
+    /// When it began, in RFC 3339.
     pub started: String,
-    /// Where it runs.
+    /// The machine it runs on.
     pub machine: Machine,
-    /// The measurements or the plan of an interrupted run to resume; its axes, time and order
-    /// count, and not the plan's.
+    /// The results or the plan of an interrupted run to continue from; its axes, time and order
+    /// apply instead of the plan's.
     pub before: Option<Sweep>,
 }
 
-/// The services that a run needs from its caller.
+/// The services that a run needs from its host.
 pub trait RunHost: Watch {
-    /// The time since some moment that stays the same.
+    /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// The number of a signal that asks for the end, if one has come.
+    /// Returns the number of a signal that requests the end, if one has arrived.
     fn interrupted(&mut self) -> Option<i32>;
 
-    /// Hears when, by this clock, whatever it watches has to be over; `None` is never.
+    /// Sets when watching must be over, by this clock; `None` means never.
     fn end_at(&mut self, end: Option<Duration>);
 
-    /// Hears how far the run is.
+    /// Reports the progress of the run.
     fn progress(&mut self, progress: &Progress<'_>);
 
-    /// Keeps what there is so far.
+    /// Saves the results so far.
     fn keep(&mut self, so_far: &Sweep);
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// The experiment.
     pub experiment: &'a str,
-    /// The round, from 1; 0 when what is counted is watched, after the rounds.
+    /// The round, from 1; 0 while counted extras are watched, after the rounds.
     pub round: u64,
-    /// Cases of the round that are behind.
+    /// Cases of the round that are done.
     pub done: usize,
-    /// Of how many.
+    /// All cases of the round.
     pub all: usize,
     /// The case about to be measured.
     pub case: &'a Params,
-    /// How long it still takes at most; `None` when that is not known.
+    /// Upper bound of the remaining time; `None` when it is unknown.
     pub left: Option<Duration>,
 }
 
-/// Why a run came to no end of its own.
+/// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A signal asked for the end; what there was has been kept.
+    /// A signal requested the end; the results so far have been saved.
     #[error("interrupted")]
     Interrupted(i32),
     /// No case could be measured.
@@ -88,10 +88,10 @@ pub enum RunError {
     Prepare {
         /// The experiment.
         experiment: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The interrupted run is of another machine or version.
+    /// The run to be continued is of another machine or version.
     #[error(
         "cannot resume the interrupted run of {experiment}: {reason}; start a new run without \
          --resume"
@@ -102,7 +102,7 @@ pub enum RunError {
         /// The difference.
         reason: String,
     },
-    /// The interrupted run is of another directory.
+    /// The run to be continued used another directory.
     #[error(
         "cannot resume the interrupted run of {experiment} in {here}: it used {folder}; leave out \
          --path, or start a new run without --resume"
@@ -110,9 +110,9 @@ pub enum RunError {
     Elsewhere {
         /// The experiment.
         experiment: &'static str,
-        /// Where it was begun.
+        /// Where it was started.
         folder: String,
-        /// Where it was to go on.
+        /// Where it was to continue.
         here: String,
     },
 }
@@ -120,7 +120,7 @@ pub enum RunError {
 /// Runs an experiment.
 ///
 /// # Errors
-/// The error that ended it early. Nothing is left behind.
+/// Fails with the cause that ended the run early. Everything the run made is removed.
 pub fn run(
     experiment: &dyn Experiment,
     plan: &Plan<'_>,
@@ -144,7 +144,7 @@ pub fn run(
     Ok(track.end(around.now()))
 }
 
-/// That values make no case, and why.
+/// Says that the values make no case, and why.
 fn no_cases(experiment: &dyn Experiment, axes: &[SweepAxis]) -> String {
     let all = experiment.combinations(axes);
     let reasons: Vec<_> = all.iter().map(|one| experiment.no_case(one)).collect();

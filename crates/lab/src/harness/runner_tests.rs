@@ -70,7 +70,7 @@ fn the_order_is_random_anew_each_round_and_a_seed_repeats_it() {
 #[test]
 fn the_time_is_kept_and_what_had_no_turn_says_so() {
     let world = Shared::default();
-    // Samples of a second each, and no time for a third.
+    // Each sample takes a second, so there is no time for a third.
     let sweep = run_in(&world, Size::Default, Some(2), None).unwrap();
     assert_eq!(world.lock().unwrap().now, Duration::from_secs(2));
     let without: Vec<&Case> = [1, 2, 3]
@@ -86,7 +86,7 @@ fn the_time_is_kept_and_what_had_no_turn_says_so() {
 #[test]
 fn every_case_has_its_turn_before_one_has_all_it_could_take() {
     let world = Shared::default();
-    // Of 6 s the first round may take 2, which is less than two samples each.
+    // The first round may take 2 of the 6 s, which is less than two samples per case.
     let sweep = run_in(&world, Size::Default, Some(6), None).unwrap();
     let cases = [1, 2, 3].map(|n| case(&sweep, n));
     let visits = cases.map(|case| {
@@ -106,7 +106,7 @@ fn every_case_has_its_turn_before_one_has_all_it_could_take() {
 fn a_visit_that_would_not_fit_is_not_begun_and_shorter_ones_are() {
     let world = Shared::default();
     world.lock().unwrap().set_up = vec![(3, Duration::from_secs(9))];
-    // 9 s and a sample for 3, four samples for 1 and 2, and no time for 3 again.
+    // 9 s and a sample for case 3, four samples for cases 1 and 2, and no time to repeat case 3.
     let sweep = run_in(&world, Size::Default, Some(17), None).unwrap();
     assert_eq!(case(&sweep, 3).visits.len(), 1);
     assert!(case(&sweep, 1).visits.len() > 1 && case(&sweep, 2).visits.len() > 1);
@@ -117,7 +117,7 @@ fn a_visit_that_would_not_fit_is_not_begun_and_shorter_ones_are() {
 fn what_is_watched_has_its_time_too_and_the_ends_of_the_axis_come_first() {
     let world = Shared::default();
     world.lock().unwrap().watch_takes = Duration::from_secs(2);
-    // 5 s for watching at least: a third would not fit.
+    // At least 5 s are for watching: a third watched run would not fit.
     let sweep = run_in(&world, Size::Default, Some(3), None).unwrap();
     assert_eq!(world.lock().unwrap().now, Duration::from_secs(3 + 4));
     let note = |n| case(&sweep, n).note.clone().unwrap_or_default();
@@ -138,7 +138,7 @@ fn timing_that_was_late_leaves_less_time_to_watch_and_not_a_later_end() {
     let world = Shared::default();
     world.lock().unwrap().set_up = vec![(1, Duration::from_secs(9)), (2, Duration::from_secs(9))];
     world.lock().unwrap().watch_takes = Duration::from_secs(600);
-    // 9 s and a sample, of which a second case would be as long: past the end.
+    // 9 s and a sample; a second case would take as long and end too late.
     let sweep = run_in(&world, Size::Quick, Some(10), None).unwrap();
     assert_eq!(world.lock().unwrap().now, Duration::from_secs(10 + 5));
     let without = sweep.cases.iter().filter(|case| case.had_no_time()).count();
@@ -150,7 +150,7 @@ fn a_case_that_was_never_visited_may_take_of_the_time_to_watch() {
     let world = Shared::default();
     world.lock().unwrap().set_up = [1, 2].map(|n| (n, Duration::from_secs(5))).into();
     world.lock().unwrap().watch_takes = Duration::from_secs(600);
-    // 6 s each: the second is begun at 6 s of 9, and over at 12 of 14.
+    // 6 s each: the second begins at 6 s of 9, and ends at 12 s of 14.
     let sweep = run_in(&world, Size::Quick, Some(9), None).unwrap();
     assert!(sweep.cases.iter().all(|case| case.samples.len() == 1), "{sweep:?}");
     assert_eq!(world.lock().unwrap().now, Duration::from_secs(9 + 5));
@@ -168,7 +168,7 @@ fn what_waits_in_vain_is_given_up_at_the_end_and_its_case_had_no_time() {
         assert_eq!(missing, 3 - usize::try_from(from).unwrap(), "{sweep:?}");
         let is_open = sweep.claims[0].verdict == ClaimVerdict::Inconclusive;
         assert!(is_open || missing == 0, "{:?}", sweep.claims);
-        // Earlier measurements are as good as they were.
+        // Earlier measurements remain valid.
         let is_noted = |case: &Case| case.note.as_ref().is_some_and(|of| !of.contains("watched"));
         assert!(!sweep.cases.iter().any(is_noted), "{sweep:?}");
     }
@@ -188,7 +188,7 @@ fn the_time_left_is_never_above_the_deadline_and_falls() {
     let world = Shared::default();
     run_in(&world, Size::Quick, Some(30), None).unwrap();
     let told = world.lock().unwrap().told.clone();
-    // Watched runs at the end have a time limit of their own.
+    // Watching afterwards has a time of its own.
     let left: Vec<Duration> = told.iter().filter(|one| one.0 > 0).filter_map(|one| one.3).collect();
     assert_eq!(left.first(), Some(&Duration::from_secs(30)));
     assert!(left.is_sorted_by(|a, b| a >= b), "{left:?}");
@@ -206,7 +206,7 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on_from_there() {
     let before: usize = kept.cases.iter().map(|case| case.samples.len()).sum();
     assert_eq!(before, 9, "no sample is lost");
     world.lock().unwrap().interrupted_after = None;
-    // Its own axes count, and not those of the size asked for.
+    // The axes of the saved run apply, not those of the requested size.
     let sweep = run_in(&world, Size::Full, None, Some(kept.clone())).unwrap();
     assert_eq!(sweep.cases.len(), 2);
     for (after, before) in sweep.cases.iter().zip(&kept.cases) {
@@ -258,7 +258,7 @@ fn what_was_planned_is_run_as_it_was_planned_and_held_against_what_there_is_then
     let planned = planned(&Fake(Shared::default()), &plan, start);
     assert!(planned.cases.iter().all(|case| case.skipped.is_none()), "{planned:?}");
     assert!(planned.run.is_partial);
-    // Its own plan counts, and not the one it is given.
+    // The saved plan applies, not the one given.
     let sweep = run_in(&Shared::default(), Size::Full, None, Some(planned.clone())).unwrap();
     assert_eq!((&sweep.axes, sweep.started.as_str()), (&planned.axes, "2025-03-01T10:20:30Z"));
     let run = &sweep.run;
@@ -274,7 +274,7 @@ fn what_was_planned_is_run_as_it_was_planned_and_held_against_what_there_is_then
 fn what_is_watched_is_added_and_what_cannot_be_is_noted() {
     let world = Shared::default();
     let sweep = run_in(&world, Size::Quick, None, None).unwrap();
-    // The larger first.
+    // The larger case is watched first.
     let first = case(&sweep, 2);
     assert_eq!(first.note.as_deref(), Some("not watched: no observer"));
     assert!(!first.extra.contains_key("calls"));

@@ -1,4 +1,5 @@
-//! Files of an experiment: without a name, so that nothing is left, and looked at in the page cache.
+//! Files of an experiment: without a name, so that nothing is left behind, and with operations on
+//! the page cache.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,10 +14,10 @@ use iotomy_sys::mapping::Window;
 use rustix::fs::{Advice, SeekFrom, fadvise, fsync, ftruncate, seek};
 use rustix::io::{pwrite, retry_on_intr};
 
-/// Bytes a write when a file is filled.
+/// Bytes per write when a file is filled.
 const CHUNK: usize = 1 << 20;
 
-/// Of a file system's free bytes, the part that is used at most.
+/// The divisor for the file system's free bytes: at most this fraction of them is used.
 const PART: u64 = 2;
 
 /// A file without a name.
@@ -27,7 +28,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// An empty file; there is room for `bytes`.
+    /// Creates an empty file, after checking that there is room for `bytes`.
     pub(crate) fn empty(folder: &Folder, bytes: u64) -> Result<Self, Skip> {
         let file = folder.unnamed().map_err(|(call, error)| Skip::refused(call, error))?;
         let free = free_bytes(&file)?;
@@ -44,7 +45,8 @@ impl Scratch {
         Ok(Self { file, bytes: 0 })
     }
 
-    /// A file of `bytes` that nothing could compress or take for a hole, in the page cache.
+    /// Creates a file of `bytes` in the page cache, of data that cannot be compressed or stored as
+    /// holes.
     pub(crate) fn filled(folder: &Folder, bytes: u64) -> Result<Self, Skip> {
         let mut scratch = Self::empty(folder, bytes)?;
         let mut random = Random::new(bytes);
@@ -61,30 +63,30 @@ impl Scratch {
         &self.file
     }
 
-    /// A name another process of this user can open it by.
+    /// Returns a path by which another process of this user can open the file.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// Puts the position to the start.
+    /// Seeks to the start.
     pub(crate) fn rewind(&self) -> Result<(), Skip> {
         seek(&self.file, SeekFrom::Start(0)).map_err(|e| Skip::refused("lseek", e))?;
         Ok(())
     }
 
-    /// Throws its bytes away.
+    /// Truncates the file to 0 bytes.
     pub(crate) fn clear(&self) -> Result<(), Skip> {
         ftruncate(&self.file, 0).map_err(|e| Skip::refused("ftruncate", e))?;
         self.rewind()
     }
 
-    /// Drops it from the page cache.
+    /// Drops the file from the page cache.
     pub(crate) fn drop_from_cache(&self) -> Result<(), Skip> {
         fsync(&self.file).map_err(|e| Skip::refused("fsync", e))?;
         fadvise(&self.file, 0, None, Advice::DontNeed).map_err(|e| Skip::refused("fadvise64", e))
     }
 
-    /// The share of the first `bytes` that is in the page cache, 0 to 1.
+    /// Returns the share of the first `bytes` that is in the page cache, 0 to 1.
     pub(crate) fn resident(&self, bytes: u64) -> Result<f64, Skip> {
         let look = || -> io::Result<f64> {
             let length = usize::try_from(bytes).map_err(io::Error::other)?;
@@ -95,8 +97,8 @@ impl Scratch {
     }
 }
 
-/// Carries `bytes` from the source's position to the target's by a mover, all of them or none that
-/// counts.
+/// Moves `bytes` from the source's position to the target's with a mover. A partial move is an
+/// error.
 pub(crate) fn carry(
     name: &str,
     (source, target): (&OwnedFd, &OwnedFd),

@@ -1,20 +1,20 @@
-//! How much of an experiment is run, and how long that takes at most.
+//! The size of a run, and its maximum duration.
 
 use std::time::Duration;
 
-/// How much of an experiment is run, where nothing else is said.
+/// How much of an experiment is run by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Over in 20 s: enough to see the shape.
+    /// Takes up to 20 s: enough to see the shape.
     Quick,
-    /// Over in 3 minutes.
+    /// Takes up to 3 minutes.
     Default,
-    /// As the article had it, however long that takes.
+    /// The scale of the article, however long it takes.
     Full,
 }
 
 impl Size {
-    /// As the record has it.
+    /// The name in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -23,7 +23,7 @@ impl Size {
         }
     }
 
-    /// How long is promised; the contract test holds the times below against it.
+    /// The promised duration; the contract test checks the times below against it.
     pub fn promised(self) -> Option<Duration> {
         match self {
             Self::Quick => Some(Duration::from_secs(20)),
@@ -32,8 +32,8 @@ impl Size {
         }
     }
 
-    /// How long timing goes on at most, set-up included: less than what is promised by what is
-    /// watched afterwards (`watched_time`), by a visit that had begun, and by what is taken down.
+    /// Maximum duration of timing, including setup: the promised duration minus the time for
+    /// watched runs (`watched_time`), for a visit in progress, and for taking down.
     pub fn max_time(self) -> Option<Duration> {
         match self {
             Self::Quick => Some(Duration::from_secs(11)),
@@ -43,8 +43,8 @@ impl Size {
     }
 }
 
-/// How long runs are watched at most, after timing of `max_time` at most: enough for some watched runs
-/// whatever was asked for.
+/// Maximum duration of watched runs after at most `max_time` of timing: enough for some watched
+/// runs, whatever `max_time` is.
 pub(crate) fn watched_time(max_time: Duration) -> Duration {
     (max_time / 5).max(Duration::from_secs(5))
 }

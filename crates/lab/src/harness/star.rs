@@ -1,8 +1,8 @@
-//! Cases that differ from a base in little: where every combination of many axes would be far too
-//! many, and say nothing that a few at a time do not.
+//! Cases that differ from a base in a few axes, for experiments where all combinations of many axes
+//! would be far too many and show nothing more.
 //!
-//! The base is the usual value of each axis, or the first of those given where the usual one is not
-//! among them. A [`VariedAxes`] names axes that may leave it together.
+//! The base is the usual value of each axis, or the first given value if the usual one is not among
+//! those given. A [`VariedAxes`] names axes that may differ from the base together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use super::{Cases, Params, Value, points};
 /// The usual value of each axis.
 pub(crate) type UsualValues = &'static [(&'static str, Value)];
 
-/// Axes that are varied together, and which of their combinations.
+/// Axes that are varied together, with a filter for their combinations.
 #[derive(Debug)]
 pub(crate) struct VariedAxes {
     /// Their names.
     pub(crate) axes: &'static [&'static str],
-    /// Whether a combination is one, beside the base.
+    /// Whether a combination is a case, given the base.
     pub(crate) only: fn(&Params, &Params) -> bool,
 }
 
-/// The base and what lies on the rays, each once, in the order of the axes' values.
+/// Returns the base and the cases on the rays, each once, in the order of the axes' values.
 pub(crate) fn star(axes: &[SweepAxis], base: UsualValues, rays: &[VariedAxes]) -> Vec<Params> {
     let usual = |axis: &SweepAxis| {
         let declared = base.iter().find(|(name, _)| *name == axis.name);
@@ -58,7 +58,7 @@ pub(crate) fn star(axes: &[SweepAxis], base: UsualValues, rays: &[VariedAxes]) -
     found
 }
 
-/// The case that is at the base but for these values.
+/// Returns the case with the base's values except for these.
 pub(crate) fn at<'a>(
     cases: &Cases<'a>,
     base: UsualValues,
@@ -68,7 +68,7 @@ pub(crate) fn at<'a>(
     for (name, usual) in base {
         let usual = AxisValue::from(*usual);
         let is_there = cases.iter().any(|case| case.params.get(*name) == Some(&usual));
-        // The value of most cases is the base where the usual value is not run.
+        // If the usual value was not run, the value that most cases have is the base.
         let value = if is_there { Some(usual) } else { most_frequent(cases, name) };
         wanted.insert(name, value?);
     }
@@ -137,7 +137,7 @@ mod tests {
             })
             .collect();
         let cases = Cases::new(&cases);
-        // "x" is not among them: most have "y".
+        // "x" is not among the values: most cases have "y".
         let found = at(&cases, BASE, &[("c", Value::N(5))]).unwrap();
         assert_eq!(Params(found.params.clone()).to_string(), "a 2, b y, c 5");
         assert!(at(&cases, BASE, &[("a", Value::N(3))]).is_none());

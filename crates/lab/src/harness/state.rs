@@ -1,4 +1,4 @@
-//! The measurements of an interrupted run, saved so that it can be resumed: the record so far.
+//! The saved state of an interrupted run, from which it can continue: the record so far.
 
 use std::fs;
 use std::io;
@@ -7,38 +7,39 @@ use std::path::{Path, PathBuf};
 use iotomy_record::Sweep;
 use iotomy_record::store::{self, OutputFile, RecordRef, StoreError};
 
-/// Where interrupted runs are kept.
+/// The directory where the state of interrupted runs is saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     folder: PathBuf,
 }
 
 impl State {
-    /// The user's: `iotomy` in `XDG_STATE_HOME` or in `~/.local/state`. `None` when neither is known.
+    /// Returns the user's state: `iotomy` in `XDG_STATE_HOME` or in `~/.local/state`. `None` when
+    /// neither is known.
     pub fn of_user() -> Option<Self> {
         let states = store::user_folder("XDG_STATE_HOME", ".local/state")?;
         Some(Self::in_folder(states.join("iotomy")))
     }
 
-    /// One in a folder of its own.
+    /// Uses a given directory.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The folder itself.
+    /// Returns the directory.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file of an experiment.
+    /// Returns the file of an experiment.
     pub fn file(&self, experiment: &str) -> PathBuf {
         self.folder.join(format!("lab-{experiment}.json"))
     }
 
-    /// The measurements of an interrupted run of it, if there is one.
+    /// Loads the saved record of an interrupted run of the experiment, if there is one.
     ///
     /// # Errors
-    /// When there is a file that is no such record.
+    /// Fails if the file exists but is not such a record.
     pub fn load(&self, experiment: &str) -> Result<Option<Sweep>, StoreError> {
         match store::load_sweep(self.file(experiment)) {
             Ok(sweep) => Ok(Some(sweep)),
@@ -49,21 +50,22 @@ impl State {
         }
     }
 
-    /// Keeps what a run has measured so far.
+    /// Saves the results of a run so far.
     ///
     /// # Errors
-    /// When it cannot be written whole; what was kept before is as it was.
+    /// Fails if the record cannot be written completely; the previously saved one stays as it was.
     pub fn save(&self, sweep: &Sweep) -> Result<(), StoreError> {
-        // The write reports a directory that cannot be created.
+        // If the directory cannot be created, the write below reports it.
         let _ = fs::create_dir_all(&self.folder);
         let to = OutputFile::open(&self.file(&sweep.experiment), Path::new("/"))?;
-        // Made after every visit: a disk that is synced is not the disk that is measured.
+        // Not synced, because it is written after every visit and a sync would disturb the disk
+        // being measured.
         RecordRef::Sweep(sweep).save(to.unsynced())
     }
 
-    /// Forgets what was kept: the run has come to its end.
+    /// Removes the saved state: the run has finished.
     pub fn forget(&self, experiment: &str) {
-        // That there is none is as good.
+        // A missing file is fine.
         let _ = fs::remove_file(self.file(experiment));
     }
 }

@@ -1,10 +1,10 @@
-//! File systems of a run's own.
+//! File systems that belong to a run.
 //!
-//! The invariant: nothing is left of them, however this process ends. Root's are mounts that were
-//! never attached to any directory (`fsmount(2)`), of an image without a name, on a loop device
-//! that clears itself: the kernel takes all of it down with the last descriptor. Nobody else ever
-//! sees them, and they need no mount point. Files that need a name lie in an [`OwnFolder`], and a
-//! memory device that the kernel would keep is a [`Zram`].
+//! The invariant: nothing is left of them, however this process ends. For root they are mounts that
+//! were never attached to any directory (`fsmount(2)`), of an image without a name, on a loop
+//! device that clears itself: the kernel removes all of it when the last descriptor is closed. No
+//! other process ever sees them, and they need no mount point. An [`OwnFolder`] holds what must
+//! have a name, and a [`Zram`] a device of memory that the kernel would keep.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,15 +29,16 @@ use rustix::mount::{
 use super::own_folder::OwnFolder;
 use super::zram::Zram;
 
-/// Where a memory file system is expected that everybody may use.
+/// The usual place of a memory file system that every user may write to.
 const MEMORY: &str = "/dev/shm";
 
-/// Of the free bytes where an image lies, the part it may take at most.
+/// The divisor for the free bytes where an image is stored: the image may take at most this
+/// fraction.
 const PART: u64 = 2;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// A file system, or a folder on one.
+/// A file system, or a directory on one.
 #[derive(Debug)]
 pub(crate) struct Volume {
     /// `None` only while it is being mounted again.
@@ -46,7 +47,7 @@ pub(crate) struct Volume {
     _made: Option<OwnFolder>,
 }
 
-/// The top folder of a file system, and what keeps that mounted, which goes last.
+/// The top directory of a file system, and the mount, which is dropped last.
 #[derive(Debug)]
 struct Top {
     folder: OwnedFd,
@@ -63,9 +64,9 @@ struct Image {
 /// A block device.
 #[derive(Debug)]
 enum BlockDevice {
-    /// Of a file.
+    /// A device on a file.
     File { device: LoopDevice, file: OwnedFd },
-    /// Of memory.
+    /// A device in memory.
     Memory(Zram),
 }
 
@@ -81,33 +82,33 @@ impl BlockDevice {
 /// The parameters of an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipe<'a> {
-    /// As mount(8) calls it.
+    /// Its name for mount(8).
     pub(crate) kind: &'static str,
-    /// Options of mkfs besides those that keep it quiet.
+    /// Options of mkfs besides those that make it quiet.
     pub(crate) options: &'a [&'static str],
     /// Bytes of each device.
     pub(crate) bytes: u64,
-    /// Devices.
+    /// Number of devices.
     pub(crate) devices: usize,
-    /// Bytes that all of it may really take where it lies.
+    /// Bytes that the whole image may actually take where it is stored.
     pub(crate) takes: u64,
-    /// Whether the devices read and write their files past the page cache.
+    /// Whether the devices bypass the page cache when they read and write their files.
     pub(crate) past_the_cache: bool,
 }
 
-/// Where the files of an image lie.
+/// Where the files of an image are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Backing<'a> {
-    /// In a folder.
+    /// In a directory.
     Folder(&'a Folder),
     /// In memory.
     Memory,
-    /// In no file, but in a device of memory where the kernel has such; else in memory.
+    /// In no file, but in a zram device if the kernel has zram; otherwise in memory.
     Zram,
 }
 
 impl Volume {
-    /// A fresh folder on the file system of a folder.
+    /// Creates a new directory on the file system of a given directory.
     pub(crate) fn here(folder: &Folder) -> Result<Self, Skip> {
         Self::folder(Path::new(&folder.volume().path))
     }
@@ -120,7 +121,8 @@ impl Volume {
         Ok(Self { top, image: None, _made: Some(made) })
     }
 
-    /// A file system in memory: one of its own for root, a folder in /dev/shm for others.
+    /// Returns a file system in memory: for root a tmpfs of its own, for others a directory in
+    /// /dev/shm.
     pub(crate) fn memory() -> Result<Self, Skip> {
         match mount("tmpfs", &[]) {
             Ok(top) => Ok(Self { top: Some(top), image: None, _made: None }),
@@ -132,7 +134,7 @@ impl Volume {
         }
     }
 
-    /// A file system in an image of its own.
+    /// Creates a file system in an image of its own.
     pub(crate) fn image(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip("only root can mount images of file systems".to_owned()));
@@ -145,7 +147,7 @@ impl Volume {
         Ok(Self { top: Some(top), image: Some(image), _made: None })
     }
 
-    /// Its top folder.
+    /// Returns its top directory.
     pub(crate) fn top(&self) -> Result<BorrowedFd<'_>, Skip> {
         match &self.top {
             Some(top) => Ok(top.folder.as_fd()),
@@ -153,25 +155,25 @@ impl Volume {
         }
     }
 
-    /// Whether [`Volume::forget`] can make it forget.
+    /// Whether [`Volume::forget`] is supported.
     pub(crate) fn is_image(&self) -> bool {
         self.image.is_some()
     }
 
-    /// Waits until nothing is still to be written.
+    /// Waits until all dirty data is written.
     pub(crate) fn settle(&self) -> Result<(), Skip> {
         syncfs(self.top()?).map_err(|e| Skip::refused("syncfs", e))
     }
 
-    /// Takes it down and mounts it again, so that nothing of it is cached: no name, no attribute, no
-    /// byte. Descriptors of it must be closed.
+    /// Unmounts the file system and mounts it again, so that nothing of it is cached: no name, no
+    /// attribute, no byte. All descriptors on it must be closed.
     pub(crate) fn forget(&mut self) -> Result<(), Skip> {
         let Some(image) = &self.image else {
             return Err(Skip("only the image of a file system can be mounted again".to_owned()));
         };
         self.top = None;
         for one in &image.devices {
-            // For a memory device, cached pages cannot be told from its content.
+            // For a device of memory, cached data cannot be told apart from stored data.
             let BlockDevice::File { device, file } = one else { continue };
             device.drop_cache().map_err(|e| Skip::refused("ioctl BLKFLSBUF", e))?;
             fsync(file).map_err(|e| Skip::refused("fsync", e))?;
@@ -181,8 +183,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Where the kernel keeps how many KiB are read ahead, when it is an image: of its device, or of
-    /// the file system where that has its own.
+    /// Returns the file with the read-ahead in KiB, if this is an image: that of its device, or
+    /// that of the file system where it has its own.
     pub(crate) fn window(&self) -> Option<PathBuf> {
         let image = self.image.as_ref()?;
         let name = image.devices.first()?.path().trim_start_matches("/dev/");
@@ -195,7 +197,7 @@ impl Volume {
         .map(|of| of.join("bdi/read_ahead_kb"))
     }
 
-    /// Whether it is on a device of compressed memory.
+    /// Whether it is on a zram device.
     pub(crate) fn is_zram(&self) -> bool {
         let devices = self.image.iter().flat_map(|image| &image.devices);
         devices.into_iter().any(|one| matches!(one, BlockDevice::Memory(_)))
@@ -204,7 +206,7 @@ impl Volume {
 
 impl Image {
     fn format(&self, options: &[&'static str]) -> Result<(), Skip> {
-        // Tables are written now and not by a thread of the kernel while something is measured.
+        // Tables are written now and not by a kernel thread during a measurement.
         let quiet: &[&str] = match self.kind {
             "ext4" => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
             "xfs" => &["-q", "-f", "-K"],
@@ -235,7 +237,7 @@ fn backed(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<BlockDevice, Skip> 
     Ok(BlockDevice::File { device, file })
 }
 
-/// A file without a name that an image has room in.
+/// Creates a file without a name that has room for an image.
 fn backing(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<OwnedFd, Skip> {
     let memory;
     let folder = match under {
@@ -262,7 +264,8 @@ fn backing(recipe: &Recipe<'_>, under: Backing<'_>) -> Result<OwnedFd, Skip> {
     Ok(file)
 }
 
-/// Mounts a file system of these devices on no folder: its top folder.
+/// Mounts a file system of these devices without attaching it to a directory, and returns its top
+/// directory.
 fn mount(kind: &str, devices: &[&str]) -> Result<Top, Skip> {
     let refused = |call: &str| {
         let what = format!("{call} of {kind}");
@@ -280,11 +283,12 @@ fn mount(kind: &str, devices: &[&str]) -> Result<Top, Skip> {
     Ok(Top { folder, _mount: Some(mounted) })
 }
 
-/// Runs a program of the system to its end.
+/// Runs a system program to its end.
 fn succeed(program: &str, arguments: &[OsString]) -> Result<(), Skip> {
     let output = helper(program).and_then(|mut command| {
         command.args(arguments).stdin(Stdio::null());
-        // A group of its own: Ctrl-C is for iotomy, which ends in order.
+        // The program has its own process group: Ctrl-C is meant for iotomy, which then ends in
+        // order.
         command.process_group(0).output()
     });
     match output {

@@ -1,10 +1,11 @@
 //! Block devices of compressed memory: zram.
 //!
-//! The invariant: a device is removed by the run that added it, or by the next one, and no other is
-//! touched. The kernel keeps a device when the process that added it ends, so it is noted; the note
-//! tells it from a later one of the same number by the sequence number that the kernel gives every
-//! disk, and that by the boot it is of. Between the kernel's adding it and the note a device that has
-//! no size, and so no memory, may be left by a kill.
+//! The invariant: a device is removed by the run that added it, or by the next one, and no other
+//! device is touched. The kernel keeps a device when the process that added it ends, so the run
+//! writes a note. The note distinguishes the device from a later one with the same number by the
+//! sequence number that the kernel gives every disk, and by the boot id. A kill between the
+//! kernel's adding of the device and the note may leave a device without a size, and so without
+//! memory.
 
 use std::fs;
 use std::io;
@@ -16,15 +17,15 @@ use iotomy_host::Skip;
 use super::State;
 use super::notes::{LeftBehind, Note, unique};
 
-/// The prefix of the names of its notes.
+/// Prefix of the names of its notes.
 pub(crate) const NOTE: &str = "zram-";
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// How long a device is waited for that somebody who looks at all devices has open.
+/// How long to wait for a device that another program, which scans all devices, has open.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A device of this run's own. Dropping it removes it.
+/// A device of this run. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Zram {
     path: String,
@@ -33,7 +34,7 @@ pub(crate) struct Zram {
 }
 
 impl Zram {
-    /// Adds a device of so many bytes. It takes memory as it is written.
+    /// Adds a device of `bytes` bytes. It takes memory as it is written.
     pub(crate) fn with_size(bytes: u64) -> Result<Self, Skip> {
         Self::noted(bytes, State::of_user().as_ref().map(State::folder))
     }
@@ -43,7 +44,7 @@ impl Zram {
             let what = what.to_owned();
             move |error: io::Error| Skip::refused(&what, error)
         };
-        // Reading it adds a device.
+        // A read of this file adds a device.
         let added = format!("{CONTROL}/hot_add");
         let number = fs::read_to_string(&added).map_err(refused(&format!("read of {added}")))?;
         let number: u32 = number
@@ -54,18 +55,18 @@ impl Zram {
             let _ = removed(number);
             return Err(Skip("the kernel has no sequence numbers of disks".to_owned()));
         };
-        // Where nothing can be noted, a run that is killed leaves its device.
+        // Without a note, a killed run leaves its device behind.
         let note =
             notes.and_then(|folder| Note::write(folder, NOTE, &unique(), identity.as_bytes()).ok());
         let device = Self { path: format!("/dev/zram{number}"), identity, note };
         let size = format!("/sys/block/zram{number}/disksize");
         fs::write(&size, bytes.to_string()).map_err(refused(&format!("write of {size}")))?;
-        // A /dev of one's own, as containers have, does not get the device.
+        // A private /dev, as in containers, does not get the device.
         fs::File::open(device.path()).map_err(refused(&format!("open {}", device.path())))?;
         Ok(device)
     }
 
-    /// Its name: `/dev/zram1`.
+    /// Returns its path, such as `/dev/zram1`.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -73,7 +74,7 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        // If it cannot be removed now, it stays noted.
+        // If the device cannot be removed now, the note stays.
         let left = remove_noted(self.identity.as_bytes());
         if left.is_none_or(|left| left.error.is_none())
             && let Some(note) = &self.note
@@ -83,14 +84,14 @@ impl Drop for Zram {
     }
 }
 
-/// The identity of a device: its number, that of its disk, and the boot.
+/// Returns the identity of a device: its number, the sequence number of its disk, and the boot id.
 fn identity(number: u32) -> Option<String> {
     let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_owned());
     let disk = read(&format!("/sys/block/zram{number}/diskseq"))?;
     Some(format!("{number} {disk} {}", read("/proc/sys/kernel/random/boot_id")?))
 }
 
-/// Gives a device's memory back and removes it, once nobody has it open.
+/// Frees a device's memory and removes it, once no process has it open.
 fn removed(number: u32) -> io::Result<()> {
     let began = Instant::now();
     loop {
@@ -109,7 +110,7 @@ fn removed(number: u32) -> io::Result<()> {
     }
 }
 
-/// Removes the device that a note names, if it is still that one.
+/// Removes the device that a note names, if it is still the same one.
 pub(crate) fn remove_noted(content: &[u8]) -> Option<LeftBehind> {
     let noted = std::str::from_utf8(content).ok()?;
     let number: u32 = noted.split(' ').next()?.parse().ok()?;
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use crate::harness::notes::remove_left_behind;
 
-    /// A device, or none where there is no zram or no right to it.
+    /// Adds a device; `None` if there is no zram or no permission to use it.
     fn device(notes: &Path) -> Option<Zram> {
         match Zram::noted(1 << 20, Some(notes)) {
             Ok(device) => Some(device),
@@ -169,7 +170,7 @@ mod tests {
         assert!(found.error.is_none(), "{found:?}");
         assert_eq!(found.path, Path::new(one.path()));
         assert_ne!(identity(number), Some(noted));
-        // Its own removal finds nothing more to do.
+        // The drop finds nothing more to remove.
         drop(one);
     }
 }

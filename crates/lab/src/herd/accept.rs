@@ -1,8 +1,9 @@
-//! `accept`: many short connections to several processes, by the ways they can share the work.
+//! `accept`: many short connections to several processes, with different strategies to share the
+//! work.
 //!
-//! From article 002: accepting in many processes on one socket degrades rather than scales, as every
-//! connection wakes them all. Clients are processes of their own; a connection is over for its client
-//! when the process that accepted it has closed it.
+//! From article 002: accepting in many processes on one socket degrades instead of scaling, because
+//! every connection wakes all of them. Clients are separate processes; for its client, a connection
+//! ends when the process that accepted it has closed it.
 
 mod claims;
 
@@ -27,7 +28,7 @@ use crate::herd::processes::{Counts, Herd};
 /// Descriptors of a process: the listener, a connection, an epoll or a ring, and room.
 const DESCRIPTORS: u64 = 16;
 
-/// Connections a client makes at most where wake-ups are counted.
+/// Maximum number of connections per client while wake-ups are counted.
 const WATCHED: usize = 250;
 
 pub(crate) struct Accept;
@@ -159,7 +160,7 @@ static DECLARATION: Declaration = Declaration {
             wake-up is exclusive or the socket is split",
         judge: accept_share,
     }],
-    // One a visit: on a loaded machine there are few, and a claim takes three.
+    // One sample per visit: on a loaded machine there are few visits, and a claim needs three.
     sampling: Sampling { a_visit: 1, least: 8, most: 40, tight: 0.03 },
     man: &["accept(2)", "epoll_ctl(2)", "io_uring_enter(2)", "socket(7)"],
 };
@@ -215,7 +216,7 @@ impl PreparedExperiment for Loopback {
         let size = |axis: &str| usize::try_from(case.number(axis)).unwrap_or(usize::MAX);
         let herd = gate.herd((size("workers"), 0), self.0)?;
         let both = (&gate, &herd);
-        // Caches and the queues of waiters get warm.
+        // Warm up caches and wait queues.
         serve(both, (size("clients"), size("connections").div_ceil(10)), self.0)?;
         loop {
             let before = Tally::for_herd(&herd)?;
@@ -238,7 +239,7 @@ impl PreparedExperiment for Loopback {
         let both = (&gate, &herd);
         let connections = size("connections").min(WATCHED);
         serve(both, (size("clients"), connections.div_ceil(10)), self.0)?;
-        // The clients come later, and are not counted.
+        // The clients start later, and are not counted.
         let wakeups = watch.wakeups().map_err(Skip)?;
         let served = serve(both, (size("clients"), connections), self.0)?;
         let count = wakeups.so_far().map_err(Skip)?;
@@ -246,7 +247,7 @@ impl PreparedExperiment for Loopback {
     }
 }
 
-/// Lets clients make their connections, all of them.
+/// Lets clients make all their connections.
 fn serve(
     (gate, herd): (&Gate, &Herd),
     (clients, connections): (usize, usize),
@@ -269,12 +270,12 @@ fn serve(
     clients.end().map_err(refused)
 }
 
-/// The counts of the workers so far.
+/// The counters of the workers so far.
 struct Tally {
     counts: Vec<Counts>,
-    /// How often they went to sleep, all together.
+    /// How often the workers blocked, in total.
     sleeps: u64,
-    /// Their CPU time; `None` where the kernel does not count it.
+    /// The CPU time of the workers; `None` if the kernel does not count it.
     used_ns: Option<u64>,
 }
 
@@ -290,7 +291,7 @@ impl Tally {
     }
 }
 
-/// The sample of what was served, by what the workers had done before and after.
+/// Computes the sample from the served connections, and the workers' counters before and after.
 fn sample(served: &Served, before: &Tally, after: &Tally) -> Sample {
     let times: Vec<f64> = served.times_ns.iter().map(|time| *time as f64).collect();
     let connections = times.len() as f64;
@@ -313,7 +314,7 @@ fn sample(served: &Served, before: &Tally, after: &Tally) -> Sample {
     Sample { value: connections / (served.wall_ns as f64 / 1e9), extra }
 }
 
-/// Gini's coefficient: half of the mean difference of two shares, over their mean.
+/// Gini's coefficient: half of the mean difference of two shares, divided by their mean.
 fn gini(mut shares: Vec<u64>) -> f64 {
     shares.sort_unstable();
     let (count, sum) = (shares.len() as f64, shares.iter().sum::<u64>() as f64);

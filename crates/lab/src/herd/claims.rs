@@ -1,4 +1,4 @@
-//! The tests that decide the claims of `herd`. Pure, as all of them.
+//! The tests that decide the claims of `herd`. They are pure functions.
 
 use iotomy_record::Case;
 
@@ -6,19 +6,20 @@ use crate::harness::claims::{digits, equation, ratio, shown, time};
 use crate::harness::judgement::{Growth, along};
 use crate::harness::{Cases, Judgement};
 
-/// The cases of a waiter without duplicates.
+/// Returns the cases of a waiter without duplicates.
 fn plain<'a>(cases: &Cases<'a>, waiter: &str) -> Cases<'a> {
     cases.named("waiter", waiter).at("duplicates", 0)
 }
 
-/// The case of a waiter without duplicates and with the most processes.
+/// Returns the case of a waiter without duplicates and with the most processes.
 fn largest<'a>(cases: &Cases<'a>, waiter: &str) -> Option<(&'a Case, u64)> {
     let of = plain(cases, waiter);
     let most = of.numbers("processes").pop()?;
     Some((of.at("processes", most).first()?, most))
 }
 
-/// How many were woken for a connection, and who counted it: BPF where it was there.
+/// Returns how many processes were woken for a connection, and the source of the count: BPF if
+/// available.
 fn woken(case: &Case) -> (f64, &'static str) {
     let figure = |name: &str| case.extra.get(name).copied();
     match figure("wakeups") {
@@ -133,7 +134,7 @@ pub(super) fn herd_load(cases: &Cases<'_>) -> Judgement {
         digits(load.unwrap_or(0.0))
     );
     let processes = most as f64;
-    // Looking at them takes a part of the time until all are seen to sleep.
+    // Checking the processes takes a part of the time until all are seen blocked.
     let judgement = if woken >= 0.9 * processes && queued >= processes / 50.0 {
         Judgement::from_bool(true, because)
     } else if woken < 0.5 * processes {

@@ -1,5 +1,5 @@
-//! Clients of a herd: processes of their own, each of which makes short connections one after the
-//! other and takes down how long each took.
+//! Clients of a herd: separate processes, each of which makes short connections one after the other
+//! and records the duration of each.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ const HEAD: usize = 5;
 const READY: usize = 0;
 const DONE: usize = 1;
 const ERRNO: usize = 2;
-/// When the last connection had ended, by the monotonic clock.
+/// When the last connection ended, by the monotonic clock.
 const ENDED: usize = 3;
 /// The CPU time of its connections.
 const CPU: usize = 4;
@@ -31,19 +31,19 @@ pub(crate) struct Clients {
     children: Children,
     board: Board,
     connections: usize,
-    /// Closing it lets them begin.
+    /// Closing it lets the clients begin.
     barrier: Option<io::PipeWriter>,
     began_ns: u64,
 }
 
-/// The result.
+/// The result of the clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
     /// From the first connection to the end of the last, in ns.
     pub(crate) wall_ns: u64,
-    /// From a call of connect(2) until the server had ended the connection, in ns; of all clients.
+    /// From the call of connect(2) until the server ended the connection, in ns; of all clients.
     pub(crate) times_ns: Vec<u64>,
-    /// The CPU time of all clients for that, in ns.
+    /// The CPU time of all clients for the connections, in ns.
     pub(crate) cpu_ns: u64,
 }
 
@@ -51,7 +51,7 @@ impl Clients {
     /// Forks `clients` processes that will make `connections` connections each.
     ///
     /// # Errors
-    /// As fork(2).
+    /// Fails as fork(2) does.
     pub(crate) fn start(
         address: SocketAddr,
         clients: usize,
@@ -74,18 +74,18 @@ impl Clients {
         &self.board.words()[at * size..(at + 1) * size]
     }
 
-    /// Whether every client waits for the beginning.
+    /// Whether every client is waiting for the start.
     pub(crate) fn is_ready(&self) -> bool {
         (0..self.children.pids().len()).all(|at| self.slot(at)[READY].load(Ordering::Acquire) == 1)
     }
 
-    /// Lets them begin.
+    /// Lets the clients begin.
     pub(crate) fn go(&mut self) {
         self.began_ns = now_ns();
         self.barrier = None;
     }
 
-    /// Whether every client has come to an end, of its connections or by an error.
+    /// Whether every client has finished its connections or failed.
     pub(crate) fn is_over(&self) -> bool {
         let ended = |at: usize| {
             let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
@@ -94,10 +94,10 @@ impl Clients {
         (0..self.children.pids().len()).all(ended)
     }
 
-    /// Waits for the end of all that have begun by [`Clients::go`].
+    /// Waits for the end of the clients that [`Clients::go`] started.
     ///
     /// # Errors
-    /// When a client could not do what it was to.
+    /// Fails if a call of a client failed.
     pub(crate) fn end(self) -> Result<Served, MemberError> {
         self.children.wait();
         let (mut ended_ns, mut cpu_ns, mut times_ns) = (0, 0, Vec::new());
@@ -116,10 +116,10 @@ impl Clients {
     }
 }
 
-/// A client's side of the fork.
+/// The client's side of the fork.
 fn client(barrier: BorrowedFd<'_>, address: SocketAddr, slot: &[AtomicU64]) {
     slot[READY].store(1, Ordering::Release);
-    // The end of the pipe is the beginning.
+    // The end of the pipe is the signal to begin.
     while read(barrier, &mut [0]).is_ok_and(|bytes| bytes > 0) {}
     let before = clock_ns(ClockId::ProcessCPUTime);
     for word in &slot[HEAD..] {
@@ -137,7 +137,7 @@ fn client(barrier: BorrowedFd<'_>, address: SocketAddr, slot: &[AtomicU64]) {
     slot[ENDED].store(now_ns(), Ordering::Release);
 }
 
-/// The monotonic clock, which needs no system call where the machine's clock can be read without.
+/// Returns the monotonic time, without a system call if the vDSO can read the machine's clock.
 fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
@@ -147,8 +147,8 @@ fn clock_ns(clock: ClockId) -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Connects, waits until the other side has ended the connection, and resets what is left of it, so
-/// that no port stays taken.
+/// Connects, waits until the other side has ended the connection, and resets the connection, so
+/// that no port stays in use.
 fn connection(address: SocketAddr) -> Result<(), Errno> {
     let none = SocketFlags::empty();
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, none, None)?;

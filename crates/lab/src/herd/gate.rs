@@ -1,4 +1,5 @@
-//! A listening socket on the loopback, and the processes that wait at it: what `herd` and `accept` share.
+//! A listening socket on the loopback, and the processes that wait on it: shared by `herd` and
+//! `accept`.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,19 +14,20 @@ use rustix::event::epoll::EventFlags;
 use crate::harness::patience::Patience;
 use crate::herd::processes::{Herd, MemberError, Plan, Wait, bind_shared};
 
-/// Connections that may wait to be accepted, which the kernel cuts to `net.core.somaxconn`.
+/// Connections that may wait to be accepted; the kernel limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Memory a process takes at most, most of it the kernel's: stack, tables and what fork copies.
+/// Upper bound of the memory per process, most of it the kernel's: stack, tables and the copies
+/// that fork makes.
 pub(crate) const OF_A_PROCESS: u64 = 256 << 10;
 
-/// Only to stop what would hang, as where packets are dropped.
+/// Only a guard against hanging, for example where packets are dropped.
 const ONE_CONNECTION: Duration = Duration::from_secs(10);
 
-/// Accepts after which a member with `epoll-exclusive-16` goes to the end of the queue.
+/// Number of accepts after which a member with `epoll-exclusive-16` moves to the end of the queue.
 const AGAIN_EVERY: u32 = 16;
 
-/// The ways to wait, by the names axes have.
+/// The modes of waiting, with their names on the axes.
 pub(crate) const WAITS: [(&str, Wait); 9] = [
     ("accept", Wait::Accept),
     ("select", Wait::Select),
@@ -38,7 +40,7 @@ pub(crate) const WAITS: [(&str, Wait); 9] = [
     ("reuseport", Wait::ReusePort),
 ];
 
-/// Whether a way to wait works here.
+/// Checks whether a mode of waiting works here.
 pub(crate) fn probe(waiter: &str) -> Result<Wait, Skip> {
     let found = WAITS.iter().find(|(name, _)| *name == waiter);
     let (_, wait) = found.ok_or_else(|| Skip(format!("unknown waiter {waiter}")))?;
@@ -49,8 +51,8 @@ pub(crate) fn probe(waiter: &str) -> Result<Wait, Skip> {
     Ok(*wait)
 }
 
-/// Whether a connection over the loopback can be made at all: in a network namespace of one's own the
-/// loopback is down at first.
+/// Checks that a connection over the loopback can be made: in a new network namespace the loopback
+/// is down at first.
 pub(crate) fn check_loopback() -> Result<(), Skip> {
     let gate = Gate::new(Wait::Accept)?;
     let Err(error) = TcpStream::connect_timeout(&gate.address, ONE_CONNECTION) else {
@@ -60,7 +62,7 @@ pub(crate) fn check_loopback() -> Result<(), Skip> {
     Err(Skip(format!("{said}; bring the loopback up: ip link set lo up")))
 }
 
-/// A socket to wait at.
+/// A listening socket and the mode of waiting on it.
 pub(crate) struct Gate {
     wait: Wait,
     socket: OwnedFd,
@@ -73,7 +75,7 @@ pub(crate) fn refused(error: MemberError) -> Skip {
 }
 
 impl Gate {
-    /// One on a port that nobody has.
+    /// Creates a gate on a free port.
     pub(crate) fn new(wait: Wait) -> Result<Self, Skip> {
         let epoll = epoll_create1().map_err(|e| Skip::refused("epoll_create1", e))?;
         if wait == Wait::ReusePort {
@@ -94,7 +96,7 @@ impl Gate {
         Ok(Self { wait, socket: listener.into(), epoll, address })
     }
 
-    /// Processes that wait there, once each has made its preparations.
+    /// Starts processes that wait on the socket, and returns when each has finished its setup.
     pub(crate) fn herd(
         &self,
         (members, duplicates): (usize, u32),
@@ -120,16 +122,16 @@ impl Gate {
     }
 }
 
-/// The kernel's facts about a process.
+/// The kernel's report on a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) is_asleep: bool,
-    /// How often it went to sleep.
+    /// How often it blocked.
     pub(crate) sleeps: u64,
 }
 
 impl Task {
-    /// Looks at a process; `None` when there is none.
+    /// Reads the report on a process; `None` when there is no such process.
     pub(crate) fn for_pid(pid: i32, text: &mut String) -> Option<Self> {
         text.clear();
         File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(text).ok()?;
@@ -148,7 +150,7 @@ impl Task {
     }
 }
 
-/// The one-minute load average.
+/// Returns the one-minute load average.
 pub(crate) fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()

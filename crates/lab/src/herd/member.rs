@@ -1,4 +1,5 @@
-//! A member's side of the fork: system calls and words of the board, no lock and no parent's memory.
+//! The member's side of the fork: system calls and words of the board only, without locks or the
+//! parent's memory.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, RawFd};
@@ -17,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::processes::{ACCEPTS, CALL, EMPTY, ERRNO, Plan, READY, WAKES, Wait};
 
-/// The calls a member can fail in.
+/// The calls in which a member can fail.
 pub(super) const CALLS: [&str; 12] = [
     "accept4",
     "select",
@@ -33,10 +34,10 @@ pub(super) const CALLS: [&str; 12] = [
     "listen",
 ];
 
-/// Descriptors a member waits for at most: what a set of select has room for.
+/// Maximum number of descriptors a member waits for: the capacity of a set of select.
 const MOST: usize = FD_SETSIZE;
 
-/// The backlog of a listener of its own, which the kernel cuts to `net.core.somaxconn`.
+/// The backlog of a member's own listener; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 const INPUT: EventFlags = EventFlags::IN;
@@ -47,7 +48,7 @@ fn failed<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> Failed {
     move |error| Failed(call, error.into())
 }
 
-/// Nothing ends a member that works but its parent.
+/// The type of a result that never occurs: a member works until its parent ends it.
 enum Never {}
 
 /// Waits for connections until it is killed; returns when a call has failed.
@@ -68,7 +69,7 @@ fn serve(plan: &Plan<'_>, slot: &[AtomicU64]) -> Result<Never, Failed> {
     }
 }
 
-/// Not inlined: the memory of a member that has no duplicates is measured.
+/// Not inlined, because the memory of a member without duplicates is measured.
 #[inline(never)]
 fn wait_with_duplicates(member: &Member<'_>, plan: &Plan<'_>) -> Result<Never, Failed> {
     let mut numbers = [0; MOST];
@@ -109,14 +110,14 @@ fn wait(member: &Member<'_>, plan: &Plan<'_>, numbers: &[RawFd]) -> Result<Never
     }
 }
 
-/// The inherited limit is the soft one, and belongs to this process alone from the fork on.
+/// Raises the soft limit on descriptors, which after the fork belongs to this process alone.
 fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Too few are told by the call that wants more.
+    // If the limit is too low, the call that needs more descriptors reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// A member that waits at a socket.
+/// A member that waits on a socket.
 struct Member<'a> {
     listener: BorrowedFd<'a>,
     slot: &'a [AtomicU64],
@@ -144,7 +145,7 @@ impl Member<'_> {
                     self.count(EMPTY);
                     return Ok(false);
                 }
-                // The client has gone, or a signal came.
+                // The client has closed the connection, or a signal arrived.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => return Err(failed("accept4")(error)),
             }
@@ -209,14 +210,15 @@ impl Member<'_> {
             accepted += u32::from(self.accept()?);
             if again_every == Some(accepted) {
                 accepted = 0;
-                // Those that wait are woken in the order they came: to go to the end is to share.
+                // Waiters are woken in the order in which they were added: moving to the end shares
+                // the work.
                 change(epoll.as_fd(), Change::Remove, listener, EventFlags::empty())?;
                 change(epoll.as_fd(), Change::Add, listener, events)?;
             }
         }
     }
 
-    /// By the epoll that all share.
+    /// Waits on the epoll that all members share.
     fn by_oneshot(&self, epoll: BorrowedFd<'_>) -> Result<Never, Failed> {
         let mut found = [EpollEvent::default(); 1];
         self.ready();
@@ -229,7 +231,7 @@ impl Member<'_> {
         }
     }
 
-    /// By a ring of its own, which uses the allocator.
+    /// Waits on a ring of its own, which uses the allocator.
     fn by_ring(&self, sockets: usize) -> Result<Never, Failed> {
         let mut ring = AcceptRing::new(sockets).map_err(failed("io_uring_setup"))?;
         for _ in 0..sockets {

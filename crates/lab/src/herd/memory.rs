@@ -1,30 +1,30 @@
-//! The memory that processes of a herd have to themselves.
+//! The private memory of the processes of a herd.
 //!
-//! The memory is summed from the kernel's figures for each process. The machine's free memory
-//! before and after would include everybody else, and a herd that has just ended: its memory comes
-//! back while the next one takes its own.
+//! It is the sum of the kernel's reports on each process. The machine's free memory before and
+//! after would include all other programs, and a herd that has just ended: its memory is released
+//! while the next one takes its own.
 
 use std::fs;
 
 /// Bytes of a task's stack in the kernel: `THREAD_SIZE` of x86, four pages since Linux 3.15.
 const KERNEL_STACK: u64 = 16 << 10;
 
-/// Memory of processes: of pages that several have, each one's share, their page tables and their stacks
-/// in the kernel. Not what the kernel keeps for tasks, descriptors and waits besides, which it does not
-/// tell by process. `None` where a part of it is not known of all.
+/// Returns the memory of processes: their proportional share of pages, their page tables and their
+/// kernel stacks. Other kernel memory for tasks, descriptors and waits is not included, because the
+/// kernel does not report it by process. `None` if a part is not known for all processes.
 pub(super) fn memory_of(pids: &[i32]) -> Option<u64> {
     let text = |pid: i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
     let of_one = |pid: i32| of_process(&text(pid, "smaps_rollup")?, &text(pid, "status")?);
     pids.iter().try_fold(0, |sum: u64, pid| sum.checked_add(of_one(*pid)?))
 }
 
-/// Of one process, from the texts of `smaps_rollup` and `status`.
+/// Computes the memory of one process from the contents of `smaps_rollup` and `status`.
 fn of_process(rollup: &str, status: &str) -> Option<u64> {
     let (share, tables) = (field(rollup, "Pss:")?, field(status, "VmPTE:")?);
     Some(share + tables + KERNEL_STACK)
 }
 
-/// A field of so many kB, in bytes.
+/// Returns a field given in kB, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -1,8 +1,8 @@
-//! A herd: processes made by fork, each of which waits for connections on a listening socket in a way of
-//! its own, accepts one a wake-up, closes it, and waits again.
+//! A herd: forked processes, each of which waits for connections on a listening socket with the
+//! herd's mode of waiting, accepts one per wake-up, closes it, and waits again.
 //!
-//! The invariants: a member ends with the thread that made it, whatever ends that, and behind the fork
-//! it uses no memory of its parent's but the board, so that a parent with threads is safe.
+//! The invariants: a member ends with the thread that made it, however that ends. After the fork it
+//! uses no memory of its parent except the board, so forking a parent with threads is safe.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -24,38 +24,38 @@ pub(crate) enum Wait {
     Select,
     /// `poll(2)`, then accept.
     Poll,
-    /// An epoll of its own, `EPOLLIN`, then accept.
+    /// A private epoll, `EPOLLIN`, then accept.
     Epoll,
     /// The same with `EPOLLEXCLUSIVE`.
     EpollExclusive,
-    /// The same, taken out and put in again every so many accepts.
+    /// The same, removed and added again every so many accepts.
     EpollExclusiveAgain(u32),
     /// One epoll for all, `EPOLLONESHOT`, armed again after each accept.
     EpollOneshot,
-    /// A multishot accept of an `io_uring` of its own.
+    /// A multishot accept on a private `io_uring`.
     IoUring,
-    /// A listening socket of its own on the same port (`SO_REUSEPORT`), in an epoll of its own.
+    /// A private listening socket on the same port (`SO_REUSEPORT`), in a private epoll.
     ReusePort,
 }
 
-/// The plan of a herd.
+/// The parameters of a herd.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'fd> {
     /// The listening socket, or with [`Wait::ReusePort`] one that is only bound.
     pub(crate) listener: BorrowedFd<'fd>,
-    /// Where it listens.
+    /// The address of the listening socket.
     pub(crate) address: SocketAddr,
-    /// With [`Wait::EpollOneshot`], the epoll that the listener is in.
+    /// With [`Wait::EpollOneshot`], the epoll that contains the listener.
     pub(crate) epoll: Option<BorrowedFd<'fd>>,
     /// How members wait.
     pub(crate) wait: Wait,
-    /// How many members.
+    /// Number of members.
     pub(crate) members: usize,
-    /// Duplicates of the listener in each, which are waited for too.
+    /// Duplicates of the listener in each member, which it also waits for.
     pub(crate) duplicates: u32,
 }
 
-/// Words a member has on the board: two lines of a cache, so that members do not disturb each other.
+/// Words per member on the board: two cache lines, so that members do not disturb each other.
 const SLOT: usize = 16;
 pub(super) const WAKES: usize = 0;
 pub(super) const ACCEPTS: usize = 1;
@@ -63,28 +63,28 @@ pub(super) const EMPTY: usize = 2;
 pub(super) const READY: usize = 3;
 /// The error that ended it, 0 for none.
 pub(super) const ERRNO: usize = 4;
-/// The call that failed, as a place in [`member::CALLS`].
+/// The call that failed, as an index into [`member::CALLS`].
 pub(super) const CALL: usize = 5;
 
-/// The counts of a member.
+/// The counters of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// Returns from its wait.
     pub(crate) wakes: u64,
     /// Connections it accepted.
     pub(crate) accepts: u64,
-    /// Wake-ups at which there was none: `EAGAIN`.
+    /// Wake-ups without a connection: `EAGAIN`.
     pub(crate) empty: u64,
 }
 
-/// Processes that wait. Dropping it ends them and waits for each.
+/// The waiting processes. Dropping it ends them and waits for each.
 #[derive(Debug)]
 pub(crate) struct Herd {
     children: Children,
     board: Board,
 }
 
-/// A member that could not do what it was to.
+/// The error of a member whose call failed.
 #[derive(Debug)]
 pub(crate) struct MemberError {
     /// The call that failed.
@@ -94,10 +94,10 @@ pub(crate) struct MemberError {
 }
 
 impl Herd {
-    /// Forks the members; they may not wait yet when this returns.
+    /// Forks the members; they may not be waiting yet when this returns.
     ///
     /// # Errors
-    /// As fork(2): `EAGAIN`, `ENOMEM`. Those that were made are ended.
+    /// Fails as fork(2) does: `EAGAIN`, `ENOMEM`. Members already created are ended.
     pub(crate) fn start(plan: &Plan<'_>) -> Result<Self, MemberError> {
         let failed = |call| move |source| MemberError { call, source };
         let board = Board::new(plan.members * SLOT).map_err(failed("mmap"))?;
@@ -120,20 +120,20 @@ impl Herd {
         self.children.pids()
     }
 
-    /// Whether every member has made its preparations; it may not sleep yet.
+    /// Whether every member has finished its setup; it may not be blocked yet.
     ///
     /// # Errors
-    /// When one could not.
+    /// Fails if a member failed.
     pub(crate) fn is_ready(&self) -> Result<bool, MemberError> {
         self.check()?;
         let is_ready = |at| self.slot(at)[READY].load(Ordering::Acquire) == 1;
         Ok((0..self.pids().len()).all(is_ready))
     }
 
-    /// Whether no member has failed.
+    /// Checks that no member has failed.
     ///
     /// # Errors
-    /// The failed call of the first member that failed.
+    /// Fails with the error of the first member that failed.
     pub(crate) fn check(&self) -> Result<(), MemberError> {
         for at in 0..self.pids().len() {
             let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
@@ -147,7 +147,7 @@ impl Herd {
         Ok(())
     }
 
-    /// The counts of each member so far.
+    /// Returns the counters of each member so far.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         let count = |at: usize| {
             let word = |word: usize| self.slot(at)[word].load(Ordering::Acquire);
@@ -157,22 +157,22 @@ impl Herd {
     }
 }
 
-/// A member's words.
+/// Returns a member's words.
 fn slot(board: &Board, at: usize) -> &[AtomicU64] {
     &board.words()[at * SLOT..(at + 1) * SLOT]
 }
 
-/// A socket on a port of the loopback's that members may share by [`Wait::ReusePort`]: it is bound, so
-/// that nobody else takes the port, and does not listen.
+/// Binds a socket to a port of the loopback that members may share by [`Wait::ReusePort`]. It
+/// reserves the port and does not listen.
 ///
 /// # Errors
-/// The kernel's error.
+/// Fails with the kernel's error.
 pub(crate) fn bind_shared() -> io::Result<(OwnedFd, SocketAddr)> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_reuseport(&socket, true)?;
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    // The standard library knows how to ask for the address of any socket.
+    // The standard library can return the address of any socket.
     let known = TcpListener::from(socket.try_clone()?);
     Ok((socket, known.local_addr()?))
 }

@@ -1,4 +1,4 @@
-//! A herd that sleeps, and a connection that is made while it does.
+//! A herd of blocked processes, and a connection made to it.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -15,15 +15,15 @@ use crate::harness::patience::Patience;
 use crate::herd::gate::{Task, load, refused};
 use crate::herd::processes::Herd;
 
-/// Connections accepted so far.
+/// Returns the connections accepted so far.
 pub(super) fn accepts(herd: &Herd) -> u64 {
     herd.counts().iter().map(|one| one.accepts).sum()
 }
 
-/// A herd all of which sleeps.
+/// A herd whose members are all blocked.
 pub(super) struct Sleepers<'a> {
     herd: &'a Herd,
-    /// How often each went to sleep.
+    /// How often each member has blocked.
     sleeps: HashMap<i32, u64>,
     patience: Patience,
 }
@@ -33,7 +33,8 @@ impl<'a> Sleepers<'a> {
         Self { herd, sleeps: HashMap::with_capacity(herd.pids().len()), patience }
     }
 
-    /// Waits until all sleep; how many went to sleep anew since the last time.
+    /// Waits until all members are blocked; returns how many have blocked again since the last
+    /// call.
     pub(super) fn settle(&mut self) -> Result<usize, Skip> {
         let (waiting, mut text) = (self.patience.begin(), String::new());
         let mut awake: Vec<i32> = self.herd.pids().to_vec();
@@ -62,7 +63,7 @@ impl<'a> Sleepers<'a> {
         Ok(changed)
     }
 
-    /// Makes a connection and waits until all sleep again.
+    /// Makes a connection and waits until all members are blocked again.
     pub(super) fn connection(&mut self, address: SocketAddr) -> Result<Sample, Skip> {
         let SocketAddr::V4(address) = address else {
             return Err(Skip("no address of IPv4".to_owned()));
@@ -87,8 +88,8 @@ impl<'a> Sleepers<'a> {
     }
 }
 
-/// Connects without blocking, and waits until the other side has ended the connection: when connect()
-/// began, and what it took.
+/// Connects without blocking, and waits until the other side has ended the connection. Returns when
+/// connect() began, and its duration.
 fn connect_and_wait(
     address: SocketAddrV4,
     patience: Patience,
@@ -96,7 +97,7 @@ fn connect_and_wait(
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
         .map_err(|e| Skip::refused("socket", e))?;
-    // Closing resets what is left of the connection, so that no port stays taken.
+    // Closing resets the connection, so that no port stays in use.
     sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
         .map_err(|e| Skip::refused("setsockopt SO_LINGER", e))?;
     let began = Instant::now();

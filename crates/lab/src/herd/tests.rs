@@ -23,7 +23,7 @@ const ALL: [Wait; 9] = [
     Wait::ReusePort,
 ];
 
-/// Waits for a condition; without an end, a defect would hang the suite.
+/// Waits for a condition, with a limit: otherwise a defect would hang the suite.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..60_000 {
         if is_so() {
@@ -34,10 +34,10 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("waited in vain until {what}");
 }
 
-/// A herd of `members`, once they are ready, or why there is none.
+/// Returns a herd of `members` once they are ready, or the error.
 fn herd(wait: Wait, members: usize) -> Result<(Herd, SocketAddr), MemberError> {
     let listener = match wait {
-        // Only bound: the members listen.
+        // The socket is only bound: the members listen.
         Wait::ReusePort => None,
         _ => Some(TcpListener::bind("127.0.0.1:0").unwrap()),
     };
@@ -89,9 +89,9 @@ fn every_way_to_wait_serves_every_connection_once() {
         };
         for connection in 1..=11u64 {
             let mut stream = TcpStream::connect(address).unwrap();
-            // Only to stop a test that hangs.
+            // Only a guard against a hanging test.
             stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
-            // The end of the connection is that of the one that accepted it.
+            // The connection ends when the process that accepted it closes it.
             let end = io::Read::read(&mut stream, &mut [0]);
             assert_eq!(end.unwrap_or_else(|e| panic!("{wait:?}: {e}, {:?}", herd.check())), 0);
             let accepts = || herd.counts().iter().map(|one| one.accepts).sum::<u64>();

@@ -1,6 +1,6 @@
-//! The tests that decide the claims of `wait`. Pure, as all of them.
+//! The tests that decide the claims of `wait`. They are pure functions.
 //!
-//! They look at rounds that never sleep. Of several numbers of writes the first counts.
+//! They use rounds that never block. If there are several numbers of writes, the first one counts.
 
 use iotomy_record::{Case, ClaimVerdict};
 use iotomy_stats::Interval;
@@ -9,19 +9,20 @@ use super::{SOFT_LIMIT, peers};
 use crate::harness::claims::{digits, ratio, shown, time};
 use crate::harness::{Cases, Judgement};
 
-/// Growth that still counts as none where descriptors have grown tenfold or more: caches hold fewer
-/// sockets then.
+/// Growth that still counts as none when the number of descriptors has grown tenfold or more: the
+/// caches then hold a smaller share of the sockets.
 const LEVEL: f64 = 2.0;
 
 /// The waiters that register interest in the kernel.
 const REGISTERED: [&str; 2] = ["epoll", "io-uring-poll"];
 
-/// A waiter that is "no better" may be this much better: less is noise.
+/// A result shown to be no better may still be better by this factor: less is noise.
 const NO_BETTER: f64 = 0.95;
 
 const TOO_FEW: &str = "too few rounds to compare";
 
-/// Of one process, as what several share out grows for none of them.
+/// Returns the cases of one process: when several share the descriptors, the number does not grow
+/// for any of them.
 fn rounds<'a>(cases: &Cases<'a>) -> Cases<'a> {
     let is_of_one = |case: &Case| case.extra.get("processes").is_none_or(|many| *many <= 1.0);
     let cases = cases.named("loop", "spin").filtered(is_of_one);
@@ -33,7 +34,7 @@ fn at<'a>(cases: &Cases<'a>, waiter: &str, pairs: u64, active: u64) -> Option<&'
     cases.named("waiter", waiter).at("descriptors", pairs).at("active", active).first()
 }
 
-/// The numbers of descriptors that both waiters were measured with.
+/// Returns the numbers of descriptors that both waiters were measured with.
 fn common(cases: &Cases<'_>, waiters: [&str; 2], active: u64) -> Vec<u64> {
     let [one, other] = waiters
         .map(|waiter| cases.named("waiter", waiter).at("active", active).numbers("descriptors"));
@@ -132,7 +133,7 @@ pub(super) fn wait_active(cases: &Cases<'_>) -> Judgement {
 
 pub(super) fn wait_small(cases: &Cases<'_>) -> Judgement {
     let cases = rounds(cases);
-    // Most are active: half of them or more.
+    // Most descriptors are active: half of them or more.
     let pairs = cases.numbers("descriptors").first().copied().unwrap_or(0);
     let active = cases.at("descriptors", pairs).numbers("active").pop().unwrap_or(0);
     let poll = at(&cases, "poll", pairs, active).filter(|_| 2 * active >= pairs);
@@ -197,7 +198,7 @@ pub(super) fn wait_limits(cases: &Cases<'_>) -> Judgement {
     let Some(((select, others), ceiling)) = found else {
         return Judgement::inconclusive("needs select, and poll or epoll");
     };
-    // The most that select could watch, one of each pair.
+    // The most that select can watch, with one descriptor of each pair.
     if others <= 512.0 {
         return Judgement::inconclusive(
             "these descriptors reach no limit; needs 1,000 or more, though select skips them",
@@ -242,7 +243,7 @@ pub(super) fn wait_shared(cases: &Cases<'_>) -> Judgement {
         digits(empty),
         digits(poll.extra.get("shares").copied().unwrap_or(f64::NAN))
     );
-    // A quarter of an even share is enough: who is woken is the scheduler's choice.
+    // A quarter of an even share is enough: the scheduler chooses which thread is woken.
     let judgement = if lost > 0.0 || threads < 2.0 || most >= 1.0 {
         Judgement::from_bool(false, because)
     } else if least * threads >= 0.25 {

@@ -1,11 +1,11 @@
-//! Rounds over more descriptors than a process may have: the pairs are shared out among processes, each
-//! with a waiter of its own over its part.
+//! Rounds over more descriptors than one process may have: the pairs are divided among processes,
+//! each with its own waiter for its part.
 //!
-//! The processes share the machine. A byte is sent on to the next pair of its own process; the
-//! active descriptors are spaced evenly over all, and writes are distributed in proportion to the
-//! active descriptors. Processes run their parts of a round one after another, and a process
-//! without a part runs none: the figure is the sum of their times, as if no descriptor of another
-//! process were in a set.
+//! The processes share the machine. A byte is sent on to the next pair of the same process; the
+//! active descriptors are spaced evenly over all pairs, and writes are assigned to processes in
+//! proportion to their active descriptors. Processes make their parts of a round one after another,
+//! and a process without active descriptors makes none: the figure is the sum of their times, as if
+//! no descriptor of another process were in a set.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,36 +21,39 @@ use crate::harness::bounds::SoftLimit;
 use crate::wait::rounds::{count, open, refused, round};
 use crate::wait::{BATCH, processes};
 
-/// Only to stop what would hang: opening and registering thousands takes its time on a loaded machine.
+/// Only a guard against hanging: opening and registering thousands takes some time on a loaded
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bytes of a question, and of an answer: two words.
+/// Bytes of a request, and of an answer: two words.
 const WORDS: usize = 16;
 
-/// The first word of an answer where the round failed; the second is the length of the reason,
+/// The first word of an answer if the round failed; the second word is the length of the reason,
 /// which follows.
 const FAILED: u64 = u64::MAX;
 
 /// The processes of a case.
 pub(super) struct Crews {
     crew: Crew,
-    /// Of each, how many pairs it has.
+    /// The number of pairs of each process.
     shares: Vec<usize>,
 }
 
-/// How many of `all` the member at `at` of `members` has: all alike, the first ones one more.
+/// Returns how many of `all` the member at `at` of `members` has: an even share, with one more for
+/// the first members.
 fn share(all: usize, members: usize, at: usize) -> usize {
     all / members + usize::from(at < all % members)
 }
 
-/// The part of each process in a round: active pairs, which are spaced evenly over all, and writes.
+/// Returns each process's part of a round: active pairs, which are spaced evenly over all, and
+/// writes.
 fn parts(shares: &[usize], active: usize, writes: usize) -> Vec<(usize, usize)> {
     let all: usize = shares.iter().sum();
     let (space, mut end, mut before) = (all / active.clamp(1, all), 0, 0);
     let mut parts = Vec::new();
     for own in shares {
         end += own;
-        // Of the places 0, space, 2 × space … those below the end.
+        // The places 0, space, 2 × space … below the end.
         let so_far = end.div_ceil(space).min(active);
         let written = |active_so_far: usize| writes * active_so_far / active.max(1);
         parts.push((so_far - before, written(so_far) - written(before)));
@@ -65,7 +68,7 @@ impl Crews {
         let shares: Vec<usize> = (0..members).map(|at| share(pairs, members, at)).collect();
         let (waiter, by_partner) = (case.name("waiter"), case.name("loop") == "block");
         let work = |at: usize, mut line: UnixStream| {
-            // Whoever asks is gone, or has been told why there is no answer.
+            // The requester is gone, or has received the reason why there is no answer.
             let _ = serve(&mut line, waiter, shares[at], by_partner);
         };
         let crew = Crew::start(members, &work).map_err(|e| Skip::refused("fork", e))?;
@@ -75,7 +78,7 @@ impl Crews {
         Ok(Self { crew, shares })
     }
 
-    /// A round: the sum of what its parts took on the CPU and by the clock.
+    /// Makes a round; returns the sums of its parts' CPU time and wall time.
     pub(super) fn round(&mut self, of: (usize, usize)) -> Result<(f64, f64), Skip> {
         let (mut cpu, mut wall) = (0.0, 0.0);
         let parts = parts(&self.shares, of.0, of.1);
@@ -112,7 +115,7 @@ fn read(line: &mut impl Read) -> io::Result<[u64; 2]> {
     Ok(bytes.map(u64::from_ne_bytes))
 }
 
-/// A member's side: its pairs, and a round whenever it is asked for one.
+/// The member's side: opens its pairs, and makes a round for each request.
 fn serve(line: &mut UnixStream, waiter: &str, pairs: usize, by_partner: bool) -> io::Result<()> {
     let made = |line: &mut UnixStream| -> Result<io::Result<()>, Skip> {
         let _limit = SoftLimit::raise()?;

@@ -1,8 +1,8 @@
-//! `enter-leave`: what a wait costs that finds nothing, by the number of descriptors watched.
+//! `enter-leave`: the cost of a wait that finds nothing, by the number of descriptors watched.
 //!
-//! From article 002: select walks all descriptors on entering, hangs a callback into the queue of each,
-//! and takes them out on leaving. A wait that may not sleep (time-out 0) hangs in none, so both are
-//! measured: a look, and a sleep that a time-out of 1 ms ends.
+//! From article 002: select walks all descriptors on entry, adds a callback to the queue of each,
+//! and removes them on exit. A wait that may not block (time-out 0) adds none, so both are
+//! measured: a non-blocking check, and a blocking wait that a time-out of 1 ms ends.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -24,16 +24,17 @@ use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
 use crate::wait::rounds::{of_pairs, refused};
 use crate::wait::threads::probe;
 
-/// Looks in a sample take so long on the CPU, or it is one.
+/// Non-blocking checks are repeated in a sample until they take this long on the CPU; one that takes
+/// longer is a sample alone.
 const OF_A_SAMPLE_NS: f64 = 500_000.0;
 
-/// Looks in a sample at most.
+/// Maximum number of non-blocking checks per sample.
 const LOOKS: usize = 1_000;
 
-/// Sleeps in a sample.
+/// Blocking waits per sample.
 const SLEEPS: usize = 4;
 
-/// The shortest time-out that poll and epoll know.
+/// The shortest time-out that poll and epoll support.
 const SLEEP: Duration = Duration::from_millis(1);
 
 pub(crate) struct EnterLeave;
@@ -112,7 +113,7 @@ static DECLARATION: Declaration = Declaration {
 const WAITERS: &[Value] =
     &[Value::S("select"), Value::S("poll"), Value::S("epoll"), Value::S("io-uring-poll")];
 
-// 500 is what select can watch; 9,000 what a limit of 20,000 descriptors leaves.
+// 500 is within what select can watch; 9,000 is what a limit of 20,000 descriptors leaves.
 const DESCRIPTORS: &[Value] = &[
     Value::N(10),
     Value::N(50),
@@ -145,7 +146,7 @@ impl Experiment for EnterLeave {
     }
 }
 
-/// Sockets that nobody writes to.
+/// Sockets that never receive data.
 struct Idle(Pairs);
 
 impl PreparedExperiment for Idle {
@@ -160,11 +161,11 @@ impl PreparedExperiment for Idle {
         loop {
             let begun = thread_ns();
             self.0.register(waiter.as_mut())?;
-            // Requests that were only queued until now belong to adding.
+            // Changes that were only queued until now belong to adding.
             wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
             let added = thread_ns() - begun;
             let waits = if timeout.is_zero() {
-                // The first found the caches full of what adding needs.
+                // During the first wait the caches were full of the data for adding.
                 wait(waiter.as_mut(), &mut events, Duration::ZERO)?;
                 let warm = wait(waiter.as_mut(), &mut events, Duration::ZERO)?.max(1.0);
                 ((OF_A_SAMPLE_NS / warm) as usize).clamp(1, LOOKS)
@@ -188,7 +189,7 @@ impl PreparedExperiment for Idle {
     }
 }
 
-/// Waits; what it took on the CPU.
+/// Waits; returns the CPU time.
 fn wait(waiter: &mut dyn Waiter, events: &mut Events, timeout: Duration) -> Result<f64, Skip> {
     let begun = thread_ns();
     match waiter.wait(events, Some(timeout)).map_err(refused)? {
@@ -212,7 +213,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
         let of = cases.named("waiter", waiter).named("timeout", timeout);
         let Some((line, last)) = along(&of, "descriptors") else { continue };
         found[kind] += 1;
-        // A cost per descriptor that rises with their number is at least proportional.
+        // A cost per descriptor that increases with their number is at least proportional.
         let (rising, level): (&[Growth], &[Growth]) =
             (&[Growth::Rises, Growth::Steepens], &[Growth::Level]);
         let (wanted, refuting) = if kind == 0 { (rising, level) } else { (level, rising) };
@@ -240,7 +241,7 @@ fn enter_leave(cases: &Cases<'_>) -> Judgement {
     Judgement { evidence: judgement.evidence, ..verdict }
 }
 
-/// The time of adding a descriptor at the largest number.
+/// Returns the time to add a descriptor in the case with the most descriptors.
 fn added(cases: &Cases<'_>, waiter: &str) -> Option<f64> {
     let of = cases.named("waiter", waiter);
     let most = of.numbers("descriptors").pop()?;
@@ -254,12 +255,13 @@ mod tests {
     use crate::harness::figures::case_of;
     use iotomy_record::{AxisValue, ClaimVerdict};
 
-    /// Waits along three numbers of descriptors that take 1 µs and so much for each.
+    /// Returns waits along three numbers of descriptors, which take 1 µs plus `of_one` for each
+    /// descriptor.
     fn cases(waiter: &str, of_one: f64) -> Vec<Case> {
         cases_of(waiter, |descriptors| of_one * descriptors)
     }
 
-    /// The same with what all of them take.
+    /// Returns the same with `of_all` for the time of all descriptors.
     fn cases_of(waiter: &str, of_all: impl Fn(f64) -> f64) -> Vec<Case> {
         let one = |timeout: &str, descriptors: u64| {
             let params = [

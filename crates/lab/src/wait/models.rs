@@ -1,8 +1,8 @@
-//! `models`: the four ways a program can wait for many descriptors, by what they cost it.
+//! `models`: the cost of the four models in which a program can wait for many descriptors.
 //!
-//! From article 002, after the BSD book: ask each descriptor again and again (`busy`); be told by a
-//! signal (`sigio`); ask which are ready (`select`, `poll`); register interest (`epoll`,
-//! `io-uring-poll`). Another thread sends the time of sending at a given pace, and the waiter's
+//! From article 002, after the BSD book: poll each descriptor repeatedly (`busy`); receive a signal
+//! (`sigio`); request the list of ready descriptors (`select`, `poll`); register interest (`epoll`,
+//! `io-uring-poll`). Another thread sends the current time at a given pace, and the waiter's
 //! thread receives it.
 
 mod claims;
@@ -30,17 +30,18 @@ use crate::wait::pairs::{HOW_MANY, Pairs, waiters};
 use crate::wait::rounds::{count, of_pairs, refused};
 use crate::wait::threads::probe;
 
-/// How long nothing happens, to see what waiting burns: long beside one entry of `poll` with the most
-/// descriptors of a usual run (2,000 take 2 ms), which is paid once however long the sleep.
+/// Duration of an idle phase, to measure the CPU time of waiting: long compared with one entry of
+/// `poll` with the most descriptors of a default run (2,000 take 2 ms), which occurs once however
+/// long the wait.
 const IDLE: Duration = Duration::from_millis(60);
 
-/// Events of a sample.
+/// Events per sample.
 const EVENTS: usize = 50;
 
 /// Signals that may be queued while more of them are sent.
 const QUEUE: u64 = 16;
 
-/// Only to stop what would hang.
+/// Only a guard against hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Models;
@@ -192,7 +193,7 @@ impl PreparedExperiment for PacedEvents {
 }
 
 impl PacedEvents {
-    /// The case's waiter, watching all of the case's descriptors.
+    /// Opens the case's waiter and registers all of the case's descriptors.
     fn open(&mut self, case: &Params) -> Result<(Box<dyn Waiter>, usize), Skip> {
         let (mut waiter, pairs) = self.0.open(case, case.name("model"))?;
         self.0.register(waiter.as_mut())?;
@@ -227,7 +228,8 @@ impl PacedEvents {
         }
     }
 
-    /// Receives what another thread sends at this pace: how late each was, in ns.
+    /// Receives the events that another thread sends at this pace; returns the delay of each, in
+    /// ns.
     fn paced(
         &self,
         waiter: &mut dyn Waiter,
@@ -238,12 +240,12 @@ impl PacedEvents {
         let (ring, base, is_over) = (&self.0.ring, Instant::now(), AtomicBool::new(false));
         let sender = || {
             for (event, due) in (0..EVENTS).zip(1_u32..) {
-                // A pace is a schedule: what was late is not made later still.
+                // The pace is a fixed schedule: a late event does not delay the next ones.
                 std::thread::sleep((pace * due).saturating_sub(base.elapsed()));
                 if is_over.load(Ordering::Relaxed) {
                     return;
                 }
-                // Spread, so that no descriptor is better than another.
+                // Events are spread, so that no descriptor is favoured.
                 let at = event * 37 % pairs;
                 let now = u64::try_from(base.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let _ = send(ring.writer(at), &now.to_ne_bytes(), SendFlags::empty());
@@ -280,7 +282,8 @@ impl PacedEvents {
         Ok(latencies)
     }
 
-    /// Sends to all while nobody waits, with room for few signals, and looks who is told of.
+    /// Sends to all descriptors while no thread waits, with room for few signals, and counts how
+    /// many are reported.
     fn burst(&mut self, case: &Params) -> Result<Vec<(&'static str, f64)>, Skip> {
         let (mut waiter, pairs) = self.open(case)?;
         let mut events = Events::with_capacity(BATCH);
@@ -291,7 +294,7 @@ impl PacedEvents {
                 .map_err(|e| Skip::refused("sendto", e))?;
         }
         let mut told = 0;
-        // Two looks in a row that find nothing are the end.
+        // Two polls in a row that find nothing are the end.
         let mut empty = 0;
         while told < pairs && empty < 2 {
             let found = waiter.wait(&mut events, Some(Duration::ZERO)).map_err(refused)?;
@@ -310,7 +313,7 @@ impl PacedEvents {
     }
 }
 
-/// The time that a reader has received, if it has.
+/// Returns the time that a reader has received, if any.
 fn received(ring: &Ring, at: usize) -> Option<f64> {
     let mut bytes = [0_u8; 8];
     match recv(ring.reader(at), &mut bytes, RecvFlags::empty()) {

@@ -1,6 +1,6 @@
-//! Rounds through other event libraries, made by programs beside iotomy: `wait-peers` and
-//! `wait-peers-mio`, which `make bench-wait` builds. They are looked for in `PATH`; iotomy itself is linked
-//! with none of these libraries.
+//! Rounds with other event libraries, made by separate programs: `wait-peers` and `wait-peers-mio`,
+//! which `make bench-wait` builds. They are looked up in `PATH`; iotomy itself is linked with none
+//! of these libraries.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,22 +8,22 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use iotomy_host::Skip;
 use iotomy_sys::launch::find_program;
 
-/// The libraries whose rows there are.
+/// The supported libraries.
 pub(super) const NAMES: [&str; 3] = ["libevent", "libuv", MIO];
 
-/// Of these, those that keep books of every descriptor.
+/// Those of them that keep a record of every descriptor.
 pub(super) const WITH_BOOKS: [&str; 2] = ["libevent", "libuv"];
 
-/// A thin cover of epoll that leaves the books to the kernel and its users.
+/// A thin layer over epoll that leaves this to the kernel and its users.
 pub(super) const MIO: &str = "mio";
 
-/// The program that makes a library's rounds.
+/// Returns the program that makes a library's rounds.
 fn program(name: &str) -> &'static str {
     if name == MIO { "wait-peers-mio" } else { "wait-peers" }
 }
 
-/// The program, by its whole path. A folder that is named by no whole path is not looked into: which
-/// one that is depends on where iotomy is started.
+/// Returns the program by its absolute path. Relative directories in `PATH` are ignored, because
+/// they depend on where iotomy is started.
 fn command(program: &str) -> io::Result<Command> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
@@ -31,7 +31,7 @@ fn command(program: &str) -> io::Result<Command> {
     Ok(Command::new(find_program(program.as_ref(), Some(&path))?))
 }
 
-/// Whether the program is there and has this library.
+/// Checks that the program exists and supports this library.
 pub(super) fn probe(name: &str) -> Result<(), Skip> {
     let program = program(name);
     let listed =
@@ -48,7 +48,7 @@ pub(super) fn probe(name: &str) -> Result<(), Skip> {
     }
 }
 
-/// The program at work; it ends when its standard input does, so with iotomy at the latest.
+/// The running program; it ends when its standard input does, so with iotomy at the latest.
 pub(super) struct Peer {
     program: &'static str,
     child: Child,
@@ -69,7 +69,7 @@ impl Peer {
         Ok(Self { program, child, into: Some(into), out })
     }
 
-    /// A round: what it took on the CPU and by the clock, in ns.
+    /// Makes a round; returns its CPU time and wall time, in ns.
     pub(super) fn round(&mut self, (active, writes): (usize, usize)) -> Result<(f64, f64), Skip> {
         let mut line = String::new();
         let into = self.into.as_mut().expect("closed by its end only");
@@ -87,7 +87,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.into = None;
-        // It ends by itself.
+        // The program ends by itself.
         let _ = self.child.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! The rounds of `wait` in this process, and what is found out besides them.
+//! The rounds of `wait` in this process, and the other results measured with them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -17,12 +17,12 @@ use crate::wait::peers::Peer;
 use crate::wait::threads::{Shares, share_out};
 use crate::wait::{BATCH, OF_A_PAIR, SOFT_LIMIT, SPARE_DESCRIPTORS, is_peer, processes};
 
-/// A number of a case as one of things in memory.
+/// Converts a number of a case to `usize`.
 pub(super) fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The needs of this number of pairs in one process.
+/// Returns the needs of `pairs` pairs in one process.
 pub(super) fn of_pairs(pairs: u64) -> Needs {
     Needs {
         descriptors: 2 * pairs + SPARE_DESCRIPTORS,
@@ -31,18 +31,18 @@ pub(super) fn of_pairs(pairs: u64) -> Needs {
     }
 }
 
-/// Why a round could not be measured.
+/// Converts an error of a round into the reason why it could not be measured.
 pub(super) fn refused(error: impl Into<RoundError>) -> Skip {
     Skip(error.into().to_string())
 }
 
-/// A waiter of this name.
+/// Opens a waiter by name.
 pub(super) fn open(name: &str, descriptors: usize) -> Result<Box<dyn Waiter>, Skip> {
     let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
     (found.open)(&Settings { descriptors, ..Settings::default() }).map_err(refused)
 }
 
-/// How many descriptors this process can have under a soft limit, by opening them.
+/// Counts how many descriptors this process can have under a soft limit, by opening them.
 fn under(soft_limit: u64) -> Result<f64, Skip> {
     let limit = SoftLimit::set(soft_limit)?;
     let mut opened: Vec<OwnedFd> = Vec::new();
@@ -53,7 +53,7 @@ fn under(soft_limit: u64) -> Result<f64, Skip> {
         }
     }
     drop(limit);
-    // The kernel gives the lowest number that is free.
+    // The kernel returns the lowest free number.
     let highest = opened.iter().map(|fd| fd.as_raw_fd()).max().unwrap_or(-1);
     Ok(f64::from(highest + 1))
 }
@@ -61,17 +61,17 @@ fn under(soft_limit: u64) -> Result<f64, Skip> {
 /// The state that the cases share.
 pub(super) struct Rounds {
     ring: Ring,
-    /// How many pairs it has.
+    /// Its number of pairs.
     most: usize,
     /// How many descriptors the process could have under [`SOFT_LIMIT`].
     ceiling: f64,
     _limit: SoftLimit,
-    /// How many of them each waiter can watch, once it was tried.
+    /// How many of them each waiter can watch, once tested.
     watchable: HashMap<String, f64>,
 }
 
 impl Rounds {
-    /// Pairs for the largest of the cases that one process is enough for.
+    /// Opens pairs for the largest of the cases for which one process is enough.
     pub(super) fn new(cases: &[Params]) -> Result<Self, Skip> {
         let ceiling = under(SOFT_LIMIT)?;
         let limit = SoftLimit::raise()?;
@@ -81,7 +81,7 @@ impl Rounds {
         Ok(Self { ring, most, ceiling, watchable: HashMap::new(), _limit: limit })
     }
 
-    /// Has a waiter watch as many as it can, once.
+    /// Returns how many descriptors a waiter can watch; tests it once.
     fn watchable(&mut self, name: &str) -> Result<f64, Skip> {
         if let Some(found) = self.watchable.get(name) {
             return Ok(*found);
@@ -97,7 +97,7 @@ impl Rounds {
         Ok(found as f64)
     }
 
-    /// Rounds of the pairs of this process.
+    /// Makes rounds over the pairs of this process.
     fn own(
         &mut self,
         case: &Params,
@@ -115,11 +115,11 @@ impl Rounds {
     }
 }
 
-/// A way to make a round of so many active descriptors and writes: what it took on the CPU and by the
-/// clock, in ns.
+/// A function that makes a round with the given numbers of active descriptors and writes, and
+/// returns its CPU time and wall time, in ns.
 type Round<'a> = &'a mut dyn FnMut((usize, usize)) -> Result<(f64, f64), Skip>;
 
-/// Rounds of a case, the first of which does not count.
+/// Makes rounds of a case; the first one does not count.
 fn samples(
     case: &Params,
     more: Vec<(&'static str, f64)>,
@@ -139,7 +139,7 @@ fn samples(
     }
 }
 
-/// A round: what it took on the CPU and by the clock.
+/// Makes a round; returns its CPU time and wall time.
 pub(super) fn round(
     ring: &mut Ring,
     waiter: &mut dyn Waiter,
@@ -177,7 +177,7 @@ impl PreparedExperiment for Rounds {
         let done = self.own(case, keep);
         let ended = self.ring.set_partner(false);
         if done.is_err() {
-            // Bytes that were not received must not be found by the next case.
+            // The next case must not find bytes that were not received.
             self.ring = Ring::new(self.most).map_err(refused)?;
         }
         done.and(ended.map_err(refused))
@@ -188,7 +188,8 @@ impl PreparedExperiment for Rounds {
         case: &Params,
         _: &mut dyn Watch,
     ) -> Result<Vec<(&'static str, f64)>, Skip> {
-        // How events are shared out depends neither on the loop nor on what else is active.
+        // The distribution of events depends neither on the loop nor on the other active
+        // descriptors.
         let is_here = !is_peer(case) && processes(case) == 1;
         if !is_here || case.name("loop") != "spin" || case.number("active") != 1 {
             return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! The common part of the experiments on waiters: whether one works here, the CPU time of a thread,
-//! and several threads at one set.
+//! Shared by the experiments on waiters: whether a waiter works here, and several threads that wait
+//! on one set.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,22 +12,23 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::wait::rounds::refused;
 
-/// Threads that wait at one set.
+/// Threads that wait on one set.
 const THREADS: usize = 4;
 
-/// Events that are shared out at most.
+/// Maximum number of events to distribute.
 const EVENTS: usize = 500;
 
-/// How long an event keeps its thread, as a read from a disk would: where none is busy, one is enough.
+/// How long an event occupies its thread, as a read from a disk would: if no thread is busy, one is
+/// enough.
 const WORK: Duration = Duration::from_micros(200);
 
-/// How often a thread that found nothing looks whether all is over.
+/// How often a thread that found nothing checks whether all is over.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Only to stop what would hang.
+/// Only a guard against hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether a waiter works here, and with descriptors up to about this number.
+/// Checks whether a waiter works here, with descriptors up to about this number.
 pub(super) fn probe(name: &str, highest: u64) -> Result<(), Skip> {
     let found = waiter(name).ok_or_else(|| Skip(format!("unknown waiter {name}")))?;
     match found.abilities.highest {
@@ -45,22 +46,22 @@ pub(super) fn probe(name: &str, highest: u64) -> Result<(), Skip> {
     }
 }
 
-/// How events came to the threads that waited at one set.
+/// The distribution of events among the threads that waited on one set.
 pub(super) struct Shares {
-    /// Threads that could; 1 where a set cannot be shared.
+    /// Threads that could wait; 1 if a set cannot be shared.
     pub(super) threads: f64,
-    /// The least of their shares, 1 being all of them.
+    /// The smallest of their shares, 1 being all events.
     pub(super) least: f64,
-    /// The largest.
+    /// The largest share.
     pub(super) most: f64,
-    /// Events that came to none.
+    /// Events that no thread received.
     pub(super) lost: f64,
-    /// Wake-ups an event that found that another thread had been faster.
+    /// Wake-ups per event that found that another thread had been faster.
     pub(super) empty: f64,
 }
 
-/// Sends a byte to each of the ring's readers, the first 500 of them, while threads wait for them, one
-/// event a wait.
+/// Sends a byte to each of the ring's readers, the first 500 of them, while threads wait for them,
+/// one event per wait.
 pub(super) fn share_out(
     ring: &Ring,
     mut waiter: Box<dyn Waiter>,
@@ -97,10 +98,10 @@ pub(super) fn share_out(
         let work = &work;
         let begin = |hold| std::thread::Builder::new().spawn_scoped(scope, move || work(hold));
         let threads: io::Result<Vec<_>> = holds.into_iter().map(begin).collect();
-        // Those that were begun end by themselves: nothing is sent to them.
+        // The threads already started end by themselves: nothing is sent to them.
         let threads = threads.map_err(|e| Skip::refused("clone", e))?;
         for at in 0..sent {
-            // One that is refused is missing in the end, and counted.
+            // An event that is refused is missing in the end, and counted.
             let _ = send(ring.writer(at), b"e", SendFlags::empty());
         }
         Ok(threads.into_iter().filter_map(|thread| thread.join().ok()).collect())

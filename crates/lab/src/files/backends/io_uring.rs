@@ -1,8 +1,9 @@
-//! `io-uring`: program → ring; a chain of linked requests a file, `depth` files at once.
+//! `io-uring`: program → ring; a chain of linked requests per file, `depth` files at once.
 //!
-//! Requests that create or unlink are always carried out by threads that the kernel adds to the process;
-//! the rest of the chain stays with them. This thread describes one half of the files while those work
-//! on the other, and looks for completions instead of sleeping: `worker/ring.h` says why.
+//! Requests that create or unlink are always carried out by threads that the kernel adds to the
+//! process; the rest of the chain stays with them. This thread describes one half of the files
+//! while those threads work on the other, and polls for completions instead of blocking:
+//! `worker/ring.h` explains why.
 
 use super::Backend;
 

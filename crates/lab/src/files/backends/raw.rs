@@ -1,4 +1,4 @@
-//! `raw`: program → system call, by the instruction.
+//! `raw`: program → system call, by the system call instruction.
 
 use super::Backend;
 

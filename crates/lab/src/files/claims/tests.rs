@@ -7,7 +7,7 @@ use iotomy_record::AxisValue;
 use super::*;
 use crate::harness::figures::case_of;
 
-/// A case that is as usual but for these values, with samples around `ns`.
+/// Returns the usual case except for these values, with samples around `ns`.
 fn case(but: &[(&str, AxisValue)], ns: f64) -> Case {
     let usual = BASE.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
     let mut params: BTreeMap<String, AxisValue> = usual.collect();
@@ -60,7 +60,7 @@ fn what_is_faster_in_real_time_or_in_memory_is_by_pairs() {
     assert_eq!(verdict(super::realtime, &realtime(110.0)), Fails);
     let disk = |fs: &str, ns| case(&[name("fs", fs)], ns);
     assert_eq!(verdict(tmpfs, &[usual.clone(), disk("here", 200.0)]), Holds);
-    // --path may name a folder in memory: an image decides where there is one.
+    // --path may name a directory in memory: an image decides if there is one.
     let both = [usual.clone(), disk("here", 99.0), disk("ext4", 200.0)];
     assert_eq!(verdict(tmpfs, &both), Holds);
     assert_eq!(verdict(tmpfs, &[usual, disk("xfs", 50.0)]), Fails);
@@ -81,7 +81,7 @@ fn the_first_run_is_held_against_the_third_of_the_same_process() {
     (refused.median, refused.skipped) = (None, Some("it takes root".to_owned()));
     assert_eq!(verdict(three_runs, &[fresh(&[], 90.0), refused.clone()]), Fails);
     assert_eq!(verdict(three_runs, &[case(&[], 100.0), refused]), Inconclusive);
-    // `-L` that leaves it out says nothing of the machine.
+    // A case left out by `-L` shows nothing about the machine.
     let left_out = three_runs(&Cases::new(&[fresh(&[], 900.0)]));
     assert_eq!(left_out.verdict, Inconclusive);
     assert!(left_out.because.contains("needs files read back"), "{}", left_out.because);

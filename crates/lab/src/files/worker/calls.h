@@ -1,7 +1,7 @@
 /*
- * The calls of the loop, each in two ways: through the functions of the C library, or, with RAW,
- * by the `syscall` instruction. Both make the same calls of the kernel with the same arguments, so
- * that what differs is the library alone. A result below 0 is an error's number, negated.
+ * The calls of the loop, in two variants: through the functions of the C library, or, with RAW, by
+ * the `syscall` instruction. Both make the same system calls with the same arguments, so that they
+ * differ only in the library. A result below 0 is a negated error number.
  */
 #ifndef CALLS_H
 #define CALLS_H

@@ -1,16 +1,16 @@
 /*
- * The other files of the directory: made, counted, read back, listed, and names of it that are not
- * there. Included by worker.c, whose clock, checks and orders it uses.
+ * The other files of the directory: creates, counts, reads back and lists them, and looks up names
+ * that do not exist. Included by worker.c; uses its clock, checks and parameters.
  */
 #ifndef OTHERS_H
 #define OTHERS_H
 
-#define FILLED	    64 /* files of a directory that have bytes, which `back` reads */
+#define FILLED	    64 /* files of a directory that are not empty; `back` reads them */
 #define FILL_LENGTH 9  /* the shortest name that numbers a million files */
 
 static long filled;
 
-/* A name of at least this length that ends by a number; none of them is a name of the loop. */
+/* Makes a name of at least this length that contains a number; the loop uses no such names. */
 static void numbered(char *into, const char *tag, long number, size_t least)
 {
 	char digits[32];
@@ -32,8 +32,9 @@ static void fill_one(const char *name, bool with_bytes)
 }
 
 /*
- * Empty files by one call each instead of three: mknod(2) makes a regular file as open(2) does. Not
- * by several threads, as the kernel makes the entries of one directory one after another.
+ * Creates empty files with one call each instead of three: mknod(2) creates a regular file as
+ * open(2) does. Several threads would not help, because the kernel creates the entries of one
+ * directory one after another.
  */
 static void fill(long count)
 {
@@ -48,7 +49,7 @@ static void fill(long count)
 			continue;
 		}
 		result = do_mknod(name);
-		/* Some file systems know no mknod, or not of regular files. */
+		/* Some file systems do not support mknod, or not for regular files. */
 		by_mknod = result != -EPERM && result != -EOPNOTSUPP && result != -ENOSYS;
 		if (by_mknod)
 			check(result, "mknod", name);

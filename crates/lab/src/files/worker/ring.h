@@ -1,22 +1,23 @@
 /*
- * The loop by io_uring: a chain of linked requests a file, several chains under way at once. The
- * file has no descriptor but a place in the ring's table. What succeeds is not told but for the
- * last of a chain, so that there is one completion a file.
+ * The loop by io_uring: a chain of linked requests per file, with several chains in progress at
+ * once. A file has no descriptor, but a slot in the ring's file table. Successful requests post no
+ * completion except for the last of a chain, so that there is one completion per file.
  *
- * Creates and unlinks are carried out by threads that the kernel adds to the process (io-wq). How
- * the ring is set up decides what becomes of a chain (Linux 6.18):
- * - With IORING_SETUP_DEFER_TASKRUN a request that such a thread has carried out is completed by
- *   the thread that waits, and the next one of its chain is handed to io-wq anew by that: every
- *   request is two changes of threads. Without, the chain stays with the thread that began it.
- * - A thread asleep in io_uring_enter is woken for every request of a chain all the same, since
- *   links are not completed lazily. So completions are looked for in the ring for a while before
- *   the kernel is asked to wait for them.
- * - As many threads as there are CPUs besides this one's: more only wait for the directory's lock.
- * - The files are two halves, so that there is always one that these threads work on while the
- *   other is being described.
+ * Threads that the kernel adds to the process (io-wq) carry out creates and unlinks. The setup of
+ * the ring determines how a chain is processed (Linux 6.18):
+ * - With IORING_SETUP_DEFER_TASKRUN, the waiting thread completes a request that an io-wq thread
+ *   has carried out, and then passes the next request of the chain to io-wq again: every request
+ *   costs two thread switches. Without the flag, the chain stays with the thread that began it.
+ * - A thread blocked in io_uring_enter is still woken for every request of a chain, since links
+ *   are not completed lazily. So the ring is polled for completions for a while before the thread
+ *   blocks in the kernel.
+ * - There are as many io-wq threads as CPUs besides this thread's: more threads would only wait
+ *   for the directory's lock.
+ * - The files are divided into two halves, so that the io-wq threads always have one half to work
+ *   on while the requests of the other are being written.
  *
- * The memory that requests refer to (names, buffers) belongs to the caller and outlives the enter
- * that waits for all of them.
+ * The memory that requests refer to (names, buffers) belongs to the caller and must remain valid
+ * until the enter that waits for all of them has returned.
  */
 #ifndef RING_H
 #define RING_H
@@ -30,11 +31,11 @@
 
 #include "calls.h"
 
-/* Requests of a chain at most: create, write, sync, close, open, read, close, unlink. */
+/* Maximum length of a chain: create, write, sync, close, open, read, close, unlink. */
 #define CHAIN 8
 
-/* Looks for a completion before the kernel is waited in; after the first, some 100 us, others get
- * the CPU between two. */
+/* Number of polls for a completion before blocking in the kernel. The first PAUSES polls take about
+ * 100 us; after them the thread yields the CPU between two polls. */
 #define LOOKS  6000
 #define PAUSES 4000
 
@@ -47,11 +48,11 @@ struct ring {
 	struct io_uring_cqe *completions;
 	unsigned queued;
 	long looks;
-	unsigned half;	       /* what the requests that come next belong to */
-	unsigned under_way[2]; /* chains of each half */
+	unsigned half;	       /* the half of the next requests */
+	unsigned under_way[2]; /* chains in progress of each half */
 };
 
-/* Returns 0, or what was tried and failed, with its error's number in errno. */
+/* Returns NULL, or the name of the call that failed, with the error in errno. */
 static const char *ring_open(struct ring *ring, unsigned depth)
 {
 	struct io_uring_params params = {0};
@@ -94,12 +95,12 @@ static const char *ring_open(struct ring *ring, unsigned depth)
 	ring->depth = depth;
 	ring->queued = 0;
 	ring->half = 0;
-	/* Who looks takes the CPU from who works where there is but one. */
+	/* With a single CPU, polling would take it from the working threads. */
 	ring->looks = cpus > 1 ? LOOKS : 0;
 	if (cpus > 1) {
 		unsigned threads[2] = {(unsigned)cpus - 1, (unsigned)cpus - 1};
 
-		/* Before Linux 5.15 there are as many as there are. */
+		/* Linux before 5.15 does not support this limit. */
 		syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_IOWQ_MAX_WORKERS, threads,
 			2);
 	}
@@ -109,7 +110,7 @@ static const char *ring_open(struct ring *ring, unsigned depth)
 	return NULL;
 }
 
-/* The next request, linked to the one behind it; each chain ends by ring_end(). */
+/* Returns the next request, linked to its successor; ring_end() ends each chain. */
 static struct io_uring_sqe *ring_next(struct ring *ring, unsigned char opcode)
 {
 	struct io_uring_sqe *request =
@@ -168,7 +169,7 @@ static void ring_unlink(struct ring *ring, const char *name)
 	request->addr = (uintptr_t)name;
 }
 
-/* The chain ends with the last request, which tells that it is done. */
+/* Ends the chain with the last request, which posts a completion. */
 static void ring_end(struct ring *ring)
 {
 	unsigned last = (*ring->sq_tail + ring->queued - 1) & ring->sq_mask;
@@ -177,7 +178,7 @@ static void ring_end(struct ring *ring)
 	ring->under_way[ring->half]++;
 }
 
-/* Hands all over that was described. */
+/* Submits all queued requests. */
 static long ring_submit(struct ring *ring)
 {
 	unsigned left = ring->queued;
@@ -194,7 +195,7 @@ static long ring_submit(struct ring *ring)
 	return 0;
 }
 
-/* Looks for completions until there is one, and waits for as many as `wanted` after a while. */
+/* Polls for a completion; after a while blocks until there are `wanted` completions. */
 static long ring_await(struct ring *ring, unsigned wanted)
 {
 	long looks;
@@ -214,7 +215,7 @@ static long ring_await(struct ring *ring, unsigned wanted)
 	return 0;
 }
 
-/* Waits until no chain of a half is under way; the first error, or 0. */
+/* Waits until no chain of a half is in progress; returns the first error, or 0. */
 static long ring_wait(struct ring *ring, unsigned half)
 {
 	long failed = 0;
@@ -227,8 +228,8 @@ static long ring_wait(struct ring *ring, unsigned half)
 		for (; head != tail; head++) {
 			struct io_uring_cqe *one = &ring->completions[head & ring->cq_mask];
 
-			/* Of a chain that breaks the first request tells why, the others that
-			 * they were given up. */
+			/* If a chain breaks, its first failed request has the cause, and the
+			 * others have -ECANCELED. */
 			if (one->res < 0 && (failed == 0 || failed == -ECANCELED))
 				failed = one->res;
 			ring->under_way[one->user_data]--;

@@ -1,22 +1,23 @@
 /*
  * The program of article 004 as a loop: create, write 10 bytes, close, open, read, close; and
- * unlink, so that the next round finds the directory as it was. One source for every way: through
- * the C library, dynamic or static, by system calls without it (RAW), by io_uring (RING).
+ * unlink, so that the next round finds the directory as it was. One source for every backend:
+ * through the C library, dynamic or static, by system calls without it (RAW), by io_uring (RING).
  *
  * usage: worker NAME-LENGTH THREADS DEPTH none|fsync|fdatasync normal|realtime [DIR COMMAND...]
  *
- * Works in its current directory, or in DIR. Answers each line of standard input, or carries out
- * each COMMAND, by a line of numbers:
- *   fill N       makes the files there are besides
- *   round N      N rounds a thread, from the first thread's start to the last one's end
- *   steps N      N rounds with the clock read after each call: ns of each step, see STEPS
- *   back N       opens, reads and closes files there are, N times all of them
+ * The program works in its current directory, or in DIR. It executes each line of standard input,
+ * or each COMMAND, and prints a line of numbers for each:
+ *   fill N       creates N other files in the directory
+ *   round N      makes N rounds per thread, timed from the start of the first thread to the end of
+ *                the last one
+ *   steps N      makes N rounds with the clock read after each call: ns of each step, see STEPS
+ *   back N       opens, reads and closes existing files, N times all of them
  *   list N       reads the directory N times
- *   stats N      the same, and the attributes of each file, as `ls -l` does
- *   names N TAG  looks N names up that are not there
- * The numbers are ns of wall time and of CPU time of the process, but for `steps`.
- * A line that begins by "error" has the call, the error's number and the file. The clock is read
- * around a batch only, but for `steps`. It ends with its parent, or when standard input does.
+ *   stats N      the same, and reads the attributes of each file, as `ls -l` does
+ *   names N TAG  looks up N names that do not exist
+ * Except for `steps`, the numbers are the wall time and the CPU time of the process in ns, and the
+ * clock is read only around a batch. A line that begins with "error" has the error's number, the
+ * call and the file. The program ends with its parent, or when standard input ends.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -37,8 +38,8 @@
 #endif
 
 #define LONGEST 255
-#define MOST	64 /* threads times depth: as many names as one character tells apart */
-#define BYTES	10 /* a file, as the article has it */
+#define MOST	64 /* threads times depth: as many names as one character distinguishes */
+#define BYTES	10 /* per file, as in the article */
 #define STEPS	10 /* create, write, sync, close, open, read, close, stat, rename, unlink */
 
 enum sync {
@@ -96,7 +97,7 @@ static inline long check(long result, const char *what, const char *name)
 
 #ifdef RING
 
-/* Half of the files that are under way at once, when they are no longer. */
+/* Submits the requests for one half of the files, once its previous requests are done. */
 static void ring_half(struct job *job, unsigned half)
 {
 	unsigned middle = (depth + 1) / 2, at = half ? middle : 0, end = half ? depth : middle;
@@ -142,7 +143,7 @@ static inline void sync_file(long fd, const char *name)
 		check(do_fdatasync((int)fd), "fdatasync", name);
 }
 
-/* The six calls of the article, and the one that makes room for the next round. */
+/* Makes the six calls of the article, and the unlink before the next round. */
 static void one_round(struct job *job)
 {
 	const char *name = job->names[0];
@@ -157,7 +158,7 @@ static void one_round(struct job *job)
 	check(do_unlink(name), "unlink", name);
 }
 
-/* The same and more, each with the clock. */
+/* Makes the same calls and some more, and reads the clock after each. */
 static void one_round_timed(struct job *job, uint64_t *sums)
 {
 	const char *name = job->names[0], *other = others[0];
@@ -232,7 +233,7 @@ static uint64_t rounds(long count)
 		int error;
 
 		jobs[at].rounds = count;
-		/* One thread is none: the C library has short cuts for programs without. */
+		/* For one thread, create none: the C library has short cuts for such programs. */
 		if (threads == 1)
 			work(&jobs[0]);
 		else if ((error = pthread_create(&jobs[at].thread, NULL, work, &jobs[at])) != 0)
@@ -284,7 +285,7 @@ static void carry_out(const char *line)
 	printf("%llu %llu\n", (unsigned long long)took, (unsigned long long)cpu);
 }
 
-/* Names of one length whose first characters tell them apart. */
+/* Sets the names: of the same length, distinguished by the first character. */
 static void name_all(void)
 {
 	const char *first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
@@ -293,7 +294,7 @@ static void name_all(void)
 	for (at = 0; at < MOST; at++) {
 		memset(names[at], 'n', name_length);
 		names[at][0] = first[at];
-		/* As long, but for names of one character. */
+		/* Of the same length, except for names of one character. */
 		memcpy(others[at], names[at], name_length);
 		others[at][name_length < 2 ? 1 : name_length - 1] = '=';
 	}
@@ -316,7 +317,7 @@ static void begin(char **words)
 		sync_kind = SYNC_FSYNC;
 	if (strcmp(words[4], "fdatasync") == 0)
 		sync_kind = SYNC_FDATASYNC;
-	/* Threads inherit it. */
+	/* Threads inherit the policy. */
 	if (strcmp(words[5], "realtime") == 0 && sched_setscheduler(0, SCHED_FIFO, &lowest) < 0)
 		fail("sched_setscheduler SCHED_FIFO", errno, "");
 	name_all();

@@ -1,5 +1,5 @@
-//! The available processes, descriptors and memory, each with the limit that bounds it: the
-//! machine, the user's own limits, and the control groups of this process.
+//! The free processes, descriptors and memory, each with its bounds: the machine, the user's own
+//! limits, and the control groups of this process.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::Bound;
 
-/// Processes that are left for others.
+/// Processes left free for other programs.
 const SPARE_PROCESSES: u64 = 64;
 
-/// Descriptors that a process may have.
+/// Descriptors that a process may open.
 pub(super) fn descriptors(root: &Path, most: u64) -> Bound {
     let file = root.join("proc/sys/fs/nr_open");
     let above = fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -27,7 +27,7 @@ pub(super) fn descriptors(root: &Path, most: u64) -> Bound {
     Bound { free: most, most, by: format!("ulimit -Hn is {most}"), raise }
 }
 
-/// Memory of the machine and of the control groups this process is in.
+/// Memory of the machine and of the control groups of this process.
 pub(super) fn memory_bounds(root: &Path) -> Vec<Bound> {
     let of_machine = |free| Bound {
         free,
@@ -49,9 +49,9 @@ pub(super) fn memory_bounds(root: &Path) -> Vec<Bound> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct User {
     id: u32,
-    /// How many processes, their threads included, may be made now.
+    /// Processes that may exist now, including their threads.
     soft: Option<u64>,
-    /// The value to which the user may raise that.
+    /// The value to which the user may raise the soft limit.
     hard: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl User {
         })
     }
 
-    /// The tasks of the user that can be seen.
+    /// Counts the visible tasks of the user.
     fn tasks(self, root: &Path) -> u64 {
         let of_process = |folder: fs::DirEntry| {
             folder.file_name().to_str()?.parse::<u32>().ok()?;
@@ -88,7 +88,7 @@ impl User {
                 let line = status.lines().find_map(|line| line.strip_prefix(name))?;
                 line.split_whitespace().next()?.parse::<u64>().ok()
             };
-            // The first is the real one, by which the kernel counts.
+            // The first field is the real user id, by which the kernel counts.
             (field("Uid:")? == u64::from(self.id)).then(|| field("Threads:"))?
         };
         let all = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
@@ -96,11 +96,11 @@ impl User {
     }
 }
 
-/// The limits on the number of processes that `user`, or root, can create.
+/// The bounds on the processes that `user`, or root, can create.
 pub(super) fn process_bounds(root: &Path, user: Option<User>) -> Vec<Bound> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    // The fourth field is the tasks that run and those there are: "1/234".
+    // The fourth field has the running and the existing tasks: "1/234".
     let tasks = read("proc/loadavg")
         .and_then(|text| text.split_whitespace().nth(3)?.split('/').nth(1)?.parse::<u64>().ok());
     let taken = tasks.unwrap_or(0) + SPARE_PROCESSES;
@@ -152,7 +152,7 @@ mod tests {
         put("proc/sys/kernel/threads-max", "190000\n");
         let text = "kernel.pid_max is 32768; sysctl kernel.pid_max=40300";
         assert_eq!(said(None, 40_000), (32_468, text.to_owned()));
-        // Of 236 tasks five are the user's.
+        // Five of the 236 tasks belong to the user.
         put("proc/7/status", "Name:\ta\nUid:\t9\t0\t0\t0\nThreads:\t4\n");
         put("proc/8/status", "Name:\tb\nUid:\t0\t9\t9\t9\nThreads:\t8\n");
         put("proc/9/status", "Name:\tc\nUid:\t9\t9\t9\t9\nThreads:\t1\n");

@@ -1,4 +1,4 @@
-//! The test that decides the claim of `accept`. Pure, as all of them.
+//! The test that decides the claim of `accept`. It is a pure function.
 
 use iotomy_record::Case;
 use iotomy_stats::Interval;
@@ -6,7 +6,7 @@ use iotomy_stats::Interval;
 use crate::harness::claims::{digits, ratio, ratio_of, shown};
 use crate::harness::{Cases, Judgement};
 
-/// The cases of a strategy with the fewest and the most workers.
+/// Returns the cases of a strategy with the fewest and the most workers.
 fn ends<'a>(cases: &Cases<'a>, strategy: &str) -> Option<(&'a Case, &'a Case, u64)> {
     let of = cases.named("strategy", strategy);
     let workers = of.numbers("workers");
@@ -15,13 +15,13 @@ fn ends<'a>(cases: &Cases<'a>, strategy: &str) -> Option<(&'a Case, &'a Case, u6
     (most >= 4 * fewest).then_some((at(fewest)?, at(most)?, most))
 }
 
-/// How many times `base` a connection takes of the CPUs in `other`.
+/// Returns the ratio of the CPU time per connection of `other` to that of `base`.
 fn dearer(base: &Case, other: &Case) -> Option<Interval> {
     ratio_of("cpu_ns", base, other)
 }
 
 pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
-    // Of several numbers of clients the first counts.
+    // If there are several numbers of clients, the first one counts.
     let clients = cases.numbers("clients");
     let cases = clients.first().map_or(cases.clone(), |first| cases.at("clients", *first));
     let shared = ends(&cases, "epoll");
@@ -76,8 +76,8 @@ mod tests {
     use crate::harness::figures::case_of;
     use iotomy_record::{AxisValue, ClaimVerdict};
 
-    /// A case of so many workers, accepts a second, and CPU time a connection; `apart` is by how much
-    /// visits differ.
+    /// Returns a case with this number of workers, accepts per second, and CPU time per connection;
+    /// `apart` is the difference between visits.
     fn case(strategy: &str, workers: u64, (rate, cpu_ns): (f64, f64), apart: f64) -> Case {
         let params = [
             ("strategy", AxisValue::Name(strategy.to_owned())),
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn sharing_is_judged_by_what_connections_cost_and_not_by_who_else_is_at_work() {
         let verdict = |many_ns: f64, exclusive_ns: f64| {
-            // On a loaded machine more workers get more of the CPUs: faster by the clock.
+            // On a loaded machine more workers get more of the CPUs: faster in wall time.
             let cases = [
                 case("epoll", 1, (5e3, 40e3), 0.05),
                 case("epoll", 64, (9e3, many_ns), 0.01),

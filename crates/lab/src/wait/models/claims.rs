@@ -1,4 +1,4 @@
-//! The test that decides the claim of `models`, and its cost curves. Pure, as all of them.
+//! The test that decides the claim of `models`, and its cost curves. They are pure functions.
 
 use iotomy_stats::Line;
 
@@ -8,7 +8,7 @@ use crate::wait::pairs::DESCRIPTORS;
 
 pub(super) fn models(cases: &Cases<'_>) -> Judgement {
     let cases = &cases.settled();
-    // The most that any case of a model has burnt, or the least.
+    // The maximum over the cases of a model, or the minimum.
     let of = |model: &str, name: &str, least: bool| {
         let cases = cases.named("model", model);
         let figures = cases.iter().filter_map(|case| case.extra.get(name).copied());
@@ -60,8 +60,8 @@ pub(super) fn models(cases: &Cases<'_>) -> Judgement {
     curves.into_iter().fold(judgement, |all, (name, line)| all.with_line(name, line))
 }
 
-/// The CPU time of an event by the number of descriptors, at the highest rate, for waiters that
-/// were measured with three numbers or more.
+/// Returns the CPU time per event by the number of descriptors, at the highest pace, for models
+/// that were measured with three numbers or more.
 fn curves(cases: &Cases<'_>) -> Vec<(&'static str, Line)> {
     let highest = cases.numbers("rate").pop().unwrap_or(0);
     let line = |(name, key): (&str, &'static str)| {
