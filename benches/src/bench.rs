@@ -41,7 +41,7 @@ impl Bench {
 }
 
 /// Has `run` told what was said on the command line.
-pub(crate) fn told<Args: FromArgMatches>(
+pub(crate) fn run_with_args<Args: FromArgMatches>(
     matches: &ArgMatches,
     run: fn(&Args) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
@@ -49,6 +49,6 @@ pub(crate) fn told<Args: FromArgMatches>(
 }
 
 /// Where the rows of all records say nothing together.
-pub(crate) fn nothing(_: &[Row]) -> Vec<Row> {
+pub(crate) fn no_rows(_: &[Row]) -> Vec<Row> {
     Vec::new()
 }

@@ -22,7 +22,7 @@ use iotomy_record::{Trace, store};
 
 use self::callers::Stacks;
 use self::work::Work;
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::{Signals, guard_of};
 use crate::conditions::Conditions;
 use crate::options::Options;
@@ -50,9 +50,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 4,
     peers: &[],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: None,
 };
 

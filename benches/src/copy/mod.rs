@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::{CommandFactory, Parser};
 
-use crate::bench::{Bench, told};
+use crate::bench::{Bench, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::copy::contender::{Tool, Tools};
@@ -42,7 +42,7 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 28,
     peers: &["setup-uutils"],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
     overall: rows::overall,
     block: Some(|_, rows, link| rows::block(rows, link)),

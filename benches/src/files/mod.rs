@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::files::agreement::agreement;
@@ -40,9 +40,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 3,
     peers: &["build-files-peers"],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: None,
 };
 

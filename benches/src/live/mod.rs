@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::live::results::LiveResults;
@@ -38,9 +38,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 2,
     peers: &[],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
@@ -35,9 +35,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 20,
     peers: &[],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 

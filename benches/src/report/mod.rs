@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::options::Options;
@@ -41,9 +41,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 1,
     peers: &[],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 

@@ -18,7 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use iotomy_waiters::rounds::Ring;
 use iotomy_waiters::{Events, Interest, Settings, waiter};
 
-use crate::bench::{Bench, nothing, told};
+use crate::bench::{Bench, no_rows, run_with_args};
 use crate::child::Signals;
 use crate::conditions::Conditions;
 use crate::lanes::lanes;
@@ -44,9 +44,9 @@ pub(crate) static BENCH: Bench = Bench {
     minutes: 3,
     peers: &["build-wait-peers"],
     command: Args::command,
-    run: |matches| told(matches, run),
+    run: |matches| run_with_args(matches, run),
     rows: rows::rows,
-    overall: nothing,
+    overall: no_rows,
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 

@@ -44,7 +44,7 @@ pub fn wait_peers_mio(words: &[String]) -> Result<()> {
 /// A way to make rounds.
 trait Loop {
     /// All readers anew, and a look that finds nothing.
-    fn enlist(&mut self, ring: &Ring) -> Result<()>;
+    fn add_all(&mut self, ring: &Ring) -> Result<()>;
 
     /// Until every byte has been received: this is timed.
     fn run(&mut self, ring: &mut Ring) -> Result<()>;
@@ -75,7 +75,7 @@ fn answer(mut by: impl Loop, pairs: usize) -> Result<()> {
         let (Some(Ok(active)), Some(Ok(writes))) = (numbers.next(), numbers.next()) else {
             bail!("{line:?} is not ACTIVE WRITES");
         };
-        by.enlist(&ring)?;
+        by.add_all(&ring)?;
         ring.begin(active, writes)?;
         let (began, cpu) = (Instant::now(), thread_ns());
         by.run(&mut ring)?;
@@ -93,7 +93,7 @@ struct ByWaiter {
 }
 
 impl Loop for ByWaiter {
-    fn enlist(&mut self, ring: &Ring) -> Result<()> {
+    fn add_all(&mut self, ring: &Ring) -> Result<()> {
         ring.register(self.waiter.as_mut()).map_err(|(_, error)| error)?;
         self.waiter.wait(&mut self.events, Some(Duration::ZERO))?;
         Ok(())
@@ -114,7 +114,7 @@ struct ByMio {
 }
 
 impl Loop for ByMio {
-    fn enlist(&mut self, ring: &Ring) -> Result<()> {
+    fn add_all(&mut self, ring: &Ring) -> Result<()> {
         for at in 0..ring.pairs() {
             let fd = ring.reader(at).as_raw_fd();
             self.poll.registry().register(&mut SourceFd(&fd), Token(at), Interest::READABLE)?;

@@ -195,7 +195,7 @@ fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: boo
     let range =
         [levels().fold(f64::INFINITY, f64::min), levels().fold(f64::NEG_INFINITY, f64::max)];
     let is_several = sessions.len() > 1 && !is_counted;
-    let verdict = held.filter(|_| has_verdict).map(|held| verdict(held.standing(), &then.unit));
+    let verdict = held.filter(|_| has_verdict).map(|held| verdict(held.verdict(), &then.unit));
     Change {
         subject: now.subject.clone(),
         measure: now.name.clone(),

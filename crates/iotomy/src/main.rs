@@ -1,7 +1,7 @@
 //! The command: parses, runs a verb, maps errors to exit codes.
 
 mod cli;
-mod complain;
+mod errors;
 mod help;
 mod manual;
 mod screen;
@@ -16,19 +16,19 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iotomy_record::printable;
 use iotomy_sys::memory::{Memory, share_one_arena};
-use iotomy_sys::stack::on_enough;
+use iotomy_sys::stack::with_enough_stack;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
 
 use crate::cli::{Cli, Verb};
-use crate::complain::{COULD_NOT_RUN, complain};
+use crate::errors::{COULD_NOT_RUN, print_error};
 
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
 fn main() -> ExitCode {
     share_one_arena();
-    on_enough(run).unwrap_or_else(|error| {
+    with_enough_stack(run).unwrap_or_else(|error| {
         // With standard error gone there is nobody left to tell.
         let _ = writeln!(
             io::stderr(),
@@ -60,7 +60,7 @@ fn run() -> ExitCode {
         Verb::Complete(args) => verbs::complete::run(&args, Cli::command()),
     };
     outcome.unwrap_or_else(|error| {
-        complain(&error);
+        print_error(&error);
         ExitCode::from(COULD_NOT_RUN)
     })
 }
@@ -76,7 +76,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match print(&error) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                complain(&anyhow::Error::new(error).context("cannot write to standard output"));
+                print_error(&anyhow::Error::new(error).context("cannot write to standard output"));
                 ExitCode::from(COULD_NOT_RUN)
             }
             _ => ExitCode::SUCCESS,
@@ -85,7 +85,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(message) = unknown_option::message(&error, &words) {
-        complain(&anyhow::Error::msg(message));
+        print_error(&anyhow::Error::msg(message));
         return ExitCode::from(COULD_NOT_RUN);
     }
     hide_completion(&mut error);

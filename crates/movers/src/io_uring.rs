@@ -130,7 +130,7 @@ impl Session for Ring<'_> {
         } else {
             stream::carry(&mut ring, source, target, job)
                 .map(|bytes| Outcome::Done(moved(target, bytes)))
-                .or_else(|failure| failure.told(target))
+                .or_else(|failure| failure.into_outcome(target))
         };
         if matches!(outcome, Ok(Outcome::Done(_))) {
             self.ring = Some(ring);
@@ -180,7 +180,7 @@ fn between_files(
     let carried = match files::carry(ring, start, length, job) {
         Ok(carried) => carried,
         Err(failure) => {
-            return failure.told(target).map_err(|e| start.settle_after(source, target, e));
+            return failure.into_outcome(target).map_err(|e| start.settle_after(source, target, e));
         }
     };
     let bulk = moved(target, carried.bytes);
@@ -206,7 +206,7 @@ impl Failure {
     }
 
     /// As a mover tells it: a refusal when nothing had moved and it may be one.
-    fn told(self, target: &End<'_>) -> Result<Outcome, MoveError> {
+    fn into_outcome(self, target: &End<'_>) -> Result<Outcome, MoveError> {
         let Self { call, side, lost, errno, .. } = self;
         let moved = moved(target, self.moved);
         if lost > 0 {

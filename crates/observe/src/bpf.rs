@@ -221,7 +221,7 @@ fn transfers() -> [[u8; 512]; 2] {
             if abi == Abi::X86_64 && name == "mmap" {
                 return SPECIAL;
             }
-            if let Some(count) = syscalls::asks(&name).filter(|_| abi == Abi::X86_64) {
+            if let Some(count) = syscalls::polls(&name).filter(|_| abi == Abi::X86_64) {
                 return SPECIAL | (count + 1) << 4;
             }
             let how = syscalls::transfer(&name).unwrap_or_default();

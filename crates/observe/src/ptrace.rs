@@ -178,7 +178,7 @@ fn trace(command: &Launched, request: &Request, flags: &Flags) -> Attempt {
         Err(error) => return Attempt::Refused(error),
     };
     let began = Instant::now();
-    if let Some(Err(error)) = command.held.as_ref().map(HeldChild::let_go) {
+    if let Some(Err(error)) = command.held.as_ref().map(HeldChild::start_command) {
         return Attempt::Launch(error);
     }
     let seen = Box::new(session.run(flags));
@@ -322,15 +322,15 @@ mod tests {
             Vec::new()
         }
 
-        fn due(&self) -> Option<Instant> {
+        fn deadline(&self) -> Option<Instant> {
             None
         }
 
-        fn attend(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+        fn update(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
             ViewerRequest::GoOn
         }
 
-        fn hear(&mut self, _: i32) {}
+        fn on_signal(&mut self, _: i32) {}
     }
 
     #[test]

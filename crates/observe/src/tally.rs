@@ -233,7 +233,7 @@ impl Tally {
     }
 
     /// A regular file is met for the first time: what it is, with nothing counted.
-    pub(crate) fn meet(&mut self, file: FileRef, as_it_is: FileUse) {
+    pub(crate) fn note_file(&mut self, file: FileRef, as_it_is: FileUse) {
         self.met.insert(file, as_it_is);
     }
 

@@ -48,12 +48,12 @@ pub trait Viewer {
     fn wakers(&self) -> Vec<BorrowedFd<'_>>;
 
     /// When it wants to be called at the latest.
-    fn due(&self) -> Option<Instant>;
+    fn deadline(&self) -> Option<Instant>;
 
     /// Called when a waker is readable, when it is due, and now and then. `look` is `None` when the
     /// watch is over and only the command is still waited for.
-    fn attend(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest;
+    fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest;
 
     /// A signal came to this process, and is passed on to the command or ends the watch.
-    fn hear(&mut self, signal: i32);
+    fn on_signal(&mut self, signal: i32);
 }

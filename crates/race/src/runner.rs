@@ -62,7 +62,7 @@ impl Runner {
     pub(super) fn new(output: &Output) -> Result<Self, RaceError> {
         let interrupts = Interrupts::hold().map_err(system("block signals"))?;
         let bystanders = orphans::children();
-        orphans::adopt().map_err(system("become the parent of orphans"))?;
+        orphans::become_subreaper().map_err(system("become the parent of orphans"))?;
         let keeper = Keeper::new().map_err(system("make a process group"))?;
         let what = match output {
             Output::Path(path) => format!("open {} for the commands' output", path.display()),

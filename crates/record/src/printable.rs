@@ -15,7 +15,7 @@ pub fn printable(text: &str, unicode: bool) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if !acts(c) && (unicode || c.is_ascii()) => out.push(c),
+            c if !is_control(c) && (unicode || c.is_ascii()) => out.push(c),
             // Writing to a String cannot fail.
             c if u32::from(c) < 0x100 => _ = write!(out, "\\x{:02x}", u32::from(c)),
             c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
@@ -70,7 +70,7 @@ pub fn ascii_sign(c: char) -> Option<&'static str> {
 
 /// Whether a terminal or a reader would act on the character rather than show it: the controls,
 /// and Unicode's invisible ones, which reorder or hide their neighbours.
-fn acts(c: char) -> bool {
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

@@ -24,7 +24,7 @@ pub struct Line {
 /// The line with the least squares of distances through points (x, y); `None` unless there are two
 /// different x.
 pub fn line(points: &[(f64, f64)]) -> Option<Line> {
-    weighed(points, |_| 1.0, false)
+    weighted(points, |_| 1.0, false)
 }
 
 /// The same with each distance as a share of its point: of times from microseconds to seconds, whose errors
@@ -32,12 +32,12 @@ pub fn line(points: &[(f64, f64)]) -> Option<Line> {
 /// there are no shares, and it is [`line()`].
 pub fn line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
     match points.iter().all(|(_, y)| *y > 0.0) {
-        true => weighed(points, |y| y.powi(-2), true),
+        true => weighted(points, |y| y.powi(-2), true),
         false => line(points),
     }
 }
 
-fn weighed(points: &[(f64, f64)], weight: impl Fn(f64) -> f64, is_weighted: bool) -> Option<Line> {
+fn weighted(points: &[(f64, f64)], weight: impl Fn(f64) -> f64, is_weighted: bool) -> Option<Line> {
     let n = points.len() as f64;
     let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
         points.iter().map(|(x, y)| weight(*y) * of(*x, *y)).sum()

@@ -70,7 +70,7 @@ pub enum SessionVerdict {
 
 impl SessionDistance {
     /// The verdict.
-    pub fn standing(&self) -> SessionVerdict {
+    pub fn verdict(&self) -> SessionVerdict {
         let least = self.least.ln_1p();
         match self.interval {
             Some(Interval { low, .. }) if low > least => SessionVerdict::Above,
@@ -93,9 +93,9 @@ pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
         true => known(baseline, &levels, level, now),
         false => unknown(baseline, level, now),
     };
-    let more_runs = match (found.standing(), found.interval) {
+    let more_runs = match (found.verdict(), found.interval) {
         (SessionVerdict::Unknown, Some(interval)) => more_runs(&found, interval, baseline, now),
-        (SessionVerdict::Unknown, None) if !now.samples.is_empty() => lacking(baseline, now),
+        (SessionVerdict::Unknown, None) if !now.samples.is_empty() => missing_runs(baseline, now),
         _ => None,
     };
     Some(SessionDistance { more_runs, ..found })
@@ -200,7 +200,7 @@ fn more_runs(
         return None;
     }
     if found.least >= LEAST_OF_FEW {
-        return lacking(baseline, now);
+        return missing_runs(baseline, now);
     }
     let half = (interval.high - interval.low) / 2.0;
     let away = (found.point.abs() - found.least.ln_1p()).abs();
@@ -212,7 +212,7 @@ fn more_runs(
 }
 
 /// How many runs are lacking for ranks to be sure; `None` where the baseline has too few.
-fn lacking(baseline: &[Session], now: &Session) -> Option<usize> {
+fn missing_runs(baseline: &[Session], now: &Session) -> Option<usize> {
     let least = baseline.iter().map(|one| one.samples.len()).min()?;
     let wanted = fewest_against(least, ALPHA)?;
     wanted.checked_sub(now.samples.len()).filter(|more| *more > 0)

@@ -22,7 +22,7 @@ fn called(machine: Machine, named: usize, step: f64, [runs, now]: [usize; 2]) ->
         let baseline: Vec<Session> = (0..named).map(|_| sessions.next(0.0, runs)).collect();
         (0..20).for_each(|_| drop(sessions.next(0.0, 1)));
         let now = sessions.next(step.ln(), now);
-        let standing = apart(&baseline, &now).unwrap().standing();
+        let standing = apart(&baseline, &now).unwrap().verdict();
         called += u32::from(matches!(standing, SessionVerdict::Above | SessionVerdict::Below));
     }
     100.0 * f64::from(called) / f64::from(times)
@@ -58,7 +58,7 @@ fn around(level: f64, runs: usize) -> Session {
 #[test]
 fn what_is_twice_beyond_every_session_is_no_session_of_the_baseline() {
     let baseline: Vec<Session> = [10.0, 10.2, 100.0].map(|level| around(level, 10)).into();
-    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().standing();
+    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().verdict();
     assert_eq!(standing(470.0), SessionVerdict::Above);
     assert_eq!(standing(4.0), SessionVerdict::Below);
     assert_eq!(standing(100.0), SessionVerdict::Unknown);
@@ -67,7 +67,7 @@ fn what_is_twice_beyond_every_session_is_no_session_of_the_baseline() {
 #[test]
 fn two_sessions_that_disagree_are_both_the_baseline() {
     let baseline: Vec<Session> = [10.0, 20.0].map(|level| around(level, 10)).into();
-    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().standing();
+    let standing = |level| apart(&baseline, &around(level, 10)).unwrap().verdict();
     assert_eq!(
         (standing(20.0), standing(10.0)),
         (SessionVerdict::Unknown, SessionVerdict::Unknown)
@@ -79,11 +79,11 @@ fn two_sessions_that_disagree_are_both_the_baseline() {
 fn few_runs_tell_what_is_far_and_foresee_how_many_would_tell_the_rest() {
     let one = |runs, level, times| apart(&[around(10.0, runs)], &around(level, times)).unwrap();
     let far = one(3, 100.0, 1);
-    assert_eq!((far.standing(), far.least), (SessionVerdict::Above, LEAST_OF_FEW));
+    assert_eq!((far.verdict(), far.least), (SessionVerdict::Above, LEAST_OF_FEW));
     let near = one(20, 10.5, 1);
-    assert_eq!((near.standing(), near.more_runs), (SessionVerdict::Unknown, Some(1)));
+    assert_eq!((near.verdict(), near.more_runs), (SessionVerdict::Unknown, Some(1)));
     let nothing = one(1, 100.0, 1);
-    assert_eq!((nothing.standing(), nothing.interval), (SessionVerdict::Unknown, None));
+    assert_eq!((nothing.verdict(), nothing.interval), (SessionVerdict::Unknown, None));
     assert_eq!(nothing.more_runs, Some(38));
     // A figure alone has no runs to be more.
     let figure = Session { level: 1.0, samples: vec![] };
@@ -110,7 +110,7 @@ fn intervals_hold_where_sessions_differ_by_a_factor_of_1_5() {
         let is_wrong = |_: &usize| {
             let mut draw = || session_off(factor.ln() * random.normal());
             let baseline: Vec<Session> = (0..named).map(|_| draw()).collect();
-            let found = apart(&baseline, &draw()).unwrap().standing();
+            let found = apart(&baseline, &draw()).unwrap().verdict();
             matches!(found, SessionVerdict::Above | SessionVerdict::Below)
         };
         (0..times).filter(is_wrong).count()

@@ -39,7 +39,7 @@ const WORKER: &std::ffi::CStr = c"iotomy-race";
 pub fn split() -> io::Result<()> {
     startup::reset_sigchld();
     let bystanders = orphans::children();
-    orphans::adopt()?;
+    orphans::become_subreaper()?;
     let waited_for = signals();
     // SAFETY: `sigset_t` is plain integers.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -69,7 +69,7 @@ pub fn split() -> io::Result<()> {
     // A signal that this process waits for, and that nobody ignores.
     begin(front, libc::SIGCHLD);
     // Without it orphans come to the front, as they do when this process is killed.
-    let _ = orphans::adopt();
+    let _ = orphans::become_subreaper();
     // SAFETY: takes nothing.
     let guard = unsafe { libc::getpid() };
     // SAFETY: as above.

@@ -160,7 +160,7 @@ impl HeldChild {
     /// The error that kept the child from executing the program. The child has then exited with
     /// status 127 and must still be waited for.
     pub fn release(self) -> Result<u32, LaunchError> {
-        self.let_go()?;
+        self.start_command()?;
         self.outcome()
     }
 
@@ -169,7 +169,7 @@ impl HeldChild {
     ///
     /// # Errors
     /// When the child cannot be told.
-    pub fn let_go(&self) -> Result<(), LaunchError> {
+    pub fn start_command(&self) -> Result<(), LaunchError> {
         let go = [1u8];
         // SAFETY: `go` is one readable byte and the descriptor is owned by `self`.
         let sent = unsafe { libc::write(self.barrier.as_raw_fd(), go.as_ptr().cast(), 1) };

@@ -7,7 +7,7 @@ use std::io;
 ///
 /// # Errors
 /// The kernel's error.
-pub fn adopt() -> io::Result<()> {
+pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: takes plain integers.
     match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
         0 => Ok(()),

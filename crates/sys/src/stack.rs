@@ -22,7 +22,7 @@ unsafe extern "C" {
 ///
 /// # Errors
 /// When there is no memory for one; `work` has not been called.
-pub fn on_enough<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+pub fn with_enough_stack<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     match limit() {
         Some(limit) if limit < ENOUGH => on_own(work),
         _ => Ok(work()),
@@ -118,6 +118,6 @@ mod tests {
         assert_eq!(on_own(|| deep(1_000)).unwrap(), 1_000 * 1_001 / 2);
         let caught = catch_unwind(|| on_own(|| panic!("expected")));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"expected"));
-        assert_eq!(on_enough(|| 23).unwrap(), 23);
+        assert_eq!(with_enough_stack(|| 23).unwrap(), 23);
     }
 }

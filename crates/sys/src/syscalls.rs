@@ -64,7 +64,7 @@ pub fn transfer(name: &str) -> Option<Transfer> {
 }
 
 /// Which argument of call `name` says how many descriptors it asks after.
-pub fn asks(name: &str) -> Option<u8> {
+pub fn polls(name: &str) -> Option<u8> {
     match name {
         "poll" | "ppoll" => Some(1),
         "select" | "pselect6" => Some(0),
@@ -75,7 +75,7 @@ pub fn asks(name: &str) -> Option<u8> {
 /// Whether a non-negative return of call `name` is a count of descriptors, or of their events, that
 /// are ready.
 pub fn returns_ready(name: &str) -> bool {
-    asks(name).is_some() || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
+    polls(name).is_some() || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
 }
 
 /// Whether a non-negative return of call `name` is a count of bytes.

@@ -17,14 +17,14 @@ use iotomy_record::{Anatomy, Trace, View, store};
 use iotomy_report::Style;
 use iotomy_sys::launch::Command;
 
-use super::keeping::SaveArgs;
 use super::outputs::Outputs;
+use super::saving::SaveArgs;
 use super::trace::{
     Refusal, UserArgs, WATCH_STATUS, command, ended, launch_status, process, say_how_to_end,
     seconds, watching,
 };
 use super::{judging, outputs};
-use crate::complain::complain;
+use crate::errors::print_error;
 use crate::manual::Manual;
 use crate::screen::OutputStyle;
 
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
     let request = match request(args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
-            complain(&error);
+            print_error(&error);
             return Ok(ExitCode::from(status));
         }
         Err(Refusal::Other(error)) => return Err(error),
@@ -173,12 +173,12 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         Ok(seen) => seen,
         Err(error) => {
             let status = launch_status(&error);
-            complain(&anyhow::Error::new(error));
+            print_error(&anyhow::Error::new(error));
             return Ok(ExitCode::from(status));
         }
     };
     if let Some(reason) = &dissection.block_refused {
-        complain(&anyhow!("block I/O is not shown: {reason}"));
+        print_error(&anyhow!("block I/O is not shown: {reason}"));
     }
     let mut record = record(args, &request, started, observation, dissection);
     let is_kept = args.save.is_wanted();

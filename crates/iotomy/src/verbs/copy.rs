@@ -52,7 +52,7 @@ use self::same::lies_in;
 use self::source::{FileSystems, Source};
 use self::target::TargetPlace;
 use super::{judging, outputs};
-use crate::complain::{COULD_NOT_RUN, complain, in_a_line};
+use crate::errors::{COULD_NOT_RUN, one_line, print_error};
 
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
         // The file is replaced in the directory that was found, whoever owns the links on the way.
         Ok(_) if args.atomic => match Place::folder(target) {
             Ok(folder) => session.fill_folder(sources, target, &folder),
-            Err(error) => session.say(&unwritable(&target.to_string_lossy(), &error)),
+            Err(error) => session.print_error(&unwritable(&target.to_string_lossy(), &error)),
         },
         Ok(folder) => session.fill_folder(sources, target, &folder),
         Err(errno) => {
@@ -219,7 +219,7 @@ impl<'a> Session<'a> {
                 Some(name) if !is_standard(source, INPUT) => name,
                 _ => {
                     let (source, path) = (source.display(), path.display());
-                    self.say(&anyhow!(
+                    self.print_error(&anyhow!(
                         "cannot copy {source} into {path}: it has no name of its own; name a file in it"
                     ));
                     continue;
@@ -228,7 +228,7 @@ impl<'a> Session<'a> {
             let to = path.join(name);
             if sources.len() > 1 && !made.insert(name) {
                 let (source, to) = (source.display(), to.display());
-                self.say(&anyhow!(
+                self.print_error(&anyhow!(
                     "cannot copy {source} to {to}: another source was just copied there; copy it \
                      separately"
                 ));
@@ -258,22 +258,22 @@ impl<'a> Session<'a> {
         match done {
             // A reader that has seen enough.
             Ok(()) | Err(Stop::ReaderGone) => {}
-            Err(Stop::Failed(error)) => self.say(&error),
+            Err(Stop::Failed(error)) => self.print_error(&error),
             Err(Stop::Differs(error)) => {
                 self.say_with(&error, CHECK_FAILED);
             }
         }
     }
 
-    fn say(&mut self, error: &anyhow::Error) {
+    fn print_error(&mut self, error: &anyhow::Error) {
         self.say_with(error, COULD_NOT_RUN);
     }
 
     fn say_with(&mut self, error: &anyhow::Error, status: u8) {
-        self.meter.hush();
-        complain(error);
+        self.meter.clear();
+        print_error(error);
         self.status = self.status.max(status);
-        self.messages.push(in_a_line(error));
+        self.messages.push(one_line(error));
         if let Some(part) = self.parts.last_mut().filter(|part| part.mover.is_none()) {
             part.error.get_or_insert_with(|| format!("{error:#}"));
         }

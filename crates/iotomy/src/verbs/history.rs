@@ -4,10 +4,10 @@
 //! that of [`iotomy_report`].
 
 mod change;
-mod look;
-mod weigh;
+mod compare;
+mod read;
 
-pub(super) use weigh::checked;
+pub(super) use compare::checked;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,14 +43,14 @@ pub(crate) const MANUAL: Manual = Manual {
 
 /// Of the verbs below.
 pub(crate) const MANUALS: &[(&str, &Manual)] = &[
-    ("history list", &look::LIST),
-    ("history show", &look::SHOW),
-    ("history diff", &weigh::DIFF),
-    ("history compare", &weigh::COMPARE),
-    ("history trend", &look::TREND),
+    ("history list", &read::LIST),
+    ("history show", &read::SHOW),
+    ("history diff", &compare::DIFF),
+    ("history compare", &compare::COMPARE),
+    ("history trend", &read::TREND),
     ("history name", &change::NAME),
     ("history rm", &change::RM),
-    ("history export", &look::EXPORT),
+    ("history export", &read::EXPORT),
     ("history import", &change::IMPORT),
 ];
 
@@ -70,14 +70,14 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
-    List(look::ListArgs),
-    Show(look::ShowArgs),
-    Diff(weigh::DiffArgs),
-    Compare(weigh::CompareArgs),
-    Trend(look::TrendArgs),
+    List(read::ListArgs),
+    Show(read::ShowArgs),
+    Diff(compare::DiffArgs),
+    Compare(compare::CompareArgs),
+    Trend(read::TrendArgs),
     Name(change::NameArgs),
     Rm(change::RmArgs),
-    Export(look::ExportArgs),
+    Export(read::ExportArgs),
     Import(change::ImportArgs),
 }
 
@@ -87,14 +87,14 @@ enum HistoryCommand {
 /// A run that is none, or a history that cannot be read or written.
 pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode> {
     match &args.what {
-        HistoryCommand::List(args) => look::list(args),
-        HistoryCommand::Show(args) => look::show(args),
-        HistoryCommand::Diff(args) => weigh::diff(args),
-        HistoryCommand::Compare(args) => weigh::compare(args),
-        HistoryCommand::Trend(args) => look::trend(args),
+        HistoryCommand::List(args) => read::list(args),
+        HistoryCommand::Show(args) => read::show(args),
+        HistoryCommand::Diff(args) => compare::diff(args),
+        HistoryCommand::Compare(args) => compare::compare(args),
+        HistoryCommand::Trend(args) => read::trend(args),
         HistoryCommand::Name(args) => change::name(args),
         HistoryCommand::Rm(args) => change::rm(args),
-        HistoryCommand::Export(args) => look::export(args),
+        HistoryCommand::Export(args) => read::export(args),
         HistoryCommand::Import(args) => change::import(args),
     }
 }

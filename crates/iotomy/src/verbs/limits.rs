@@ -16,9 +16,9 @@ use iotomy_limits::kept::Cache;
 use iotomy_limits::{Declaration, GROUPS, Plan, Progress, Scope, declaration, declarations};
 use iotomy_record::{Limits, store};
 
-use super::keeping::SaveArgs;
 use super::outputs;
-use crate::complain::{COULD_NOT_RUN, complain};
+use super::saving::SaveArgs;
+use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
 use crate::screen::{OutputStyle, is_dumb, shown_lines};
 
@@ -156,7 +156,7 @@ fn keep(cache: Option<Cache>, record: &Limits, before: Option<Limits>) {
         None => Err(anyhow::anyhow!("neither XDG_CACHE_HOME nor HOME names a directory")),
     };
     if let Err(error) = result {
-        complain(&error.context("the limits were not kept for the next time"));
+        print_error(&error.context("the limits were not kept for the next time"));
     }
 }
 
@@ -167,7 +167,7 @@ fn say_if_busy(record: &Limits) {
     // This run by itself makes less than one.
     let most = f64::from(record.machine.cpus) / 2.0 + 1.0;
     if let Some(load) = load.filter(|load| *load > most) {
-        complain(&anyhow::anyhow!(
+        print_error(&anyhow::anyhow!(
             "the machine was busy (load {load}), which degrades the figures; measure again with \
              --refresh when it is idle"
         ));
@@ -205,7 +205,7 @@ fn folders(paths: &[PathBuf]) -> Result<Vec<Folder>> {
     for path in paths {
         let folder = Folder::open(path)?;
         match folders.iter().find(|other| other.volume().id == folder.volume().id) {
-            Some(other) => complain(&anyhow::anyhow!(
+            Some(other) => print_error(&anyhow::anyhow!(
                 "{} is on the file system of {}, which is measured once",
                 path.display(),
                 other.volume().path

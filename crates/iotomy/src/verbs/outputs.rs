@@ -11,7 +11,7 @@ use iotomy_record::store::{OutputFile, StoreError, same_output};
 use iotomy_report::Style;
 use iotomy_sys::startup::was_closed;
 
-use crate::complain::complain;
+use crate::errors::print_error;
 use crate::screen::OutputStyle;
 
 /// The name of the current folder, for messages; empty where it has none any more.
@@ -90,7 +90,7 @@ pub(super) fn all(each: impl IntoIterator<Item = Result<()>>) -> Result<()> {
             (Ok(()), one) => one,
             (first, Ok(())) => first,
             (first, Err(error)) => {
-                complain(&error);
+                print_error(&error);
                 first
             }
         };

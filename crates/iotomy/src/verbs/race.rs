@@ -33,10 +33,10 @@ use iotomy_sys::front;
 
 use self::flames::Flames;
 use self::host::CommandHost;
-use super::keeping::SaveArgs;
 use super::outputs::Outputs;
+use super::saving::SaveArgs;
 use super::{history, judging, outputs};
-use crate::complain::{COULD_NOT_RUN, complain};
+use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
 use crate::screen::{OutputStyle, StatusLine, shown};
 
@@ -290,7 +290,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             let interrupted = record.interrupted.map(|signal| interrupted(signal.cast_signed()));
             // A signal goes before what else went wrong, as it does where nothing was made.
             if let (Some(code), Err(error)) = (interrupted, &written) {
-                complain(&anyhow!("{error:#}"));
+                print_error(&anyhow!("{error:#}"));
                 return Ok(code);
             }
             written?;
@@ -320,7 +320,7 @@ fn failed(error: RaceError) -> ExitCode {
         RaceError::Failed { stderr, .. } => stderr.clone(),
         _ => Vec::new(),
     };
-    complain(&anyhow::Error::new(error));
+    print_error(&anyhow::Error::new(error));
     show_stderr(&said);
     ExitCode::from(COULD_NOT_RUN)
 }

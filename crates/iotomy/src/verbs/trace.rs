@@ -27,11 +27,11 @@ use iotomy_sys::launch::{Command, LaunchError, find_program};
 
 use self::live::LiveView;
 pub(super) use self::user::UserArgs;
-use super::keeping::SaveArgs;
 use super::outputs::Outputs;
+use super::saving::SaveArgs;
 use super::view::ViewArgs;
 use super::{judging, outputs};
-use crate::complain::{COULD_NOT_RUN, complain};
+use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::{Fact, Manual};
 use crate::screen::OutputStyle;
 
@@ -202,7 +202,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let request = match request(&args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
-            complain(&error);
+            print_error(&error);
             return Ok(ExitCode::from(status));
         }
         Err(Refusal::Other(error)) => return Err(error),
@@ -220,7 +220,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
         Ok(observation) => observation,
         Err(error) => {
             let status = launch_status(&error);
-            complain(&anyhow::Error::new(error));
+            print_error(&anyhow::Error::new(error));
             return Ok(ExitCode::from(status));
         }
     };
@@ -242,7 +242,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
 /// How iotomy ends: as the command did, unless that did well and what was to come of it did not.
 pub(super) fn ended(exit: Option<Exit>, written: Result<()>, is_kept: bool) -> ExitCode {
     let own = u8::try_from(exit.map_or(0, Exit::status)).unwrap_or(u8::MAX);
-    let failed = written.map_err(|error| complain(&error)).is_err() || !is_kept;
+    let failed = written.map_err(|error| print_error(&error)).is_err() || !is_kept;
     ExitCode::from(if own == 0 && failed { COULD_NOT_RUN } else { own })
 }
 

@@ -180,11 +180,11 @@ impl PreparedExperiment for Sink {
     ) -> Result<(), Skip> {
         // Reads back pages that the watch of another case, or another program, has dropped.
         if self.file.resident(case.number("size"))? < 1.0 {
-            self.pour(READ, case.number("size"))?;
+            self.copy_by(READ, case.number("size"))?;
         }
         loop {
             let (faults, began) = (count_faults(), Instant::now());
-            self.pour(case.name("way"), case.number("size"))?;
+            self.copy_by(case.name("way"), case.number("size"))?;
             let took = began.elapsed().as_nanos() as f64;
             let extra = vec![("faults", (count_faults() - faults) as f64)];
             if keep(Sample { value: took, extra }).is_break() {
@@ -209,7 +209,7 @@ impl PreparedExperiment for Sink {
         let long_ago = Timespec { tv_sec: seconds_now - LONG_AGO_S, tv_nsec: 0 };
         let times = Timestamps { last_access: long_ago, last_modification: long_ago };
         futimens(self.file.fd(), &times).map_err(|e| Skip::refused("utimensat", e))?;
-        self.pour(case.name("way"), size)?;
+        self.copy_by(case.name("way"), size)?;
         if is_cold {
             extra.push(("resident", self.file.resident(size)?));
         }
@@ -225,7 +225,7 @@ impl PreparedExperiment for Sink {
 
 impl Sink {
     /// Writes the first `bytes` of the file to the null device.
-    fn pour(&self, way: &str, bytes: u64) -> Result<(), Skip> {
+    fn copy_by(&self, way: &str, bytes: u64) -> Result<(), Skip> {
         self.file.rewind()?;
         match way {
             MAPPED => pour("mmap-write", self.file.fd(), &self.null, bytes),

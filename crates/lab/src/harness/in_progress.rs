@@ -145,7 +145,7 @@ impl RunInProgress {
                     is_over = true;
                     continue;
                 }
-                self.tell(around, (done, order.len()), *at);
+                self.report_progress(around, (done, order.len()), *at);
                 let end = self.share(around.now(), round, order.len() - done);
                 self.visit((*at, end), bench, around)?;
             }
@@ -292,7 +292,7 @@ impl RunInProgress {
         order
     }
 
-    fn tell(&self, around: &mut dyn RunHost, (done, all): (usize, usize), at: usize) {
+    fn report_progress(&self, around: &mut dyn RunHost, (done, all): (usize, usize), at: usize) {
         let left = self.left(around.now(), all - done);
         let (experiment, round) = (self.declared.name, self.sweep.run.rounds);
         let case = &self.params(at);

@@ -149,7 +149,7 @@ impl Loaded {
     fn load(shared: &Shared, stories: u32) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
         prepare(&mut open, stories)
-            .and_then(|()| shared.lend(&mut open))
+            .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the block layer", &error))?;
         let object = open
             .load()

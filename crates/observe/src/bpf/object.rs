@@ -111,7 +111,7 @@ impl Shared {
     ///
     /// # Errors
     /// As libbpf has them.
-    pub(super) fn lend(&self, open: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
+    pub(super) fn reuse_maps(&self, open: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
         let is_shared = |name: &OsStr| self.0.maps().any(|map| map.name() == name);
         for mut to in open.maps_mut().filter(|to| is_shared(to.name())) {
             let own = map(&self.0, &to.name().to_string_lossy());
@@ -129,7 +129,7 @@ impl Session {
     pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
         prepare(&mut open, knobs)
-            .and_then(|()| shared.map_or(Ok(()), |shared| shared.lend(&mut open)))
+            .and_then(|()| shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)))
             .map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();

@@ -148,7 +148,7 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
     let error_kinds: BTreeMap<String, u64> =
         errors.map(|(number, count)| (error_name(u32::from(*number)), *count)).collect();
     let returns_bytes = syscalls::returns_bytes(plain_name(&syscall));
-    let asks = abi == Abi::X86_64 && request.files && syscalls::asks(&syscall).is_some();
+    let asks = abi == Abi::X86_64 && request.files && syscalls::polls(&syscall).is_some();
     Call {
         pid,
         exec: exec.to_owned(),
@@ -212,7 +212,8 @@ fn files(
         // One inode can have had two directory entries in the kernel's cache: one path, one row.
         let row = merged.entry((path.clone(), kind)).or_insert_with(|| {
             let file = FileUse { pid, exec: exec.to_owned(), kind, path, ..FileUse::default() };
-            name.filter(|_| kind == FileKind::File).map_or(file.clone(), |name| met(file, name))
+            name.filter(|_| kind == FileKind::File)
+                .map_or(file.clone(), |name| as_first_met(file, name))
         });
         row.read_calls += book.read_calls;
         row.read_bytes += book.read_bytes;
@@ -229,7 +230,7 @@ fn files(
 }
 
 /// The state of a regular file when it was first met.
-fn met(file: FileUse, name: &FileName) -> FileUse {
+fn as_first_met(file: FileUse, name: &FileName) -> FileUse {
     let page = rustix::param::page_size() as u64;
     FileUse {
         file_system: Some(file_systems::name(name.magic)),

@@ -119,7 +119,7 @@ impl Loaded {
     fn load(shared: &Shared, user_stacks: bool) -> Result<Self, String> {
         let mut open = open(&OBJECT.0)?;
         prepare(&mut open, user_stacks)
-            .and_then(|()| shared.lend(&mut open))
+            .and_then(|()| shared.reuse_maps(&mut open))
             .map_err(|error| refusal("set up the BPF maps of the samples", &error))?;
         let object = open.load();
         let object =

@@ -122,7 +122,7 @@ impl<'a> WatchLoop<'a> {
         loop {
             // First, so that the viewer learns of the watch's end.
             if let Some(viewer) = &mut self.viewer {
-                viewer.attend(None);
+                viewer.update(None);
             }
             let woken = self.sleep(true, None, None)?;
             while let Some(interrupt) = self.next_interrupt() {
@@ -155,7 +155,7 @@ impl<'a> WatchLoop<'a> {
     fn next_interrupt(&mut self) -> Option<Interrupt> {
         let interrupt = self.interrupts.next()?;
         if let Some(viewer) = &mut self.viewer {
-            viewer.hear(interrupt.number());
+            viewer.on_signal(interrupt.number());
         }
         Some(interrupt)
     }
@@ -163,7 +163,7 @@ impl<'a> WatchLoop<'a> {
     fn attend(&mut self, session: &Session, books: &mut Books, began: Instant) -> ViewerRequest {
         let Some(viewer) = &mut self.viewer else { return ViewerRequest::GoOn };
         let (names, request) = (&mut self.names, self.request);
-        viewer.attend(Some(&mut || names.take(session, books, request, began)))
+        viewer.update(Some(&mut || names.take(session, books, request, began)))
     }
 
     fn sleep(
@@ -179,7 +179,7 @@ impl<'a> WatchLoop<'a> {
         }
         let wakers = self.viewer.as_ref().map(|viewer| viewer.wakers()).unwrap_or_default();
         waited.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
-        let due = self.viewer.as_ref().and_then(|viewer| viewer.due());
+        let due = self.viewer.as_ref().and_then(|viewer| viewer.deadline());
         let end: Option<BorrowedFd<'_>> = self.pidfd.as_ref().filter(|_| for_end).map(AsFd::as_fd);
         if let Some(end) = &end {
             waited.push(PollFd::new(end, PollFlags::IN));

@@ -146,7 +146,7 @@ impl Session {
         }
         if self.files
             && value.is_ok()
-            && syscalls::asks(&syscalls::name(entered.call.0, entered.call.1)).is_some()
+            && syscalls::polls(&syscalls::name(entered.call.0, entered.call.1)).is_some()
             && entered.call.0 == Abi::X86_64
         {
             self.tally.asked(image, entered.call, entered.argument);
@@ -174,12 +174,12 @@ impl Session {
         let files = tracees::files(tid, &name, args);
         for (fd, file, _) in &files {
             if self.tally.is_new(file) {
-                self.tally.meet(file.clone(), procfs::as_it_is(tid, *fd));
+                self.tally.note_file(file.clone(), procfs::as_it_is(tid, *fd));
             }
         }
         let files = files.into_iter().map(|(_, file, way)| (file, way)).collect();
         // Of mmap, its length.
-        let at = syscalls::asks(&name).unwrap_or(1);
+        let at = syscalls::polls(&name).unwrap_or(1);
         (files, args[usize::from(at)])
     }
 

@@ -72,7 +72,7 @@ impl Guide<'_> {
                 })
             };
             if let Some(viewer) = &mut self.viewer
-                && viewer.attend(Some(&mut look)) == ViewerRequest::End
+                && viewer.update(Some(&mut look)) == ViewerRequest::End
             {
                 return;
             }
@@ -83,7 +83,7 @@ impl Guide<'_> {
     fn ends_it(&mut self, flags: &Flags) -> bool {
         while let Some(interrupt) = self.interrupts.and_then(Interrupts::next) {
             if let Some(viewer) = &mut self.viewer {
-                viewer.hear(interrupt.number());
+                viewer.on_signal(interrupt.number());
             }
             match self.command {
                 // A command that has just been reaped, before the flag says so, cannot have it.
@@ -107,12 +107,12 @@ pub(super) fn outlive(
     let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
     loop {
         if let Some(viewer) = &mut viewer {
-            viewer.attend(None);
+            viewer.update(None);
         }
         let ended = sleep(process.as_fd(), Some(interrupts), None, viewer.as_deref()).ok()?;
         while let Some(interrupt) = interrupts.next() {
             if let Some(viewer) = &mut viewer {
-                viewer.hear(interrupt.number());
+                viewer.on_signal(interrupt.number());
             }
             interrupt.pass_on(pid);
         }
@@ -137,7 +137,7 @@ fn sleep(
     until: Option<Instant>,
     viewer: Option<&dyn Viewer>,
 ) -> io::Result<bool> {
-    let due = viewer.and_then(Viewer::due);
+    let due = viewer.and_then(Viewer::deadline);
     let until = [until, due].into_iter().flatten().min();
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     // A length of centuries, which the kernel's clock cannot hold, is for ever.

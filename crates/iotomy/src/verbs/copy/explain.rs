@@ -9,17 +9,17 @@ use crate::screen::OutputStyle;
 
 /// The text before anything moves.
 pub(super) fn plan(contract: &str, part: &CopyPart) {
-    say(&copy_plan(contract, part, &style()));
+    print(&copy_plan(contract, part, &style()));
 }
 
 /// The text of the result.
 pub(super) fn outcome(part: &CopyPart) {
-    say(&copy_outcome(part, &style()));
+    print(&copy_outcome(part, &style()));
 }
 
 /// The text about the whole copy.
 pub(super) fn end(record: &CopyRun) {
-    say(&copy_end(record, &style()));
+    print(&copy_end(record, &style()));
 }
 
 fn style() -> Style {
@@ -27,6 +27,6 @@ fn style() -> Style {
 }
 
 /// With standard error gone there is nobody left to tell.
-fn say(text: &str) {
+fn print(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -11,7 +11,7 @@ use iotomy_movers::{Job, MOVERS, Mover, Reflink, Sparse};
 
 use super::sizes::{block_size, size};
 use crate::manual::Manual;
-use crate::verbs::keeping::SaveArgs;
+use crate::verbs::saving::SaveArgs;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[

@@ -128,8 +128,8 @@ impl Meter {
     }
 
     /// Takes the line away, so that something else can be said.
-    pub(super) fn hush(&self) {
-        self.shared.hush(&mut self.shared.state());
+    pub(super) fn clear(&self) {
+        self.shared.clear_line(&mut self.shared.state());
     }
 
     /// Ends the drawing; what was asked for expressly ends with a line that stays.
@@ -140,7 +140,7 @@ impl Meter {
             // A thread that panicked has said so.
             let _ = drawing.join();
         }
-        self.hush();
+        self.clear();
         if self.when == Choice::Always {
             let line = self.shared.line(self.shared.moved.load(Ordering::Relaxed), true);
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    fn hush(&self, state: &mut State) {
+    fn clear_line(&self, state: &mut State) {
         if std::mem::take(&mut state.drawn) {
             let _ = std::io::stderr().write_all(erased().as_bytes());
         }

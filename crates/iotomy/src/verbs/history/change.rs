@@ -9,7 +9,7 @@ use iotomy_record::{printable, store};
 
 use super::{opened, pick, place, print};
 use crate::manual::{DONE, FAILED, Manual};
-use crate::verbs::keeping::{VERSION, keep_in, run_name};
+use crate::verbs::saving::{VERSION, keep_in, run_name};
 
 pub(super) const NAME: Manual = Manual {
     examples: &[

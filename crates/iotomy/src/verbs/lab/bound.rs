@@ -36,11 +36,11 @@ impl Viewer for Bound {
         Vec::new()
     }
 
-    fn due(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         self.at
     }
 
-    fn attend(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+    fn update(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
         if self.at.is_some_and(|at| Instant::now() >= at) {
             // Once: what does not work is not tried again and again.
             self.at = None;
@@ -50,5 +50,5 @@ impl Viewer for Bound {
         ViewerRequest::GoOn
     }
 
-    fn hear(&mut self, _: i32) {}
+    fn on_signal(&mut self, _: i32) {}
 }

@@ -16,7 +16,7 @@ use iotomy_race::Interrupts;
 use iotomy_record::{AxisValue, Case, Sweep, Trace, View};
 use iotomy_sys::launch::{Command, Setup, Streams};
 
-use crate::complain::complain;
+use crate::errors::print_error;
 use crate::screen::StatusLine;
 use crate::verbs::trace::{AUTO, watching};
 
@@ -43,7 +43,7 @@ impl CommandHost {
         let streams = Streams { input: null.clone(), output: null.clone(), error: null };
         let state = State::of_user();
         if state.is_none() {
-            complain(&anyhow::anyhow!(
+            print_error(&anyhow::anyhow!(
                 "an interrupted run cannot be resumed: neither XDG_STATE_HOME nor HOME names a \
                  directory"
             ));
@@ -99,7 +99,7 @@ impl RunHost for CommandHost {
         if let Err(error) = state.save(so_far) {
             self.status.clear();
             let error = anyhow::Error::from(error);
-            complain(&error.context("if it is interrupted, this run cannot be resumed"));
+            print_error(&error.context("if it is interrupted, this run cannot be resumed"));
             // Said once.
             self.state = None;
         }

@@ -14,11 +14,11 @@ use iotomy_record::store::{OutputFile, RecordRef};
 use super::given::given;
 use super::host::CommandHost;
 use super::turns::{RunRequest, Turn, chosen, locks, turns};
-use crate::complain::{COULD_NOT_RUN, complain};
+use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
 use crate::screen::OutputStyle;
-use crate::verbs::keeping::SaveArgs;
 use crate::verbs::outputs;
+use crate::verbs::saving::SaveArgs;
 use crate::verbs::trace::seconds;
 
 pub(super) const MANUAL: Manual = Manual {
@@ -128,7 +128,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
                 }
                 written?;
                 if let Some(error) = nothing_measured(&record) {
-                    complain(&error);
+                    print_error(&error);
                     code = ExitCode::from(COULD_NOT_RUN);
                 }
                 done.push(record.experiment);
@@ -142,7 +142,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(COULD_NOT_RUN)));
         }
         // The others may be possible.
-        complain(&error);
+        print_error(&error);
         code = ExitCode::from(COULD_NOT_RUN);
     }
     // Only now: until all are done, --resume is to know which have been.
@@ -183,7 +183,7 @@ fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
 /// A folder that a killed run had left has gone, or could not.
 fn tell_of(left: &LeftBehind) {
     let path = left.path.display();
-    complain(&match &left.error {
+    print_error(&match &left.error {
         None => anyhow::anyhow!("removed {path}, left by a killed run"),
         Some(error) => anyhow::anyhow!(
             "cannot remove {path}, left by a killed run: {error}; remove it by hand"
@@ -199,7 +199,7 @@ fn say_how_to_go_on(args: &RunArgs, experiment: &str, state: Option<&State>) {
             (false, false) => args.names.join(" ") + " ",
         };
         let text = format!("interrupted; to resume: iotomy lab run {those}--resume");
-        complain(&anyhow::Error::msg(text));
+        print_error(&anyhow::Error::msg(text));
     }
 }
 

@@ -7,9 +7,9 @@ use iotomy_race::{Options, contenders};
 use iotomy_record::store::{Record, RecordRef};
 use iotomy_record::{Against, Race};
 
-use crate::complain::complain;
+use crate::errors::print_error;
 use crate::verbs::history;
-use crate::verbs::keeping::VERSION;
+use crate::verbs::saving::VERSION;
 
 /// The baseline, found before anything is run, with something to compare with. The race is not to be kept
 /// by the name of its own baseline.
@@ -38,5 +38,5 @@ pub(super) fn load(name: &str, saved_as: Option<&str>, options: &Options) -> Res
 /// The comparison with an earlier race; its failure costs nothing else.
 pub(super) fn held(baseline: &Earlier, record: &Race) -> Option<Against> {
     let found = against(baseline, RecordRef::Race(record), VERSION, false);
-    found.map_err(|error| complain(&anyhow::Error::new(error))).ok()
+    found.map_err(|error| print_error(&anyhow::Error::new(error))).ok()
 }

@@ -247,7 +247,7 @@ impl Viewer for LiveView {
         wakers
     }
 
-    fn due(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         if matches!(self.wish(), ViewerRequest::End) {
             return Some(Instant::now());
         }
@@ -255,7 +255,7 @@ impl Viewer for LiveView {
         [next, self.redraw].into_iter().flatten().min()
     }
 
-    fn attend(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+    fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
         self.take_output();
         if !self.is_up {
             return self.wish();
@@ -278,7 +278,7 @@ impl Viewer for LiveView {
         self.wish()
     }
 
-    fn hear(&mut self, signal: i32) {
+    fn on_signal(&mut self, signal: i32) {
         let Ok(signal) = Signal::try_from(signal) else { return };
         if !self.is_command || !self.is_up || matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
             return;

@@ -16,7 +16,7 @@ fn ends<'a>(cases: &Cases<'a>, strategy: &str) -> Option<(&'a Case, &'a Case, u6
 }
 
 /// Returns the ratio of the CPU time per connection of `other` to that of `base`.
-fn dearer(base: &Case, other: &Case) -> Option<Interval> {
+fn cost_ratio(base: &Case, other: &Case) -> Option<Interval> {
     ratio_of("cpu_ns", base, other)
 }
 
@@ -32,10 +32,10 @@ pub(super) fn accept_share(cases: &Cases<'_>) -> Judgement {
         .into_iter()
         .filter_map(|strategy| {
             let case = cases.named("strategy", strategy).at("workers", most).first()?;
-            Some((strategy, dearer(case, many)?))
+            Some((strategy, cost_ratio(case, many)?))
         })
         .max_by(|a, b| a.1.point.total_cmp(&b.1.point));
-    let (Some(grown), Some((strategy, gain))) = (dearer(alone, many), better) else {
+    let (Some(grown), Some((strategy, gain))) = (cost_ratio(alone, many), better) else {
         return Judgement::inconclusive(
             "needs epoll-exclusive or reuseport with as many workers, three visits of each, and a \
              kernel that counts CPU time (CONFIG_SCHED_INFO)",

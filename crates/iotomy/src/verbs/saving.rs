@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use iotomy_history::{Config, Filter, HistoryError, Identity, Pick, Store, set_aside, store_file};
 use iotomy_record::store::RecordRef;
 
-use crate::complain::complain;
+use crate::errors::print_error;
 
 /// The version that a record is kept with.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -45,7 +45,7 @@ impl SaveArgs {
     pub(super) fn is_wanted(&self) -> bool {
         self.is_given()
             || Config::of_user().map(Config::keeps_always).unwrap_or_else(|error| {
-                complain(&anyhow::Error::new(error));
+                print_error(&anyhow::Error::new(error));
                 false
             })
     }
@@ -66,7 +66,7 @@ impl SaveArgs {
             }
             Ok(_) => {}
             Err(error) => {
-                complain(&error.context("the run was not kept"));
+                print_error(&error.context("the run was not kept"));
                 return !self.is_given();
             }
         }
@@ -112,7 +112,7 @@ pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) ->
         };
         if let Some(aside) = set_aside(path, opened)? {
             let aside = aside.display();
-            complain(&anyhow!(
+            print_error(&anyhow!(
                 "the history was damaged ({said}) and is {aside} now; `sqlite3 {aside} .recover` \
                  prints what can be read of it, and starting a new history"
             ));

@@ -9,13 +9,13 @@ pub(crate) const COULD_NOT_RUN: u8 = 2;
 
 /// An error as the user sees it: one line, whatever names are in it. With standard error gone there
 /// is nobody left to tell.
-pub(crate) fn complain(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "iotomy: {}", shown(&in_a_line(error)));
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "iotomy: {}", shown(&one_line(error)));
 }
 
 /// The operation, then each cause that has not been printed yet: errors of libraries print their
 /// source, and have it as a source.
-pub(crate) fn in_a_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if line.is_empty() {
@@ -34,8 +34,8 @@ mod tests {
     #[test]
     fn a_cause_is_said_once() {
         let error = anyhow::anyhow!("No such file").context("cannot read x: No such file; look");
-        assert_eq!(in_a_line(&error), "cannot read x: No such file; look");
+        assert_eq!(one_line(&error), "cannot read x: No such file; look");
         let error = anyhow::anyhow!("No such file").context("cannot read x");
-        assert_eq!(in_a_line(&error), "cannot read x: No such file");
+        assert_eq!(one_line(&error), "cannot read x: No such file");
     }
 }
