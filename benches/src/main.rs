@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 }
 
 fn command() -> Command {
-    let benches = BENCHES.into_iter().map(|bench| (bench.command)().name(bench.name));
+    let benches = BENCHES.iter().map(|bench| (bench.command)().name(bench.name));
     Command::new("bench")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Iotomy beside its peers, in one run")
@@ -46,7 +46,7 @@ fn run(name: &str, matches: &ArgMatches) -> Result<ExitCode> {
         "summary" => summarize::summary(&summarize::Args::from_arg_matches(matches)?),
         "prepare" => prepare::prepare(&prepare::Args::from_arg_matches(matches)?),
         _ => {
-            let bench = BENCHES.into_iter().find(|bench| bench.name == name);
+            let bench = BENCHES.iter().find(|bench| bench.name == name);
             (bench.expect("clap knows these and the benches").run)(matches)
         }
     }

@@ -55,7 +55,7 @@ impl Run {
     pub fn lacks(&self) -> Vec<&'static str> {
         let is_here =
             |bench: &&Bench| self.benches.iter().any(|kept| kept.bench.name == bench.name);
-        BENCHES.into_iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
+        BENCHES.iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
     }
 
     /// When the last of its records was begun.
