@@ -2,6 +2,8 @@
 //!
 //! A copy that explains itself prints the pieces as it comes to them; put one behind the other they are
 //! what a saved record shows.
+//!
+//! Computed by `run` in `crates/movers/src/chooser.rs`.
 
 mod section;
 

@@ -2,6 +2,8 @@
 //! file system, and what was skipped.
 //!
 //! One unit a column: ns for all floors, MB/s for all ceilings, so that they compare at a glance.
+//!
+//! Computed by `run` in `crates/limits/src/plan.rs`.
 
 mod section;
 

@@ -1,5 +1,8 @@
 //! A [`Sweep`] as text: the claims first, which are the answer, then the figures with their error
 //! bars, a chart, what was measured besides, and what was skipped.
+//!
+//! Computed by `judged` in `crates/lab/src/harness/figures.rs` and
+//! `case_of` in `crates/lab/src/harness/figures.rs`.
 
 mod chart;
 mod claims;

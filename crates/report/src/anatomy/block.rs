@@ -1,4 +1,6 @@
 //! Requests to devices by what caused them, how long they took, and what read-ahead was worth.
+//!
+//! Computed by `block_rq_complete` in `crates/observe/src/bpf/requests.bpf.h`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,6 @@
 //! Single calls, and what happened inside them, moment by moment.
+//!
+//! Computed by `stories` in `crates/observe/src/bpf/block/stories.rs`.
 
 use std::iter::Peekable;
 use std::slice::Iter;

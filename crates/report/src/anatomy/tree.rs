@@ -2,6 +2,8 @@
 //!
 //! The rows under a call add up to it, and the calls with what is left to the threads' time: what is
 //! not shown is a row that says so.
+//!
+//! Computed by `split` in `crates/observe/src/anatomy/parts.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! A record against an earlier one: what differs around them, then a row a measure.
+//!
+//! Computed by `against` in `crates/history/src/against.rs` and `apart` in `crates/stats/src/sessions.rs`.
 
 use iotomy_record::{Against, Change, Difference, RaceVerdict};
 

@@ -1,4 +1,6 @@
 //! A measure over time: a chart, in which a line is the level, and what is known of each change of it.
+//!
+//! Computed by `trend` in `crates/history/src/trend.rs` and `changes` in `crates/stats/src/change.rs`.
 
 use iotomy_record::{Point, Trend};
 

@@ -1,5 +1,7 @@
 //! The screen as cells, from 40 by 10 on: the headline, where the time goes, a table, the command's last
 //! lines, the keys.
+//!
+//! Computed by `take` in `crates/observe/src/bpf/snapshot.rs`.
 
 use iotomy_record::SortKey;
 use ratatui_core::buffer::Buffer;

@@ -1,4 +1,6 @@
 //! The contenders under each other, with their times.
+//!
+//! Computed by `spread` in `crates/race/src/compare.rs`.
 
 use iotomy_record::{Contender, Race};
 

@@ -1,4 +1,7 @@
 //! The answer: one line a pair of contenders, its interval and what it rests on behind it.
+//!
+//! Computed by `compare` in `crates/race/src/compare.rs` and
+//! `interim_test` in `crates/stats/src/sequential.rs`.
 
 use iotomy_record::{Comparison, Contender, Metric, Race, RaceVerdict, Verdict};
 

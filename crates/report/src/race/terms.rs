@@ -1,4 +1,6 @@
 //! A difference as a picture and a table: its terms one behind the other, from nothing to all of it.
+//!
+//! Computed by `attributions` in `crates/race/src/attribution.rs`.
 
 use iotomy_record::{Attribution, Metric, Race, Term};
 

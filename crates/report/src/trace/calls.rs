@@ -1,4 +1,6 @@
 //! The tables of calls: over all images first where there are several, then one an image.
+//!
+//! Computed by `count_return` in `crates/observe/src/bpf/calls.bpf.h`.
 
 use iotomy_record::{Call, SortKey, Trace};
 

@@ -3,6 +3,8 @@
 //! Where the run asked for quantities, each of them for every call in a table. Else the returns of
 //! the calls that move bytes and matter: made 16 times or more, or 5 % of the time of all calls.
 //! Of these the four that took most time.
+//!
+//! Computed by `count_return` in `crates/observe/src/bpf/calls.bpf.h`.
 
 use std::collections::HashMap;
 

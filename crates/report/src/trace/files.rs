@@ -1,4 +1,6 @@
 //! The files that bytes went through, summed over the images that used them.
+//!
+//! Computed by `count_transfer` in `crates/observe/src/bpf/files.bpf.h`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,8 @@
 //! The first line: what ran, how it ended, how long it took, what it asked for, what watching
 //! cost. Under it, only when there is something to say, what the numbers lack.
+//!
+//! Computed by `of_a_call` in `crates/observe/src/price.rs` and
+//! `outcome` in `crates/observe/src/bpf/outcome.rs`.
 
 use std::collections::BTreeSet;
 

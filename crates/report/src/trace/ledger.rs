@@ -2,6 +2,9 @@
 //!
 //! The rows are parts of the time of all threads of all images. The rest is computed from the
 //! printed rows and is a row itself, so the column adds up for any record.
+//!
+//! Computed by `settle_thread` in `crates/observe/src/bpf/books.bpf.h` and
+//! `outcome` in `crates/observe/src/bpf/outcome.rs`.
 
 use iotomy_record::{LedgerRow, SortKey, Trace};
 

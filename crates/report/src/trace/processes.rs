@@ -1,4 +1,6 @@
 //! One row a program image, when there is more than one.
+//!
+//! Computed by `outcome` in `crates/observe/src/bpf/outcome.rs`.
 
 use iotomy_record::Trace;
 
