@@ -1,7 +1,7 @@
-//! `bench all`: every bench, one after another, into one folder of results.
+//! `bench all`: runs every bench, one after another, and stores the results in one directory.
 //!
-//! How long it takes is said beforehand. A bench that fails does not keep the others from running; which
-//! did is said at the end, and is the status. A signal ends the bench that runs, and with it the rest.
+//! The program prints the expected duration first. A bench that fails does not stop the others; failed benches are
+//! listed at the end and decide the exit status. A signal ends the bench that is running, and then the whole run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// How a bench ended.
 enum End {
     Well,
-    /// With `--check`.
+    /// A target was missed, with `--check`.
     Missed,
     Failed(String),
     Signalled(u8),
@@ -52,7 +52,7 @@ pub(crate) fn all(args: &Args) -> Result<ExitCode> {
         false => durations(benches.iter().copied()),
     };
     println!("{} benches one after another: {expected}", benches.len());
-    // All of them are one run, though midnight may pass.
+    // All benches belong to one run, even when it continues past midnight.
     let day = args.options.day.clone().unwrap_or_else(|| rfc3339(SystemTime::now()));
     let (mut missed, mut failed) = (Vec::new(), Vec::new());
     for bench in benches {
@@ -103,13 +103,13 @@ fn run(bench: &Bench, args: &Args, day: &str, signals: &Signals) -> Result<End> 
     Ok(match status.code() {
         Some(0) => End::Well,
         Some(1) if *check => End::Missed,
-        // As a shell says it of SIGHUP, SIGINT and SIGTERM.
+        // The shell's exit statuses for SIGHUP, SIGINT and SIGTERM.
         Some(code @ (129 | 130 | 143)) => End::Signalled(code as u8),
         _ => End::Failed(status.to_string()),
     })
 }
 
-/// The pages of what was kept; the guide's tables after a whole run.
+/// Writes the pages of the stored results, and after a whole run also the guide's tables.
 fn write(args: &Args) -> Result<()> {
     let Some(results) = args.options.below(true) else { return Ok(()) };
     let mut documents = pages(&results)?;

@@ -1,10 +1,11 @@
-//! Children that end with this program, and waiting for them without being deaf to signals.
+//! Child processes that end with this program, and waiting for them while signals are still
+//! handled.
 //!
-//! The invariant: whatever ends this program, SIGKILL included, ends its children. Each child is
-//! started by way of `guard`, which asks the kernel for a SIGKILL at its parent's death before it
-//! becomes the program wanted; subjects ask for the same at the death of their observer.
-//! SIGINT, SIGTERM and SIGHUP are held back and seen between and during runs, so that they end in
-//! ordinary returns that remove every temporary file.
+//! The invariant: whatever ends this program, SIGKILL included, also ends its children. Each child
+//! is started through `guard`, which requests a SIGKILL at its parent's death before it executes
+//! the actual program. Subjects request the same at the death of their observer. SIGINT, SIGTERM
+//! and SIGHUP are blocked and checked between and during runs, so that they lead to ordinary
+//! returns that remove every temporary file.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,20 +22,20 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// The argument with which this program becomes the guard of another.
+/// The argument that makes this program the guard of another.
 pub const GUARD: &str = "guard";
 
-/// A run that takes longer has hung.
+/// A run that takes longer is considered hung.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The signals that end a bench, held back until asked for.
+/// The signals that end a bench; they stay blocked until they are checked.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
-/// A signal asked this program to end.
+/// The error for a signal that requests this program to end.
 #[derive(Debug)]
 pub struct Interrupted(
-    /// The signal.
+    /// The signal number.
     pub i32,
 );
 
@@ -47,7 +48,8 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Signals {
-    /// Holds the signals back. Children start with none held: the standard library sees to it.
+    /// Blocks the signals. Children start with none blocked, because the standard library resets
+    /// the mask.
     pub fn hold() -> Result<Self> {
         let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         set.thread_block().context("cannot hold signals back")?;
@@ -55,8 +57,10 @@ impl Signals {
         Ok(Self(SignalFd::with_flags(&set, flags).context("cannot make a signalfd")?))
     }
 
+    /// Checks for a pending signal.
+    ///
     /// # Errors
-    /// [`Interrupted`] when a signal has come.
+    /// [`Interrupted`] when a signal has arrived.
     pub fn check(&self) -> Result<()> {
         match self.0.read_signal().context("cannot read the signalfd")? {
             Some(signal) => Err(Interrupted(signal.ssi_signo.cast_signed()).into()),
@@ -64,11 +68,11 @@ impl Signals {
         }
     }
 
-    /// Waits for a child to end and returns its status; it is killed when a signal comes or when
-    /// it takes too long.
+    /// Waits for a child to end and returns its status. The child is killed when a signal arrives
+    /// or when it takes too long.
     ///
     /// # Errors
-    /// [`Interrupted`], or that the child took too long.
+    /// [`Interrupted`], or an error when the child took too long.
     pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
         let waited = self.wait_for_end(child, Some(Instant::now() + LONGEST));
         if waited.is_err() {
@@ -78,10 +82,10 @@ impl Signals {
         waited
     }
 
-    /// Waits for a child for as long as it takes, and passes on to it what signals come.
+    /// Waits for a child without a time limit and forwards signals to it.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When waiting for the child fails.
     pub fn wait_passing_on(&self, child: &mut Child) -> Result<ExitStatus> {
         loop {
             match self.wait_for_end(child, None) {
@@ -90,7 +94,7 @@ impl Signals {
                     let Some(Interrupted(number)) = error.downcast_ref() else { return Err(error) };
                     let signal = Signal::try_from(*number).context("an unknown signal")?;
                     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
-                    // It may have ended meanwhile.
+                    // The child may have ended meanwhile.
                     let _ = nix::sys::signal::kill(pid, signal);
                 }
             }
@@ -125,7 +129,7 @@ impl Signals {
     }
 }
 
-/// A command that dies with this program. Its standard error goes to `errors`.
+/// Returns a command that dies with this program. Its standard error goes to `errors`.
 pub fn guarded(argv: &[String], errors: File) -> Result<Command> {
     let mut command = Command::new(own_path()?);
     command.arg(GUARD).args(argv);
@@ -133,7 +137,7 @@ pub fn guarded(argv: &[String], errors: File) -> Result<Command> {
     Ok(command)
 }
 
-/// The same command, which dies with this program. Its streams are this program's.
+/// Returns the same command, changed to die with this program. It inherits this program's streams.
 pub fn guard_of(command: &Command) -> Result<Command> {
     let mut guarded = Command::new(own_path()?);
     guarded.arg(GUARD).arg(command.get_program()).args(command.get_args());
@@ -143,20 +147,20 @@ pub fn guard_of(command: &Command) -> Result<Command> {
     Ok(guarded)
 }
 
-/// This program, told to be a part of a bench.
+/// Returns a command that runs this program as a part of a bench.
 pub fn part(bench: &str, part: &str) -> Result<Command> {
     let mut command = Command::new(own_path()?);
     command.args([bench, part]);
     Ok(command)
 }
 
-/// Where this program is.
+/// Returns the path of this program.
 pub fn own_path() -> Result<PathBuf> {
     std::env::current_exe().context("cannot tell this program's path")
 }
 
-/// Becomes the program, which dies with its parent and is scheduled before other work of the
-/// machine where that is allowed, so that a build next door is not measured.
+/// Executes the program so that it dies with its parent. Where permitted, it has a higher priority
+/// than other work of the machine, so that a concurrent build does not affect the measurement.
 pub fn guard(argv: &[OsString]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to guard") };
     die_with_parent()?;
@@ -165,7 +169,7 @@ pub fn guard(argv: &[OsString]) -> Result<()> {
         .with_context(|| format!("cannot run {}", program.display()))
 }
 
-/// Asks the kernel to end this process when its parent dies.
+/// Requests that the kernel ends this process when its parent dies.
 pub fn die_with_parent() -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .context("cannot ask for a signal at the parent's death")

@@ -12,26 +12,26 @@ use crate::child::die_with_parent;
 use crate::options::Options;
 use crate::run::{command, folder, load, seed};
 
-/// When, where and how.
+/// The time, the machine and the command of a run.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// RFC 3339.
+    /// Start time, in RFC 3339.
     pub started: String,
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// As typed, with programs without their folders.
+    /// The command as typed, with programs without their directories.
     pub command: String,
-    /// Of all orders.
+    /// The seed of all random orders.
     pub seed: u64,
     loads: [String; 2],
     day: Option<String>,
 }
 
 impl Conditions {
-    /// Those at the beginning.
+    /// Records the conditions at the start.
     ///
     /// # Errors
-    /// When this is to end with its parent and cannot.
+    /// When the process must end with its parent and the kernel refuses that.
     pub fn begin(options: &Options) -> Result<Self> {
         if options.end_with_parent {
             die_with_parent()?;
@@ -46,17 +46,17 @@ impl Conditions {
         })
     }
 
-    /// Those at the end.
+    /// Records the conditions at the end.
     pub fn end(&mut self) {
         self.loads[1] = load();
     }
 
-    /// The load averages before and after.
+    /// Returns the load averages before and after the run.
     pub fn loads(&self) -> String {
         format!("{} before, {} after", self.loads[0], self.loads[1])
     }
 
-    /// A list of them, and of further ones.
+    /// Formats a list of the conditions and of further entries.
     pub fn text(&self, more: &[(&str, String)]) -> String {
         let Machine { kernel, cpu, cpus, memory_bytes, virtualization, clock, .. } = &self.machine;
         let gib = *memory_bytes as f64 / f64::from(1 << 30);
@@ -77,7 +77,7 @@ impl Conditions {
         text
     }
 
-    /// The folder of this run below `results`.
+    /// Returns the directory of this run below `results`.
     pub fn folder(&self, results: &Path) -> PathBuf {
         folder(results, self.day.as_deref().unwrap_or(&self.started), &self.machine)
     }

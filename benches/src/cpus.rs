@@ -1,21 +1,21 @@
-//! The CPU that what is measured stays on.
+//! The CPU to which measured work is pinned.
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The last that this process may use: the first takes most interrupts.
+/// Returns the last CPU that this process may use, because the first CPU handles most interrupts.
 ///
 /// # Errors
-/// When nobody can tell.
+/// When the affinity of this process cannot be read.
 pub fn last() -> Result<usize> {
     let set = sched_getaffinity(None).context("cannot tell the CPUs of this process")?;
     (0..CpuSet::MAX_CPU).rev().find(|cpu| set.is_set(*cpu)).context("no CPU to run on")
 }
 
-/// Keeps this thread on one.
+/// Pins this thread to one CPU.
 ///
 /// # Errors
-/// When it may not be used.
+/// When the CPU may not be used.
 pub fn stay_on(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -1,5 +1,5 @@
-//! Contenders that make rounds when they are told to: a turn of each in every block, in random order.
-//! A ratio is one of the same block, so that what drifts from block to block is in both.
+//! Contenders that make rounds on request: one turn of each in every block, in random order. Ratios are computed within
+//! a block, so that drift from block to block is in both figures.
 
 use anyhow::{Context, Result};
 
@@ -7,26 +7,26 @@ use crate::child::Signals;
 use crate::order::Order;
 use crate::run::progress;
 
-/// Blocks after which all are started anew, in random order: where a process has its memory makes some
-/// hundredths of difference, which are nobody's merit.
+/// Blocks after which all contenders are restarted, in random order: the memory placement of a process changes the
+/// times by a few hundredths, which says nothing about the contender.
 const BLOCKS_A_LIFE: u32 = 3;
 
-/// The time of one contender per round, a figure a block.
+/// The times of one contender per round, one figure per block.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
     /// The contender's name.
     pub name: String,
-    /// On the CPU.
+    /// CPU time.
     pub cpu_ns: Vec<f64>,
-    /// By the clock.
+    /// Wall time.
     pub wall_ns: Vec<f64>,
 }
 
-/// Lets the contenders of these names make `blocks` turns. `start` starts one by its place, `turn` has
-/// it make rounds and returns their time on the CPU and by the clock.
+/// Runs `blocks` turns of the contenders with these names. `start` starts a contender by its index; `turn` runs its
+/// rounds and returns their CPU time and wall time.
 ///
 /// # Errors
-/// When one cannot be started or fails, or a signal has come.
+/// When a contender cannot be started or fails, or when a signal has arrived.
 pub fn lanes<Running>(
     about: &str,
     names: impl Iterator<Item = String>,

@@ -1,17 +1,18 @@
-//! The benches, and what they have in common: children, order, statistics, how results are kept, and what
-//! is made of what was kept.
+//! The benches and their shared parts: child processes, random order, statistics, the storage of results, and the
+//! documents made from stored results.
 //!
-//! A bench is a folder here with its declaration ([`bench::Bench`]) and a line in
-//! [`registry::BENCHES`]. One program runs them all: `bench NAME`.
+//! A bench is a directory here with its declaration ([`bench::Bench`]) and a line in [`registry::BENCHES`]. One program
+//! runs them all: `bench NAME`.
 //!
 //! The flow of `make bench`:
 //!
-//! 1. `bench all` runs the benches of the registry one after another, each in a process of its own; each writes its raw
-//!    record (`record::Sweep`) and its tables into `results/DATE-MACHINE/BENCH`. A failed one is named at the end.
-//! 2. [`summary::kept`] loads the records that count, each bench's `rows.rs` makes rows of them, `summary::page` puts
-//!    these on the page of the run.
-//! 3. `summary::documents` writes the tables between marks in docs/ from the newest complete run. `bench summary` does
-//!    2 and 3 alone, and with `--check` reports what differs.
+//! 1. `bench all` runs the benches of the registry one after another, each in a separate process. Each writes its
+//!    raw record (`record::Sweep`) and its tables into `results/DATE-MACHINE/BENCH`. Failed benches are listed at
+//!    the end.
+//! 2. [`summary::kept`] loads the records that count, each bench's `rows.rs` makes rows from them, and
+//!    `summary::page` writes these rows on the page of the run.
+//! 3. `summary::documents` writes the tables between marks in docs/ from the newest complete run. `bench summary`
+//!    only does 2 and 3, and with `--check` reports differences.
 
 pub mod bench;
 pub mod child;

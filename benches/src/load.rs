@@ -1,9 +1,9 @@
-//! `bench-load UNITS [FIFO]`: a program that does exactly as much work as it is told, so that two
-//! runs of it differ by exactly what was asked for.
+//! `bench-load UNITS [FIFO]`: a program that does exactly the requested amount of work, so that two runs differ by
+//! exactly the requested difference.
 //!
-//! A unit is 1,000 steps of a generator whose every step waits for the one before: arithmetic in
-//! registers, no call, no memory. Before the first, a byte goes to FIFO, which tells the bench how far
-//! a race is.
+//! A unit is 1,000 steps of a generator in which every step depends on the previous one: arithmetic in registers, no
+//! call, no memory. Before the first unit, the program writes a byte to FIFO, from which the bench knows the progress
+//! of a race.
 
 use std::fs::OpenOptions;
 use std::io::{Error, Write};

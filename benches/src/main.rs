@@ -1,4 +1,4 @@
-//! `bench NAME`: one bench, or `all` of them; `summary`, what their records say; `prepare`, their peers.
+//! `bench NAME`: runs one bench, or `all`; `summary` reports on the records, and `prepare` builds the peers.
 
 mod all;
 mod prepare;

@@ -41,8 +41,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The folder below which to keep what was found. A whole run is kept in `results` unless another
-    /// is named, a partial one nowhere.
+    /// Returns the directory below which to store the results. By default a whole run is stored in `results`, and a
+    /// partial run is not stored.
     pub fn below(&self, is_whole: bool) -> Option<PathBuf> {
         let default = || (is_whole && !self.quick).then(|| Path::new("results").to_owned());
         self.results.clone().or_else(default)

@@ -1,3 +1,3 @@
-//! Random order from a seed that is printed, so that a run can be repeated in the same order.
+//! Random order from a printed seed, so that a run can be repeated in the same order.
 
 pub use iotomy_stats::order::Random as Order;

@@ -1,4 +1,4 @@
-//! `bench prepare`: builds the peers that benches say they need.
+//! `bench prepare`: builds the peers that the benches declare.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 pub(crate) fn prepare(args: &Args) -> Result<ExitCode> {
     let wanted = BENCHES.iter().filter(|bench| ["all", bench.name].contains(&args.bench.as_str()));
     let own = own_path()?;
-    // Peers that are built with this program are copied from beside it.
+    // Peers that are built together with this program are copied from this program's directory.
     let beside = own.parent().context("this program is in no folder")?;
     for script in wanted.flat_map(|bench| bench.peers) {
         let path = format!("scripts/{script}");

@@ -32,7 +32,7 @@ struct Axis {
     values: Vec<Value>,
 }
 
-/// One figure of one thing measured, with all its samples.
+/// One figure of one measurement, with all its samples.
 #[derive(Debug, Serialize)]
 pub struct Case {
     /// The parameters of the measurement: a value on each axis, and other values that distinguish
@@ -45,29 +45,29 @@ pub struct Case {
     mean: f64,
     stddev: f64,
     ci95: [f64; 2],
-    /// Further figures of it.
+    /// Further figures of the measurement.
     pub extra: BTreeMap<&'static str, f64>,
-    /// Why it was not measured.
+    /// The reason why it was not measured.
     pub skipped: Option<String>,
 }
 
-/// A target, judged.
+/// A target and its verdict.
 #[derive(Debug, Serialize)]
 pub struct Claim {
     /// Its name.
     pub id: String,
-    /// Where it is from.
+    /// The origin of the claim.
     pub source: &'static str,
     /// The text.
     pub text: String,
     /// `holds`, `fails` or `inconclusive`.
     pub verdict: &'static str,
-    /// The figures that decided.
+    /// The figures that decide the verdict.
     pub evidence: Value,
 }
 
 impl Sweep {
-    /// An empty record with the names on its axes.
+    /// Creates an empty record with these names on its axes.
     pub fn new(
         experiment: &'static str,
         conditions: &Conditions,
@@ -89,18 +89,19 @@ impl Sweep {
         }
     }
 
-    /// Writes it to `path`.
+    /// Writes the record to `path`.
     ///
     /// # Errors
-    /// When it cannot be written whole.
+    /// When the record cannot be written completely.
     pub fn write(&self, path: &Path) -> Result<()> {
         self.write_as(path, serde_json::to_vec_pretty(self))
     }
 
-    /// Writes it to `path` on one line, which is less than half as long where samples are many.
+    /// Writes the record to `path` on one line, which takes less than half the space when samples
+    /// are many.
     ///
     /// # Errors
-    /// When it cannot be written whole.
+    /// When the record cannot be written completely.
     pub fn write_on_one_line(&self, path: &Path) -> Result<()> {
         self.write_as(path, serde_json::to_vec(self))
     }
@@ -115,17 +116,18 @@ impl Sweep {
 }
 
 impl Claim {
-    /// Where targets of a bench are from.
+    /// The source of a bench's targets.
     pub const OF_TARGETS: &'static str = "targets";
 
-    /// Whether it is a target of a bench; others are of articles, which are named by number.
+    /// Returns whether this is a target of a bench; other claims come from articles, which are
+    /// identified by number.
     pub fn is_target(&self) -> bool {
         !self.source.bytes().all(|letter| letter.is_ascii_digit())
     }
 }
 
 impl Case {
-    /// A figure, its statistics made from the samples.
+    /// Creates a figure, with statistics computed from the samples.
     pub fn new(
         params: &[(&'static str, &str)],
         metric: &'static str,
@@ -148,7 +150,7 @@ impl Case {
         }
     }
 
-    /// The same, not measured for this reason.
+    /// Returns the same case, marked as not measured for this reason.
     pub fn skipped_for(self, reason: &str) -> Self {
         Self { skipped: Some(reason.to_owned()), ..self }
     }

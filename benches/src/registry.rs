@@ -1,4 +1,4 @@
-//! The benches, in the order in which they are run.
+//! The benches in the order of their execution.
 
 use crate::bench::Bench;
 use crate::{anatomy, copy, files, live, race, report, trace, wait};
@@ -15,7 +15,7 @@ pub static BENCHES: &[&Bench] = &[
     &report::BENCH,
 ];
 
-/// How long some of them take, bench by bench.
+/// Describes the durations of these benches, bench by bench.
 pub fn durations<'a>(benches: impl Iterator<Item = &'a Bench> + Clone) -> String {
     let each: Vec<String> =
         benches.clone().map(|bench| format!("{} {}", bench.name, bench.minutes)).collect();

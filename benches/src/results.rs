@@ -17,26 +17,26 @@ const NOTES: &str = "\n## Notes\n\nWhat to make of it is in [notes.md](notes.md)
 /// The results of the bench.
 #[derive(Debug)]
 pub struct Results {
-    /// Its folder in that of the run.
+    /// The directory of the bench within the run's directory.
     pub folder: &'static str,
     /// The heading of its tables.
     pub title: &'static str,
-    /// Everything a reader wants, as text that is also Markdown.
+    /// The complete results, as text that is also Markdown.
     pub text: String,
-    /// How it was measured.
+    /// The description of the method.
     pub method: String,
-    /// Every sample, and what was judged.
+    /// Every sample and every verdict.
     pub record: Sweep,
-    /// Whether the record has no line breaks: where samples are many it is half as long.
+    /// Whether the record has no line breaks: with many samples, this halves its size.
     pub is_on_one_line: bool,
 }
 
 impl Results {
-    /// Prints it, and keeps it when it is the whole of the bench, or wherever it was asked to. The folder
-    /// is returned.
+    /// Prints the results, and stores them if they are of the whole bench or if storing was requested. Returns the
+    /// directory.
     ///
     /// # Errors
-    /// When it cannot be kept whole.
+    /// When the results cannot be stored completely.
     pub fn publish(
         &self,
         options: &Options,
@@ -49,7 +49,7 @@ impl Results {
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create the folder {}", folder.display()))?;
         let here = std::env::current_dir().context("cannot tell the current folder")?;
-        // Written by hand, and kept: all else is written anew by every run.
+        // Written by hand and preserved; every run rewrites all other files.
         let notes = if folder.join("notes.md").exists() { NOTES } else { "" };
         let readme = format!("# {}\n\n{}{}{notes}", self.title, self.text, self.method);
         OutputFile::write(&folder.join("README.md"), &here, readme.as_bytes())?;
@@ -63,10 +63,10 @@ impl Results {
         Ok(Some(folder))
     }
 
-    /// The status to leave with: 1 when it was asked to check and missed a target.
+    /// Returns the exit status: 1 if a check was requested and a target was missed.
     pub fn status(&self, options: &Options) -> ExitCode {
         let is_missed = self.record.claims.iter().any(|claim| {
-            // An aim is no target, and what an article says is no failure of the bench.
+            // An aim is not a target, and a claim of an article is not a failure of the bench.
             claim.verdict == "fails" && !claim.id.ends_with("-aim") && claim.is_target()
         });
         ExitCode::from(u8::from(options.check && is_missed))

@@ -1,4 +1,4 @@
-//! A run of a bench: what it says while it works, and what identifies it.
+//! A run of a bench: its progress messages and its identification.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::child::{Interrupted, own_path};
 
-/// How a bench leaves: an error is said, and a signal's status is the usual one.
+/// Returns the exit status of a bench: prints an error, and uses the conventional status for a
+/// signal.
 pub fn ended(bench: &str, done: Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
         progress("");
@@ -20,31 +21,32 @@ pub fn ended(bench: &str, done: Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// The whole path of the iotomy to measure.
+/// Returns the absolute path of the iotomy to measure.
 ///
 /// # Errors
-/// When it is not there.
+/// When the file does not exist.
 pub fn built(iotomy: &Path) -> Result<PathBuf> {
     let place = || format!("cannot find {}; build it with `make build`", iotomy.display());
     iotomy.canonicalize().with_context(place)
 }
 
-/// The program that does exactly as much work as it is told, beside this one.
+/// Returns the path of the program that does exactly the requested amount of work; it is beside
+/// this program.
 ///
 /// # Errors
-/// When nobody can tell where this one is.
+/// When the path of this program is unknown.
 pub fn load_program() -> Result<PathBuf> {
     Ok(own_path()?.with_file_name("bench-load"))
 }
 
-/// The version of a program, in a line.
+/// Returns the version of a program, in one line.
 pub fn version(program: &Path) -> Option<String> {
     let output = std::process::Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().next().map(str::to_owned)
 }
 
-/// Says on a terminal, and nowhere else, what is being done.
+/// Prints the progress, only if standard error is a terminal.
 pub fn progress(text: &str) {
     use std::io::IsTerminal;
     if std::io::stderr().is_terminal() {
@@ -52,39 +54,39 @@ pub fn progress(text: &str) {
     }
 }
 
-/// The CPU time of this thread, in ns.
+/// Returns the CPU time of this thread, in ns.
 pub fn thread_ns() -> i64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-/// A seed of orders for a run that was given none.
+/// Returns a seed for a run without a requested seed.
 pub fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     // A short number is easier to repeat.
     now.map_or(1, |now| u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xFFFF_FFFF))
 }
 
-/// The load averages of the last one and five minutes.
+/// Returns the load averages of the last one and five minutes.
 pub fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(2).collect::<Vec<_>>().join(" and ")
 }
 
-/// The command line as typed, with programs without their folders.
+/// Returns the command line as typed, with programs without their directories.
 pub fn command() -> String {
     let name = |path: &str| Path::new(path).file_name().map(|n| n.to_string_lossy().into_owned());
     let words = std::env::args().map(|word| name(&word).unwrap_or(word));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The folder of a run below `results`, named by day and machine.
+/// Returns the directory of a run below `results`, named by day and machine.
 pub fn folder(results: &Path, started: &str, machine: &Machine) -> PathBuf {
     let date = started.split('T').next().unwrap_or("undated");
     results.join(format!("{date}-{}", slug(machine)))
 }
 
-/// The machine in a folder's name, as in `xeon-2cpu-linux-6.18`.
+/// Returns the machine's part of a directory name, as in `xeon-2cpu-linux-6.18`.
 fn slug(machine: &Machine) -> String {
     const NOISE: [&str; 8] =
         ["intel", "amd", "cpu", "processor", "with", "core", "virtual", "genuine"];

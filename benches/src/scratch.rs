@@ -1,8 +1,8 @@
-//! Folders for what a bench needs while it runs.
+//! Temporary directories for the duration of a bench.
 //!
-//! The invariant: a folder is locked while its bench lives, and the kernel unlocks it whatever ends that.
-//! So one that is there and not locked was left by a bench that was killed, and the next one that makes a
-//! folder in the same place removes it.
+//! The invariant: a directory is locked while its bench lives, and the kernel releases the lock however the bench ends.
+//! An unlocked directory was therefore left by a killed bench, and the next bench that creates a directory in the same
+//! place removes it.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,27 +15,27 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "iotomy-bench-";
 
-/// A folder that goes with this value.
+/// A directory that is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
-    /// Unlocked once the folder is gone.
+    /// Unlocked once the directory is removed.
     _lock: File,
 }
 
 impl Scratch {
-    /// One where temporary files are.
+    /// Creates a directory in the system's directory for temporary files.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub fn new() -> Result<Self> {
         Self::below(&std::env::temp_dir())
     }
 
-    /// One in the folder `place`, without those that others left there.
+    /// Creates a directory in `place`, and removes those that killed benches left there.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub fn below(place: &Path) -> Result<Self> {
         clear(place);
         loop {
@@ -49,13 +49,13 @@ impl Scratch {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// The lock of a folder just made; none when another bench took it for one that was left.
+/// Locks a newly created directory; returns `None` if another bench has removed it as abandoned.
 fn locked(folder: &Path) -> io::Result<Option<File>> {
     let lock = match File::open(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,10 +1,11 @@
-//! A session of its own for a bench, so that it is served before all other work of the machine.
+//! A separate session for a bench, so that the scheduler serves it before all other work of the
+//! machine.
 //!
-//! Linux shares the CPUs out between sessions first and only then by nice values (`autogroup` in
-//! sched(7)): nice −20 gains nothing over a build in another terminal. A session has a nice value
-//! too, but the user's would keep it. So the bench runs again as its own child, in a session that
-//! ends with it; the parent stays in the foreground, passes signals on, and takes the child with
-//! it when it dies.
+//! Linux distributes the CPUs first among sessions and only then by nice values (`autogroup` in
+//! sched(7)): nice −20 gives no advantage over a build in another terminal. A session also has a
+//! nice value, but the user's session would retain it. The bench therefore runs again as its own
+//! child, in a session that ends with it. The parent stays in the foreground, forwards signals, and
+//! takes the child down with it when it dies.
 
 use std::process::{Command, ExitCode};
 
@@ -13,14 +14,15 @@ use anyhow::{Context, Result};
 use crate::child::{Signals, die_with_parent, own_path};
 use crate::options::Options;
 
-/// Tells the child that it is the child.
+/// The variable that marks the child.
 const INSIDE: &str = "IOTOMY_BENCH_INSIDE";
 
-/// Starts this program again in a session of its own and returns how it ended, or nothing when
-/// this is the one in that session. The rest goes on there, at nice −20 where that is allowed.
+/// Starts this program again in a new session and returns its exit status, or `None` if this
+/// process already is the one in that session. The child continues there, at nice −20 where that is
+/// permitted.
 ///
 /// # Errors
-/// When it cannot be started or waited for.
+/// When the child cannot be started or waited for.
 pub fn own_session(signals: &Signals, options: &Options) -> Result<Option<ExitCode>> {
     if std::env::var_os(INSIDE).is_some() {
         die_with_parent()?;
@@ -38,9 +40,10 @@ pub fn own_session(signals: &Signals, options: &Options) -> Result<Option<ExitCo
     Ok(Some(ExitCode::from(code)))
 }
 
-/// Makes this process the leader of a session that is served first, where that is allowed.
+/// Makes this process the leader of a session with the highest priority, where that is permitted.
 pub fn lead_session() {
-    // None has to be: what is lost is quiet, which the record shows.
+    // None of these calls is required: without them the run is only less quiet, which the record
+    // shows.
     if rustix::process::setsid().is_ok() {
         let _ = std::fs::write("/proc/self/autogroup", "-20");
     }

@@ -1,14 +1,15 @@
-//! Medians of paired figures and how sure they are, of [`iotomy_stats`]. No clock, no I/O.
+//! Medians of paired figures and their confidence intervals, from [`iotomy_stats`]. No clock, no
+//! I/O.
 //!
-//! The interval is of order statistics: the median of the population lies between the k-th
-//! smallest and the k-th largest sample with a probability that only the binomial distribution
-//! decides, whatever the noise is distributed like. On a shared machine that matters more than a
-//! narrow interval.
+//! The intervals use order statistics: the median of the population lies between the k-th smallest
+//! and the k-th largest sample with a probability that depends only on the binomial distribution,
+//! whatever the distribution of the noise. On a shared machine that matters more than a narrow
+//! interval.
 
 pub use iotomy_stats::median;
 use iotomy_stats::{Summary, median_interval};
 
-/// Fewest samples from which a 95 % interval of the median exists: 1 − 2 / 2⁶ = 96.9 %.
+/// The fewest samples from which a 95 % interval of the median exists: 1 − 2 / 2⁶ = 96.9 %.
 pub const FEWEST: usize = 6;
 
 /// A median and its interval of at least 95 %.
@@ -16,40 +17,40 @@ pub const FEWEST: usize = 6;
 pub struct Estimate {
     /// The median of the samples.
     pub median: f64,
-    /// Where the interval begins.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// The median, or NaN without samples.
+/// Returns the median, or NaN without samples.
 pub fn median_or_nan(samples: &[f64]) -> f64 {
     median(samples).unwrap_or(f64::NAN)
 }
 
-/// The median of `samples` and its interval; with fewer than [`FEWEST`] the interval is their
-/// range. `None` without samples.
+/// Returns the median of `samples` and its interval; with fewer than [`FEWEST`] samples, the
+/// interval is their range. Returns `None` without samples.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     let all = Summary::from_samples(samples)?;
     let [low, high] = median_interval(samples).unwrap_or([all.min, all.max]);
     Some(Estimate { median: all.median, low, high })
 }
 
-/// One figure ÷ another of the same block, block by block. `None` unless there is a figure of each in
-/// every block: then nobody can tell which belong together.
+/// Returns the ratio of one figure to another of the same block, block by block. Returns `None` unless both have a
+/// figure in every block, because otherwise the pairs are unknown.
 pub fn ratio(one: &[f64], other: &[f64]) -> Option<Estimate> {
     let ratios = || one.iter().zip(other).map(|(one, other)| one / other).collect::<Vec<f64>>();
     if one.len() == other.len() { estimate(&ratios()) } else { None }
 }
 
-/// The sample a twentieth from the bottom: nearly the fastest, and no accident of one.
+/// Returns the 5th percentile: nearly the fastest sample, but not a single outlier.
 pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 20).copied()
 }
 
-/// The interval of 95 % of a share (Wilson's).
+/// Returns the 95 % confidence interval of a proportion (Wilson's).
 pub fn wilson(hits: usize, all: usize) -> [f64; 2] {
     let (n, z) = (all.max(1) as f64, 1.96f64);
     let p = hits as f64 / n;

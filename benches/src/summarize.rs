@@ -1,4 +1,4 @@
-//! `bench summary`: writes what the raw records say, onto the page of each run and into the guide's tables.
+//! `bench summary`: writes the figures of the raw records onto the page of each run and into the guide's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub(crate) fn summary(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Pages first: the guide's tables link to them.
+/// Returns the pages first, because the guide's tables link to them.
 fn everything(root: &Path) -> Result<Vec<Document>> {
     let mut documents = pages(&root.join("results"))?;
     documents.extend(guide(root)?);

@@ -1,11 +1,9 @@
-//! The results of the benches of a run, put together from their raw records, and the documents made
-//! from them.
+//! The results of a run's benches, combined from their raw records, and the documents made from them.
 //!
-//! The order of the work: [`kept`] finds the records that count, a file of each bench (`rows.rs`)
-//! makes rows and a table for readers of them, [`page`] puts the rows of a run on one page, `verdicts` judges the
-//! tables of targets of a bench's own page anew, and
-//! [`documents`] writes the tables between their marks. Nothing is measured here, and no figure comes
-//! from anywhere but a raw record.
+//! The steps: [`kept`] finds the records that count, each bench's `rows.rs` makes rows and a table for readers from
+//! them, [`page`] writes the rows of a run on one page, `verdicts` updates the verdicts in the target tables of each
+//! bench's own page, and [`documents`] writes the tables between their marks. Nothing is measured here, and every
+//! figure comes from a raw record.
 
 pub mod documents;
 pub mod kept;
@@ -20,29 +18,29 @@ use crate::stats::Estimate;
 use crate::targets::Bound;
 use raw::Raw;
 
-/// A figure of iotomy's beside a peer's.
+/// A figure of iotomy compared with a peer's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The quantity, and the part of iotomy that it belongs to.
     pub what: String,
-    /// Beside whom; empty where it is nobody.
+    /// The peer; empty if there is none.
     pub peer: String,
-    /// The figure, where it is one.
+    /// The figure, if it is a number.
     pub figure: Option<Estimate>,
-    /// The figure, for readers.
+    /// The figure as text for readers.
     pub found: String,
-    /// The target; empty where there is none.
+    /// The target; empty if there is none.
     pub bound: String,
     /// The verdict.
     pub verdict: Option<ClaimVerdict>,
-    /// Whether to miss it is no failure.
+    /// Whether the target is only an aim, so that missing it is not a failure.
     pub is_aim: bool,
-    /// The raw record it is of, from the run's folder.
+    /// The path of its raw record, relative to the run's directory.
     pub record: String,
 }
 
 impl Row {
-    /// A figure of which nothing was wanted.
+    /// Creates a row for a figure without a target.
     pub(crate) fn beside(
         what: String,
         peer: &str,
@@ -62,19 +60,19 @@ impl Row {
         }
     }
 
-    /// The text of its verdict.
+    /// Returns the text of the verdict.
     pub fn verdict_text(&self) -> String {
         text_of_verdict(self.verdict, self.is_aim)
     }
 }
 
-/// The text for the verdict on a target, or on an aim; empty where there is none.
+/// Returns the text of the verdict on a target or an aim; empty without a verdict.
 pub(crate) fn text_of_verdict(verdict: Option<ClaimVerdict>, is_aim: bool) -> String {
     let aim = if is_aim { " (an aim)" } else { "" };
     verdict.map_or_else(String::new, |verdict| format!("{}{aim}", word(verdict)))
 }
 
-/// The verdict on a target, in a word.
+/// Returns the verdict on a target as one word.
 pub fn word(verdict: ClaimVerdict) -> &'static str {
     match verdict {
         ClaimVerdict::Holds => "met",
@@ -83,7 +81,7 @@ pub fn word(verdict: ClaimVerdict) -> &'static str {
     }
 }
 
-/// A median with its interval, in groups of three digits.
+/// Formats a median with its interval, in groups of three digits.
 pub(crate) fn shown(found: Estimate, decimals: usize) -> String {
     let Estimate { median, low, high } = found;
     let decimals = match median.abs() {
@@ -101,15 +99,15 @@ pub(crate) fn shown(found: Estimate, decimals: usize) -> String {
     format!("{} [{}, {}]", text(median), text(low), text(high))
 }
 
-/// The figure a target was judged by.
+/// Returns the figure by which a target was judged.
 pub(crate) fn evidence(claim: &Claim) -> Option<Estimate> {
     let median = claim.evidence.get("median")?.as_f64()?;
     let ends = claim.evidence.get("ci95")?.as_array()?;
     Some(Estimate { median, low: ends.first()?.as_f64()?, high: ends.get(1)?.as_f64()? })
 }
 
-/// A claim judged by the whole interval, whatever the bench that measured it went by; unchanged where it has no
-/// figure or no bound.
+/// Judges a claim by the whole interval, whatever criterion the bench used. Returns it unchanged if it has no figure or
+/// no bound.
 pub(crate) fn judged_anew(claim: Claim) -> Claim {
     let bound = claim.text.rsplit_once(": ").and_then(|(_, bound)| Bound::parse(bound));
     match bound.zip(evidence(&claim)) {
@@ -118,7 +116,7 @@ pub(crate) fn judged_anew(claim: Claim) -> Claim {
     }
 }
 
-/// A target with a figure: its text is "WHAT ÷ PEER: BOUND".
+/// Returns the row of a target with a figure; the target's text is "WHAT ÷ PEER: BOUND".
 pub(crate) fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
     let (subject, bound) = claim.text.rsplit_once(": ").unwrap_or((&claim.text, ""));
     let (what, peer) = subject.rsplit_once(" ÷ ").unwrap_or((subject, ""));
@@ -146,13 +144,14 @@ pub(crate) fn of_target(claim: &Claim, decimals: usize, raw: &Raw) -> Row {
     }
 }
 
-/// The targets of a record; other claims are of articles, which are named by number.
+/// Returns the targets of a record; other claims come from articles, which are identified by
+/// number.
 pub(crate) fn targets(sweep: &Sweep) -> impl Iterator<Item = &Claim> {
     let is_target = |claim: &&Claim| !claim.source.bytes().all(|letter| letter.is_ascii_digit());
     sweep.claims.iter().filter(is_target)
 }
 
-/// A name on an axis.
+/// Returns the case's name on an axis.
 pub(crate) fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
     match case.params.get(axis) {
         Some(iotomy_record::AxisValue::Name(name)) => name,
@@ -160,13 +159,13 @@ pub(crate) fn on<'a>(case: &'a Case, axis: &str) -> &'a str {
     }
 }
 
-/// The names on an axis, in the record's order.
+/// Returns the names on an axis, in the record's order.
 pub(crate) fn names(sweep: &Sweep, axis: &str) -> Vec<String> {
     let axis = sweep.axes.iter().find(|one| one.name == axis);
     axis.map_or_else(Vec::new, |axis| axis.values.iter().map(ToString::to_string).collect())
 }
 
-/// Samples of the case that has these names on these axes.
+/// Returns the samples of the case that has these names on these axes.
 pub(crate) fn samples<'a>(
     sweep: &'a Sweep,
     params: &[(&str, &str)],
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!(of(found(0.74, 2.07)), ClaimVerdict::Inconclusive);
         assert_eq!(of(found(0.74, 0.99)), ClaimVerdict::Holds);
         assert_eq!(of(found(1.74, 2.07)), ClaimVerdict::Fails);
-        // Nothing to go by.
+        // A claim without an interval.
         assert_eq!(of(serde_json::json!({"found": "3 of 15"})), ClaimVerdict::Holds);
         let other = judged_anew(claim("3 routes or more; they are: a", found(0.74, 2.07)));
         assert_eq!(other.verdict, ClaimVerdict::Holds);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::stats::Estimate;
 
-/// A median with its interval.
+/// Formats a median with its interval.
 pub fn interval(found: Estimate, decimals: usize) -> String {
     let Estimate { median, low, high } = found;
     if low == high {
@@ -13,13 +13,14 @@ pub fn interval(found: Estimate, decimals: usize) -> String {
     format!("{} [{}, {}]", digits(median, decimals), digits(low, decimals), digits(high, decimals))
 }
 
-/// Large figures without decimals.
+/// Formats a figure; large ones without decimals.
 pub fn digits(figure: f64, decimals: usize) -> String {
     let decimals = if figure.abs() >= 1000.0 { 0 } else { decimals };
     format!("{figure:.decimals$}")
 }
 
-/// A Markdown table of aligned columns; the first `left` are names, the rest figures.
+/// Formats a Markdown table with aligned columns; the first `left` columns are names, the rest
+/// figures.
 pub fn table(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! Processes that answer a line with a line. They end when their standard input does, so none outlives this
+//! Processes that answer each line with a line. They end when their standard input closes, so none outlives this
 //! program, whatever ends it.
 
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// One of them.
+/// A process that answers lines.
 pub struct Talker {
     name: String,
     child: Child,
@@ -15,10 +15,10 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Starts it; it is called `name` where something goes wrong.
+    /// Starts the process; errors refer to it as `name`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the process cannot be started.
     pub fn start(name: &str, command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -30,20 +30,20 @@ impl Talker {
         Ok(Self { name: name.to_owned(), child, into: Some(into), out: BufReader::new(out) })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its answer to a line.
+    /// Sends a line and returns the answer.
     ///
     /// # Errors
-    /// When it has gone.
+    /// When the process has ended.
     pub fn ask(&mut self, line: &str) -> Result<String> {
         let into = self.into.as_mut().context("it has ended")?;
         let said = into.write_all(format!("{line}\n").as_bytes());
@@ -51,10 +51,10 @@ impl Talker {
         self.line()
     }
 
-    /// The next line it says, without its end.
+    /// Returns the next line of output, without its line end.
     ///
     /// # Errors
-    /// When it has gone.
+    /// When the process has ended.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.out.read_line(&mut line).with_context(|| format!("{} has gone", self.name))?;
@@ -64,7 +64,7 @@ impl Talker {
 
 impl Drop for Talker {
     fn drop(&mut self) {
-        // Nothing more is asked: it ends by itself.
+        // Closing its standard input ends the process.
         self.into = None;
         let _ = self.child.wait();
     }

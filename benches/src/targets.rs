@@ -1,4 +1,4 @@
-//! Figures to reach, and whether they were.
+//! Performance targets and their verdicts.
 
 use iotomy_record::ClaimVerdict;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Its name.
+    /// Returns the name of the verdict.
     pub fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -31,7 +31,7 @@ impl Verdict {
         }
     }
 
-    /// As a record has it.
+    /// Returns the verdict in the form of a record.
     pub fn of_claim(self) -> ClaimVerdict {
         match self {
             Self::Met => ClaimVerdict::Holds,
@@ -41,24 +41,24 @@ impl Verdict {
     }
 }
 
-/// The least and the most a figure may be.
+/// The smallest and the largest permitted figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
-    /// −∞ where only the most matters.
+    /// −∞ if there is only an upper limit.
     pub least: f64,
-    /// Included.
+    /// Inclusive.
     pub most: f64,
-    /// With a space before it is printed; empty for plain ratios.
+    /// Printed after a space; empty for plain ratios.
     pub unit: &'static str,
 }
 
 impl Bound {
-    /// At most so much.
+    /// Creates a bound with an upper limit only.
     pub const fn at_most(most: f64, unit: &'static str) -> Self {
         Self { least: f64::NEG_INFINITY, most, unit }
     }
 
-    /// The verdict on a figure, by its whole interval: the median alone decides nothing.
+    /// Judges a figure by its whole interval: the median alone decides nothing.
     pub fn judge(self, found: Estimate) -> Verdict {
         if self.least <= found.low && found.high <= self.most {
             Verdict::Met
@@ -69,7 +69,7 @@ impl Bound {
         }
     }
 
-    /// The bound that a record has as text: "at most 1.00 ×", "0.90 to 1.10". Its unit stays in the text.
+    /// Parses the text of a bound in a record: "at most 1.00 ×", "0.90 to 1.10". The unit is not parsed.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.split(' ').next()?.parse::<f64>().ok();
         let (least, most) = match text.strip_prefix("at most ") {
@@ -97,29 +97,30 @@ fn with_unit(text: String, unit: &str) -> String {
     if unit.is_empty() { text } else { format!("{text} {unit}") }
 }
 
-/// A figure to reach.
+/// A target and its verdict.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Its name in records. That of an aim, which to miss is no failure, ends in `-aim`.
+    /// Its name in records. The name of an aim, which may be missed without failure, ends in
+    /// `-aim`.
     pub id: String,
-    /// The target.
+    /// The target's text.
     pub text: String,
-    /// `None` where something else than a figure is wanted.
+    /// `None` if the target is not about a figure.
     pub bound: Option<Bound>,
-    /// The measurement; the reason where there is none.
+    /// The measurement, or the reason why there is none.
     pub found: Result<Estimate, String>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Target {
-    /// A figure, judged by [`Bound::judge`].
+    /// Creates a target for a figure, judged by [`Bound::judge`].
     pub fn new(id: &str, text: String, bound: Bound, found: Result<Estimate, String>) -> Self {
         let verdict = found.as_ref().map_or(Verdict::NotJudged, |found| bound.judge(*found));
         Self { id: id.to_owned(), text, bound: Some(bound), found, verdict }
     }
 
-    /// For the raw record.
+    /// Returns the claim for the raw record.
     pub fn claim(&self) -> Claim {
         Claim {
             id: self.id.clone(),
@@ -137,7 +138,7 @@ impl Target {
     }
 }
 
-/// A table of them.
+/// Formats a table of the targets.
 pub fn target_table(targets: &[Target], decimals: usize) -> String {
     let titles = ["target", "bound", "found [95 %]", "verdict"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];

@@ -1,5 +1,5 @@
-//! `wait-peers-mio list | wait-peers-mio mio PAIRS`: rounds through mio, one for each line of standard
-//! input, as `wait-peers` makes those of libevent and libuv.
+//! `wait-peers-mio list | wait-peers-mio mio PAIRS`: rounds through mio, one for each line of standard input, as
+//! `wait-peers` makes those of libevent and libuv.
 
 use std::process::ExitCode;
 

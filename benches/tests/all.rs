@@ -1,4 +1,4 @@
-//! `bench all` beside a program that stands for the benches.
+//! Tests of `bench all` with a program that replaces the benches.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use iotomy_benches::registry::BENCHES;
 use tempfile::TempDir;
 
-/// A folder with a script that stands for every bench: it notes what it was called with and leaves with
-/// the status that is kept for the bench, or 0.
+/// A directory with a script that replaces every bench: it records its arguments and exits with the status that is
+/// stored for the bench, or 0.
 struct FakeBenches(TempDir);
 
 const SCRIPT: &str =
@@ -19,7 +19,8 @@ const SCRIPT: &str =
 impl FakeBenches {
     fn new() -> Self {
         let stage = Self(tempfile::tempdir().unwrap());
-        // Not executed while another test forks with it open for writing: a shell writes it.
+        // A shell writes the script: if this process had it open for writing while another test
+        // forks, it could not be executed.
         let mut shell = Command::new("sh");
         shell.args(["-c", "printf %s \"$0\" > script && chmod 755 script", SCRIPT]);
         assert!(shell.current_dir(stage.0.path()).status().unwrap().success());
@@ -40,7 +41,7 @@ impl FakeBenches {
         command.current_dir(self.0.path()).output().unwrap()
     }
 
-    /// What was called, bench by bench.
+    /// Returns the recorded calls, bench by bench.
     fn ran(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("ran")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! A bench that is killed leaves no process, and no folder that the next one does not remove.
+//! A killed bench leaves no process, and no directory that the next bench does not remove.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Asks again until it is so. A state of `/proc` cannot be waited for in another way.
+/// Checks repeatedly until the condition holds. There is no other way to wait for a state in
+/// `/proc`.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    // Not a bound on speed: without an end, a defect would hang the suite and name no test.
+    // Not a limit on speed: without a limit, a defect would hang the suite without naming a test.
     for _ in 0..300_000 {
         if is_so() {
             return;
@@ -20,19 +21,20 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("waited in vain until {what}");
 }
 
-/// The processes whose parent is `pid`.
+/// Returns the processes whose parent is `pid`.
 fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().map(|child| child.parse().unwrap()).collect()
 }
 
-/// Whether a process is gone, reaped or not.
+/// Returns whether a process has ended, reaped or not.
 fn has_ended(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
 }
 
-/// `bench anatomy`, with a script in the place of iotomy and a folder for temporary files.
+/// Returns the command `bench anatomy`, with a script in place of iotomy and a directory for
+/// temporary files.
 fn bench(folder: &Path, script: &str) -> Command {
     let iotomy = folder.join("iotomy");
     let _ = fs::remove_file(&iotomy);

@@ -1,4 +1,5 @@
-//! What is published of the benches is what their raw records say, and `bench summary` sees to it.
+//! Checks that the published figures of the benches match their raw records, and that
+//! `bench summary` ensures this.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -17,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The benches' results and the documents, in a folder that can be changed.
+/// A copy of the benches' results and the documents, in a directory that the tests can change.
 struct Project(TempDir);
 
 impl Project {
@@ -39,7 +40,7 @@ impl Project {
         command.output().unwrap()
     }
 
-    /// The newest run's folder.
+    /// Returns the directory of the newest run.
     fn run(&self) -> PathBuf {
         newest_full(&runs(&self.path("results")).unwrap()).unwrap().path.clone()
     }
@@ -102,14 +103,14 @@ fn of_several_records_the_benchs_own_counts() {
     let project = Project::new();
     let folder = project.run().join("wait");
     let before = project.rows("wait");
-    // Others beside it, in parts or in further folders, change nothing.
+    // Other records beside it, from parts or in further directories, change nothing.
     fs::create_dir(folder.join("loaded")).unwrap();
     let other = project.run().join("files/raw.json");
     fs::copy(&other, folder.join("loaded/raw.json")).unwrap();
     fs::copy(&other, folder.join("raw-part.json")).unwrap();
     fs::copy(&other, folder.join("notes.json")).unwrap();
     assert_eq!(project.rows("wait"), before);
-    // Without it the parts count.
+    // Without the whole record, the parts count.
     fs::remove_file(folder.join("raw.json")).unwrap();
     let parts = project.rows("wait");
     assert!(parts.iter().all(|row| row.record == "wait/raw-part.json"), "{parts:?}");
@@ -156,7 +157,7 @@ fn verdicts_rest_on_the_samples_that_are_kept() {
     assert!(held > 5, "{held}");
 }
 
-/// How many targets of a record of copying are what its samples say.
+/// Checks the medians of the targets in a record of copying against its samples; returns how many were compared.
 fn copy_verdicts(sweep: &Sweep) -> usize {
     let samples = |route: &str, contender: &str| {
         let is = |case: &&iotomy_record::Case, axis: &str, name: &str| {
@@ -173,7 +174,7 @@ fn copy_verdicts(sweep: &Sweep) -> usize {
         };
         let (_, peer) = claim.text.rsplit_once(" ÷ ").unwrap();
         let peer = peer.rsplit_once(": ").unwrap().0;
-        // A run that failed is in one list only: then they are no pairs.
+        // A failed run is in one list only; then the runs are unpaired.
         let (ours, theirs) = (samples(&claim.id, "iotomy copy"), samples(&claim.id, peer));
         if let Some(found) = ratio(&ours, &theirs) {
             assert!((found.median - median).abs() < 1e-9, "{}: {found:?} {median}", claim.text);

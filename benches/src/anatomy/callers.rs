@@ -1,6 +1,7 @@
-//! The cost that `--user-stacks` adds to samples, turn by turn of one process that two watches see:
-//! one unwinds user stacks, and one does not. In each turn one of the two takes samples and the
-//! other rests. Both are there all the time, so their other costs are the same in all turns.
+//! The overhead that `--user-stacks` adds to samples, measured in turns of one process that two
+//! watches observe: one unwinds user stacks, the other does not. In each turn one of the two takes
+//! samples and the other is idle. Both are attached all the time, so their other costs are the same
+//! in all turns.
 
 use std::path::Path;
 
@@ -16,38 +17,38 @@ use crate::run::progress;
 use crate::stats::{Estimate, estimate};
 use crate::tables::{digits, interval};
 
-/// The highest rate that iotomy takes.
+/// The highest rate that iotomy accepts.
 const HIGHEST: u32 = 50_000;
 
 /// The measurements.
 pub(crate) struct Measured {
-    /// ns on a CPU each time, without and with, pair by pair.
+    /// On-CPU ns of one repetition, without and with user stacks, pair by pair.
     pub(crate) ns: [Vec<f64>; 2],
     pub(crate) stacks: Stacks,
 }
 
-/// The user stacks that were unwound, which decide the cost.
+/// The user stacks that were unwound; they determine the overhead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stacks {
     rate: u32,
-    /// Functions in the mean.
+    /// Mean number of functions in a stack.
     functions: f64,
-    /// Stacks that end after the innermost function or two.
+    /// Share of the stacks that end after the innermost one or two functions.
     cut_short_percent: f64,
 }
 
-/// Ten times a rate, or as often as may be: a sample's price is the same, and what it adds to the time
-/// is no longer less than what turns differ by.
+/// Returns ten times the rate, or the highest permitted rate if that is lower. The overhead of a sample stays the same,
+/// and the time added by all samples becomes larger than the difference between turns.
 pub(crate) fn dense(rate: u32) -> u32 {
     let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
     let most = most.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(rate);
     rate.saturating_mul(10).min(most).min(HIGHEST).max(rate)
 }
 
-/// Measures so many pairs of turns, each in random order.
+/// Measures this many pairs of turns, each in random order.
 ///
 /// # Errors
-/// When a watch does not begin, or the work ends.
+/// When a watch fails to start, or the work ends.
 pub(crate) fn measure(
     (iotomy, rate): (&Path, u32),
     signals: &Signals,
@@ -58,7 +59,7 @@ pub(crate) fn measure(
     let mut worker = work.start_in_turns(folder)?;
     let records = ["without.json", "with.json"].map(|name| folder.join(name));
     let without = Watch::begin(iotomy, worker.pid(), (rate, &[]), &records[0])?;
-    // Events that are at work while others begin would not be alone.
+    // Events that are enabled while others are being opened would not run alone.
     without.events.switch(false)?;
     let with = Watch::begin(iotomy, worker.pid(), (rate, &["--user-stacks"]), &records[1])?;
     with.events.switch(false)?;
@@ -95,7 +96,7 @@ impl Stacks {
         }
     }
 
-    /// The figures, by name.
+    /// Returns the figures by name.
     pub(crate) fn extra(self) -> [(&'static str, f64); 3] {
         [
             ("rate", f64::from(self.rate)),
@@ -104,7 +105,7 @@ impl Stacks {
         ]
     }
 
-    /// Their cost, when they add this many percent.
+    /// Describes the overhead of the stacks when they add this many percent.
     pub(crate) fn text(self, added_percent: &[f64]) -> String {
         let us = |percent| each_us(percent, self.rate);
         let found = estimate(added_percent).map_or_else(String::new, |found| {

@@ -1,5 +1,5 @@
-//! Perf events that interrupt every CPU: those of an iotomy that is at work, and ones of the bench's own
-//! for the machine's price of an interrupt. All can be switched on and off.
+//! Perf events that interrupt every CPU: those of a running iotomy, and the bench's own, which measure the machine's
+//! overhead of an interrupt. All of them can be switched on and off.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,15 +18,16 @@ use rustix::process::{
 
 use crate::child::guard_of;
 
-/// Longest time a watch takes to begin, or to end.
+/// The longest time a watch may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
-/// An event that has counted so many ns or cycles is one of time; others count what happens.
+/// An event whose counter exceeds this many ns or cycles measures time; other events count
+/// occurrences.
 const AT_WORK: u64 = 1_000_000;
 /// More CPUs than any machine has.
 const CPUS: u32 = 8_192;
 
-/// Eight-byte aligned, as an ELF reader wants it.
+/// Aligned to eight bytes, as an ELF reader requires.
 #[repr(C, align(8))]
 struct Aligned<Bytes: ?Sized>(Bytes);
 
@@ -35,14 +36,14 @@ static SAMPLE: &Aligned<[u8]> =
 
 /// Events that are switched on and off together.
 pub(crate) struct Events {
-    /// By CPU.
+    /// One event for each CPU.
     events: Vec<OwnedFd>,
-    /// The program that runs at each, if any.
+    /// The program attached to each event, if any.
     _program: Option<(Object, Vec<Link>)>,
 }
 
 impl Events {
-    /// Events of the bench's own on as many CPUs, at rest, without a program.
+    /// Opens the bench's own events on this many CPUs, disabled and without a program.
     pub(crate) fn bare(cpus: usize, rate: u32) -> Result<Self> {
         let ticker = match open_sampler(Ticker::Cycles, Scope::Cpu(0), rate) {
             Ok(_) => Ticker::Cycles,
@@ -56,7 +57,7 @@ impl Events {
         Ok(Self { events, _program: None })
     }
 
-    /// The same with a program that does nothing.
+    /// Opens the same events with a program that does nothing.
     pub(crate) fn empty(cpus: usize, rate: u32) -> Result<Self> {
         let bare = Self::bare(cpus, rate)?;
         let open = ObjectBuilder::default().name("sample").and_then(|b| b.open_memory(&SAMPLE.0));
@@ -65,7 +66,7 @@ impl Events {
         let links: Result<Vec<Link>, _> = {
             let mut programs = object.progs_mut();
             let program = programs.next().context("the object has no program")?;
-            // The link closes what it was given: a copy of the descriptor.
+            // The link closes the descriptor that it receives, so it gets a copy.
             let copies = bare.events.iter().map(OwnedFd::try_clone);
             copies
                 .map(|copy| {
@@ -90,7 +91,7 @@ impl Events {
     }
 }
 
-/// An `iotomy anatomy` at work, whose events can be switched.
+/// A running `iotomy anatomy` whose events can be switched.
 pub(crate) struct Watch<'a> {
     iotomy: Child,
     record: &'a Path,
@@ -98,7 +99,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a process, at a rate and with further options, and comes back when samples are taken.
+    /// Starts to watch a process at this rate and with further options; returns when samples are being taken.
     pub(crate) fn begin(
         iotomy: &Path,
         pid: u32,
@@ -118,7 +119,8 @@ impl<'a> Watch<'a> {
             }
             sleep(PAUSE);
             if !at_work(&watch.iotomy)?.is_empty() {
-                // By now those of all CPUs are at work, and that of the calibration is gone.
+                // By now the events of all CPUs are open, and the event of the calibration is
+                // closed.
                 sleep(PAUSE);
                 watch.events.events = at_work(&watch.iotomy)?;
             }
@@ -126,10 +128,10 @@ impl<'a> Watch<'a> {
         Ok(watch)
     }
 
-    /// Ends it, and loads what it found.
+    /// Ends the watch and loads its record.
     pub(crate) fn end(mut self) -> Result<Anatomy> {
         self.events.switch(true)?;
-        // An interrupt may be ignored here, as it is behind the `&` of a shell.
+        // SIGINT may be ignored here, as in a command that a shell starts with `&`.
         kill_process(Pid::from_child(&self.iotomy), Signal::TERM).context("cannot end iotomy")?;
         let until = Instant::now() + PATIENCE;
         while self.iotomy.try_wait().context("cannot wait for iotomy")?.is_none() {
@@ -149,7 +151,8 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// The events by which a process takes samples now, in the order it opened them: by CPU.
+/// Returns the events with which a process currently takes samples, in the order it opened them: by
+/// CPU.
 fn at_work(process: &Child) -> Result<Vec<OwnedFd>> {
     let pidfd = pidfd_open(Pid::from_child(process), PidfdFlags::empty());
     let pidfd = pidfd.context("cannot open a pidfd")?;
@@ -161,7 +164,7 @@ fn at_work(process: &Child) -> Result<Vec<OwnedFd>> {
             fs::read_link(&path).is_ok_and(|to| to.as_os_str() == "anon_inode:[perf_event]");
         let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
         let Some(number) = number.filter(|_| is_event) else { continue };
-        // It may be gone by now.
+        // The descriptor may be closed by now.
         let Ok(event) = pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()) else { continue };
         let mut count = [0; 8];
         let is_read = rustix::io::read(&event, &mut count).is_ok_and(|bytes| bytes == count.len());

@@ -1,11 +1,10 @@
-//! `bench anatomy`: what `iotomy anatomy` adds to a process that is watched, part by part, in one run.
+//! `bench anatomy`: the overhead that `iotomy anatomy` adds to a watched process, component by component, in one run.
 //!
-//! A process repeats the same work, pinned to a CPU. Samples are switched on and off between turns
-//! of it, in one watch: see [`turns`]; those with user stacks and those without in two watches at
-//! once: see [`callers`]. Costs that cannot be switched are compared by watches: two modes are
-//! compared, for a moment each, in pairs of random order, on the same process with the same memory.
-//! The compared figure is the on-CPU time of a call, by the kernel's exact times: neither the start
-//! of a watch nor its end is in it, nor is time in which the process did not run.
+//! A process repeats the same work, pinned to a CPU. Samples are switched on and off between its turns within one watch
+//! (see [`turns`]); samples with and without user stacks are compared in two simultaneous watches (see [`callers`]).
+//! Overheads that cannot be switched are compared between watches: two modes run for a moment each, in pairs of random
+//! order, on the same process with the same memory. The compared figure is the on-CPU time of a call, from the kernel's
+//! exact times. It excludes the start and the end of a watch and the time in which the process did not run.
 
 mod callers;
 mod events;
@@ -34,13 +33,13 @@ use crate::scratch::Scratch;
 use crate::stats::{FEWEST, estimate, median};
 use crate::tables::{digits, interval, table};
 
-/// How long a watch is, in seconds: some 200 samples.
+/// The duration of a watch in seconds: about 200 samples.
 const WINDOW: &str = "0.2";
-/// Rounds of turns for each pair of watches, which takes much longer.
+/// Rounds of turns for each pair of watches; a pair takes much longer than a round.
 const ROUNDS_A_PAIR: u32 = 20;
-/// The sampled work; targets are judged by the first.
+/// The sampled work. The targets are judged by the first.
 static SAMPLED: [Work; 4] = [Work::Zero, Work::Getppid, Work::File, Work::Spin];
-/// The name of that, for `--only`.
+/// The name of that measurement, for `--only`.
 const SAMPLES: &str = "samples";
 
 /// The bench.
@@ -88,11 +87,11 @@ enum Job {
     Turns { work: Work, file: PathBuf },
 }
 
-/// A way to watch.
+/// A mode of watching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchMode {
     Trace,
-    /// Anatomy with hardly a sample.
+    /// Anatomy with hardly any samples.
     Unsampled,
     Sampled,
     /// As unsampled, with stories.
@@ -112,19 +111,19 @@ impl WatchMode {
     }
 }
 
-/// Something that is added to something, on some work.
+/// An addition to a mode whose overhead is measured on some work.
 struct AddedCost {
     name: &'static str,
     work: Work,
     pair: Pair,
 }
 
-/// How what is without it and what is with it are compared.
+/// The method that compares the measurements without and with the addition.
 #[derive(Debug, Clone, Copy)]
 enum Pair {
-    /// By watches, one after the other.
+    /// In separate watches, one after the other.
     Watches([WatchMode; 2]),
-    /// By turns of two watches that are there together, see [`callers`], at that rate or a high one.
+    /// In turns of two simultaneous watches (see [`callers`]), at the rate of the run or a high one.
     UserStacks { is_dense: bool },
 }
 
@@ -152,12 +151,12 @@ static PARTS: [AddedCost; 5] = [
     },
 ];
 
-/// The measurements of a part.
+/// The measurements of an addition.
 struct Measured {
     part: &'static AddedCost,
-    /// ns on a CPU a call, by way, pair by pair.
+    /// On-CPU ns of a call, by mode, pair by pair.
     ns: [Vec<f64>; 2],
-    /// Where these were what is added.
+    /// The unwound stacks, when they are the addition.
     stacks: Option<Stacks>,
 }
 
@@ -214,7 +213,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// Pairs of watches, and rounds of turns.
+/// Returns the number of pairs of watches and of rounds of turns.
 fn pairs(args: &Args) -> (u32, u32) {
     let pairs = if args.options.quick { FEWEST as u32 } else { args.pairs };
     (pairs, pairs.saturating_mul(ROUNDS_A_PAIR))
@@ -284,7 +283,7 @@ fn watched(args: &Args, folder: &Path, way: WatchMode, pid: u32) -> Result<Trace
     Ok(store::load_anatomy(&path)?.trace)
 }
 
-/// ns on a CPU a call.
+/// Returns the on-CPU ns of a call.
 fn a_call(trace: &Trace) -> Result<f64> {
     let ns: u64 = trace.ledger.iter().map(|row| row.user_ns + row.calls_on_cpu_ns).sum();
     let calls: u64 = trace.calls.iter().map(|row| row.calls).sum();

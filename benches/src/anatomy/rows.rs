@@ -6,8 +6,8 @@ use crate::stats::{estimate, ratio};
 use crate::summary::raw::Raw;
 use crate::summary::{Row, names, of_target, samples, shown, targets};
 
-/// The cost added to a run that is watched without it: the target, and every part where the record
-/// has parts.
+/// Returns the overhead added to a run watched without the addition: the targets, and one row for
+/// every component in the record.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| row(claim, raw)).collect();
     for part in names(&raw.sweep, "part") {

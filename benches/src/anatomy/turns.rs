@@ -1,7 +1,8 @@
-//! The cost of samples for the process they are taken of, turn by turn of one process in one watch:
-//! with iotomy's events disabled, enabled, and with events of the bench's own instead, which run no
-//! program or an empty one. The latter give the machine's cost of so many interrupts; the cost of
-//! samples above those without a program is iotomy's.
+//! The overhead of samples for the sampled process, measured in turns of one process within one
+//! watch: with iotomy's events disabled, with iotomy's events enabled, and with the bench's own
+//! events instead, which run no program or an empty one. The bench's own events measure the
+//! machine's overhead for the same number of interrupts; the overhead of samples above events
+//! without a program is iotomy's own.
 
 use std::path::Path;
 
@@ -18,14 +19,14 @@ use serde_json::json;
 use super::events::{Events, Watch};
 use super::work::{Work, Worker};
 
-/// Samples may add less than this, in percent.
+/// The samples must add less than this, in percent.
 const TARGET: f64 = 3.0;
-/// A third of it for iotomy's own part; the rest is the machine's.
+/// iotomy's own share of the target: a third. The rest is for the machine.
 const OWN: f64 = 1.0;
-/// How long a turn takes, in ns: some 15 samples. Shorter ones would have a sample more or less of few,
-/// longer ones more of what drifts meanwhile.
+/// The duration of a turn in ns: about 15 samples. In a shorter turn one sample more or less matters too much; a longer
+/// turn includes more drift.
 const TURN_NS: f64 = 15e6;
-/// Turns that find out how long the work takes once.
+/// Turns that measure how long one repetition takes.
 const TRIALS: u32 = 5;
 
 /// The source of interrupts during a turn.
@@ -40,7 +41,7 @@ enum State {
 const STATES: [State; 4] = [State::Rest, State::Timer, State::Empty, State::Samples];
 
 impl State {
-    /// The part of the record.
+    /// Returns the name of the state in the record.
     fn part(self) -> &'static str {
         match self {
             Self::Rest => "nothing",
@@ -51,21 +52,21 @@ impl State {
     }
 }
 
-/// The measurements of a work.
+/// The measurements of one kind of work.
 pub(crate) struct Measured {
     pub(crate) work: Work,
     rate: u32,
-    /// ns on a CPU each time, by state, round by round.
+    /// On-CPU ns of one repetition, by state, round by round.
     ns: [Vec<f64>; STATES.len()],
     samples: u64,
-    /// The cost of a sample, by the calibration at the start.
+    /// The overhead of a sample, from the calibration at the start.
     price_ns: f64,
 }
 
-/// Measures all states of a work in so many rounds, in random order.
+/// Measures all states of one kind of work in this many rounds, in random order.
 ///
 /// # Errors
-/// When a watch does not begin, or the work ends.
+/// When a watch fails to start, or the work ends.
 pub(crate) fn measure(
     (iotomy, rate): (&Path, u32),
     signals: &Signals,
@@ -104,7 +105,7 @@ pub(crate) fn measure(
     Ok(Measured { work, rate, ns, samples, price_ns })
 }
 
-/// How often the work is done in a turn.
+/// Returns the number of repetitions in a turn.
 pub(crate) fn so_often(worker: &mut Worker) -> Result<u64> {
     let mut once_ns = f64::NAN;
     for trial in 0..TRIALS {
@@ -114,7 +115,8 @@ pub(crate) fn so_often(worker: &mut Worker) -> Result<u64> {
     Ok((TURN_NS / once_ns.max(1.0)).max(1.0) as u64)
 }
 
-/// The cost in µs of one of `rate` interrupts a second that together cost this many percent.
+/// Returns the time in µs of one interrupt when `rate` interrupts a second together take this many
+/// percent.
 pub(crate) fn each_us(percent: f64, rate: u32) -> f64 {
     percent / (100.0 + percent) * 1e6 / f64::from(rate)
 }
@@ -124,19 +126,19 @@ impl Measured {
         &self.ns[STATES.iter().position(|other| *other == state).unwrap_or(0)]
     }
 
-    /// By how many percent what is done takes longer than at rest, round by round.
+    /// Returns the time added in this state relative to the idle state, in percent, round by round.
     fn added_percent(&self, state: State) -> Vec<f64> {
         let pairs = self.samples(State::Rest).iter().zip(self.samples(state));
         pairs.map(|(without, with)| (with / without - 1.0) * 100.0).collect()
     }
 
-    /// The same above events without a program.
+    /// Returns the time added relative to events without a program, in percent.
     fn own_percent(&self) -> Vec<f64> {
         let timer = self.added_percent(State::Timer);
         self.added_percent(State::Samples).iter().zip(timer).map(|(all, its)| all - its).collect()
     }
 
-    /// The figures, for the record.
+    /// Returns the figures for the record.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let rest = self.samples(State::Rest);
         let on = self.work.name();
@@ -153,12 +155,12 @@ impl Measured {
         cases
     }
 
-    /// The parts that [`Self::cases`] has.
+    /// Returns the names of the components in [`Self::cases`].
     pub(crate) fn parts(work: Work) -> impl Iterator<Item = String> {
         STATES[1..].iter().map(move |state| format!("{}, {}", state.part(), work.name()))
     }
 
-    /// The targets for samples of this work.
+    /// Returns the targets for samples of this work.
     pub(crate) fn claims(&self) -> [Claim; 2] {
         let added = self.added_percent(State::Samples);
         let verdict = match estimate(&added) {
@@ -180,7 +182,7 @@ impl Measured {
                 "samples": self.samples,
             }),
         };
-        // Less than nothing is noise.
+        // A negative figure is noise.
         let least = |found: Estimate| Estimate {
             median: found.median.max(0.0),
             low: found.low.max(0.0),
@@ -197,7 +199,7 @@ impl Measured {
     }
 }
 
-/// A table of them, and what is said below it.
+/// Formats a table of the measurements and the text below it.
 pub(crate) fn text(all: &[Measured]) -> String {
     let heads = [
         "samples of",

@@ -1,5 +1,5 @@
-//! The watched process: it repeats the same work on one CPU, until it is ended, or as often as it
-//! is told.
+//! The watched process: it repeats the same work on one CPU, until it is ended or for a requested
+//! number of times.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -15,11 +15,11 @@ use clap::ValueEnum;
 use crate::child::{die_with_parent, part};
 use crate::cpus;
 
-/// Bytes of the file that is read, all of it in memory.
+/// Size of the file that is read; all of it is in memory.
 const FILE_BYTES: usize = 4 << 20;
-/// A page, as most small reads of files ask for.
+/// One page, as in most small file reads.
 const SMALL: usize = 4096;
-/// The request size of dd and cat for large files, half or twice.
+/// The request size of dd and cat for large files, within a factor of two.
 const LARGE: usize = 64 << 10;
 /// Steps in user space that take about as long as a large read.
 const STEPS: u32 = 4_000;
@@ -56,12 +56,13 @@ impl Work {
         }
     }
 
-    /// Starts it on the last CPU this process may use, since the first takes most interrupts.
+    /// Starts the work on the last CPU this process may use, because the first CPU handles most
+    /// interrupts.
     pub(crate) fn start(self, folder: &Path) -> Result<Worker> {
         self.spawn(folder, "work")
     }
 
-    /// The same, which rests between turns that it is told to make.
+    /// Starts the work in turns: the process is idle until it receives the next request.
     pub(crate) fn start_in_turns(self, folder: &Path) -> Result<Worker> {
         self.spawn(folder, "turns")
     }
@@ -80,7 +81,7 @@ impl Work {
     }
 }
 
-/// The process at work, ended with this.
+/// The working process. It ends when this value is dropped.
 pub(crate) struct Worker {
     child: Child,
     orders: ChildStdin,
@@ -92,8 +93,8 @@ impl Worker {
         self.child.id()
     }
 
-    /// Has it done so often; returns how many ns that took on a CPU, by the clock less the time it
-    /// waited for a CPU.
+    /// Repeats the work this many times. Returns the on-CPU time in ns: elapsed time minus run
+    /// queue delay.
     pub(crate) fn turn(&mut self, times: u64) -> Result<f64> {
         writeln!(self.orders, "{times}").context("the work has ended")?;
         let mut line = String::new();
@@ -109,7 +110,7 @@ impl Drop for Worker {
     }
 }
 
-/// The work at hand.
+/// The state of the work in progress.
 struct CurrentWork {
     work: Work,
     file: File,
@@ -161,7 +162,8 @@ pub(crate) fn run(work: Work, file: &Path) -> Result<()> {
     }
 }
 
-/// The same in turns: a line in says how often, a line out how many ns that took.
+/// Runs the work in turns: each input line gives the number of repetitions, each output line the ns
+/// they took.
 pub(crate) fn run_in_turns(work: Work, file: &Path) -> Result<()> {
     let mut doing = CurrentWork::begin(work, file)?;
     let waits = File::open("/proc/self/schedstat").ok();
@@ -180,7 +182,7 @@ pub(crate) fn run_in_turns(work: Work, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time in which this process was ready and another ran; 0 where the kernel does not tell.
+/// Returns the run queue delay of this process, or 0 where the kernel does not report it.
 fn waited_ns(waits: Option<&File>) -> u64 {
     let mut text = [0; 128];
     let Some(Ok(bytes)) = waits.map(|file| file.read_at(&mut text, 0)) else { return 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
 /*
- * The least an observer that times calls can cost: programs that read the
- * clock once at each end and do nothing with it.
+ * The minimal overhead of an observer that times calls: programs that read
+ * the clock once at each end and do nothing with the result.
  */
 #define SEC(name) __attribute__((section(name), used))
 

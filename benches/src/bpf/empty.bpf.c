@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
 /*
- * The least an observer on these two tracepoints can cost: programs that do
- * nothing, on the same hooks as iotomy's. What remains is the kernel's slower
- * entry path and the two trampolines.
+ * The minimal overhead of an observer on these two tracepoints: programs that
+ * do nothing, on the same hooks as iotomy's. The overhead that remains is the
+ * kernel's slower entry path and the two trampolines.
  */
 #define SEC(name) __attribute__((section(name), used))
 

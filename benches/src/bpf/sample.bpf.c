@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
-/* The least a program on a perf event can cost: it does nothing. */
+/* The minimal overhead of a program on a perf event: it does nothing. */
 #define SEC(name) __attribute__((section(name), used))
 
 SEC("perf_event")

@@ -1,19 +1,19 @@
-//! How fast this machine copies memory: what a copy that really copies is held against.
+//! The machine's memory copy bandwidth: the reference for every copy that moves the bytes.
 //!
-//! One thread copies between two buffers far above any cache, in pieces small enough that the
-//! library does not turn to stores past the cache, which no kernel copy makes either. The bytes are
-//! counted once.
+//! One thread copies between two buffers that are far larger than any cache. The pieces are so
+//! small that the library does not use non-temporal stores, which no kernel copy uses either. The
+//! bytes are counted once.
 
 use std::time::Instant;
 
-/// Bytes of a buffer.
+/// Size of a buffer in bytes.
 const BUFFER: usize = 256 << 20;
 /// Bytes copied at once.
 const PIECE: usize = 64 << 10;
-/// Passes, of which the fastest counts: it is a ceiling that is looked for.
+/// Number of passes. The fastest counts, because the result is a ceiling.
 const PASSES: usize = 7;
 
-/// Bytes a second.
+/// Returns the bandwidth in bytes per second.
 pub(crate) fn memory_copy() -> f64 {
     let from = vec![0x5A_u8; BUFFER];
     let mut to = vec![0xA5_u8; BUFFER];

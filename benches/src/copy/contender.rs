@@ -14,9 +14,9 @@ pub(crate) enum Tool {
     Cat,
     /// GNU cp.
     Cp,
-    /// GNU dd, at the block size that is best on the route.
+    /// GNU dd, with the fastest block size on the route.
     Dd,
-    /// GNU head, for what never ends.
+    /// GNU head, for endless sources.
     Head,
     /// pv, silent.
     Pv,
@@ -43,26 +43,26 @@ impl Tool {
         }
     }
 
-    /// Whether it can copy on this route and does the same work there as the others.
+    /// Returns whether the tool can copy on this route and does the same work there as the others.
     pub(crate) fn serves(self, route: Route) -> bool {
         let by_name =
             route.source == Source::File && matches!(route.target, Target::File | Target::Null);
         match self {
             Self::Iotomy => true,
             Self::Cp | Self::UuCp => by_name,
-            // It shares extents, asks nobody, and cannot be told not to.
+            // cat shares extents automatically, and no option disables that.
             Self::Cat if route.sharing == Sharing::Never => false,
             Self::Cat if route.sharing == Sharing::Auto => true,
-            // These never share extents: on such a route they do other work.
+            // These never share extents, so on such a route they do different work.
             _ if route.sharing == Sharing::Auto => false,
-            // cat knows no count.
+            // cat has no option for a byte count.
             Self::Cat | Self::UuCat => route.source != Source::Zero,
             Self::Head => route.source == Source::Zero,
             Self::Dd | Self::Pv => true,
         }
     }
 
-    /// Whether it copies several files into a folder.
+    /// Returns whether the tool copies several files into a directory.
     pub(crate) fn copies_many(self) -> bool {
         matches!(self, Self::Iotomy | Self::Cp | Self::UuCp)
     }
@@ -75,7 +75,8 @@ impl Tool {
         }
     }
 
-    /// Whether it opens the target itself when that has a name; else its standard output is it.
+    /// Returns whether the tool opens a named target itself; otherwise it writes to its standard
+    /// output.
     fn names_target(self) -> bool {
         matches!(self, Self::Iotomy | Self::Cp | Self::UuCp | Self::Dd)
     }
@@ -85,13 +86,13 @@ impl Tool {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contender {
     pub(crate) tool: Tool,
-    /// Bytes a block, for dd.
+    /// The block size in bytes, for dd.
     pub(crate) block: u64,
-    /// The mover iotomy is told to use, and its options.
+    /// The mover that iotomy must use, and its options.
     pub(crate) mover: Option<Variant>,
 }
 
-/// A mover with options, as iotomy is given them.
+/// A mover with options, as iotomy receives them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Variant {
     pub(crate) mover: &'static str,
@@ -116,12 +117,12 @@ impl Contender {
     }
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Tools {
     /// iotomy.
     pub(crate) iotomy: PathBuf,
-    /// uutils' one program.
+    /// The single program of uutils.
     pub(crate) uutils: PathBuf,
 }
 
@@ -130,7 +131,7 @@ pub(crate) struct Tools {
 pub(crate) struct Work<'a> {
     pub(crate) route: Route,
     pub(crate) bytes: u64,
-    /// Where source and target are, when they are files.
+    /// The paths of source and target, when they are files.
     pub(crate) source: &'a Path,
     pub(crate) target: &'a Path,
 }
@@ -141,12 +142,13 @@ pub(crate) struct Line {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) writes_stdout: bool,
-    /// Where it is run, when that is not where this program is.
+    /// The working directory, when it differs from this program's.
     pub(crate) folder: Option<PathBuf>,
 }
 
 impl Contender {
-    /// The command line that does the work. Pipes and sockets are standard input and output.
+    /// Returns the command line that does the work. Pipes and sockets are standard input and
+    /// output.
     pub(crate) fn line(&self, tools: &Tools, work: Work<'_>) -> Line {
         let Work { route, bytes, source, target } = work;
         let from = match route.source {
@@ -212,7 +214,8 @@ impl Contender {
         Line { program: program.to_owned(), arguments, writes_stdout, folder: None }
     }
 
-    /// The command line that copies files of the folder it is run in to the folder `target`.
+    /// Returns the command line that copies files of the working directory to the directory
+    /// `target`.
     pub(crate) fn line_of_many(&self, tools: &Tools, names: &[String], target: &Path) -> Line {
         let verb: &[&str] = match self.tool {
             Tool::Iotomy => &["copy"],

@@ -1,8 +1,9 @@
-//! The far ends of pipes and sockets: who feeds them and who reads them, the same for all.
+//! The far ends of pipes and sockets: the threads that feed and read them, identical for all
+//! contenders.
 //!
-//! A feeder gives references to the pages of a file in memory, which is the fastest there is. A
+//! A feeder passes references to the pages of a file in memory, which is the fastest method. A
 //! reader reads every byte into a buffer that stays in the CPU's cache. Both are threads of this
-//! program, at work before the clock starts; the reader notes when it has seen the end.
+//! program and run before the clock starts; the reader records when it has reached the end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,12 +21,12 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
 use crate::copy::route::{Source, Target};
 
-/// Bytes a reader asks for at once.
+/// Bytes in each read request of a reader.
 const BUFFER: usize = 256 * 1024;
 
-/// The content of the bytes, to be compared with those that arrive.
+/// The expected content of the bytes.
 pub(crate) enum Content {
-    /// Those of a file.
+    /// The content of a file.
     File(File),
     /// Nothing but zeros.
     Zeros,
@@ -37,7 +38,7 @@ pub(crate) struct ReaderReport {
     pub(crate) at: Instant,
 }
 
-/// A pipe or a connection: the end to read from, the end to write to.
+/// A pipe or a connection: its read end and its write end.
 pub(crate) struct Channel {
     pub(crate) out: OwnedFd,
     pub(crate) into: OwnedFd,
@@ -59,7 +60,7 @@ impl Channel {
         connect().context("cannot connect to this program over loopback")
     }
 
-    /// The contender's standard input, where the source is a stream.
+    /// Creates the contender's standard input, when the source is a stream.
     pub(crate) fn of_source(source: Source) -> Result<Option<Self>> {
         match source {
             Source::Pipe => Self::pipe().map(Some),
@@ -68,7 +69,7 @@ impl Channel {
         }
     }
 
-    /// Its standard output, where the target is a stream.
+    /// Creates the contender's standard output, when the target is a stream.
     pub(crate) fn of_target(target: Target) -> Result<Option<Self>> {
         match target {
             Target::Pipe => Self::pipe().map(Some),
@@ -78,7 +79,7 @@ impl Channel {
     }
 }
 
-/// Feeds a file to a pipe or socket, in a thread of its own; a reader that is gone ends it.
+/// Feeds a file to a pipe or socket, in a separate thread; it ends when the reader closes its end.
 pub(crate) fn feed(
     path: &Path,
     bytes: u64,
@@ -106,7 +107,7 @@ pub(crate) fn feed(
     }))
 }
 
-/// Reads until the end, in a thread of its own; compares every byte when it is told with what.
+/// Reads to the end in a separate thread; compares every byte when the expected content is given.
 pub(crate) fn read_all(out: OwnedFd, with: Option<Content>) -> JoinHandle<Result<ReaderReport>> {
     let mut out = File::from(out);
     let mut buffer = vec![1; BUFFER];
@@ -129,10 +130,10 @@ pub(crate) fn read_all(out: OwnedFd, with: Option<Content>) -> JoinHandle<Result
     })
 }
 
-/// Reads until the end and returns how many bytes there were.
+/// Reads to the end and returns the number of bytes.
 ///
 /// # Errors
-/// At the first that is not what it should be.
+/// At the first byte that differs from the expected content.
 pub(crate) fn compare(from: &mut impl Read, with: &Content) -> Result<u64> {
     let mut buffer = vec![0; BUFFER];
     let mut expected = vec![0; BUFFER];
@@ -147,7 +148,7 @@ pub(crate) fn compare(from: &mut impl Read, with: &Content) -> Result<u64> {
         if let Content::File(file) = with {
             file.read_exact_at(&mut expected[..got], bytes).context("more bytes than there are")?;
         }
-        // Slices compare many bytes at once; the place is only looked for where they differ.
+        // Slices compare many bytes at once; the exact position is searched only where they differ.
         if buffer[..got] != expected[..got]
             && let Some(at) = (0..got).find(|at| buffer[*at] != expected[*at])
         {

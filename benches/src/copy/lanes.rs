@@ -1,6 +1,6 @@
-//! Rounds of runs: every contender once in each block, in random order, and what is made of their
-//! times. Ratios are taken within a block, and only then is their median taken: what drifts from
-//! block to block is in both and falls out.
+//! Rounds of runs: every contender runs once in each block, in random order, followed by the
+//! evaluation of their times. Ratios are computed within a block, and their median is computed
+//! afterwards, so that drift from block to block is in both figures and cancels out.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::child::Interrupted;
 use crate::order::Order;
 use crate::stats::{Estimate, FEWEST, estimate, median};
 
-/// Failures after which a contender is given up.
+/// Number of failures after which a contender is no longer measured.
 const PATIENCE: usize = 2;
 
-/// A race that has taken so long ends with the fewest blocks that make an interval.
+/// A race that exceeds this duration ends with the fewest blocks that allow an interval.
 const LONG: Duration = Duration::from_secs(100);
 
 /// One run.
@@ -27,14 +27,14 @@ pub(crate) struct Run {
 /// The role of a contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
-    /// `iotomy copy` as it is.
+    /// `iotomy copy` with its defaults.
     #[default]
     Ours,
-    /// `iotomy copy` told which mover to use.
+    /// `iotomy copy` with a requested mover.
     Mover,
     /// Another program.
     Peer,
-    /// No contender at all: the far ends joined directly.
+    /// No contender: the far ends connected directly.
     Floor,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Lane {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) runs: Vec<Option<Run>>,
-    /// Why it is not, or no longer, measured.
+    /// The reason why the contender is not, or no longer, measured.
     pub(crate) skipped: Option<String>,
 }
 
@@ -61,12 +61,12 @@ impl Lane {
         Self { name, role, ..Self::default() }
     }
 
-    /// The median wall, unless it is no longer measured.
+    /// Returns the median wall time, unless the contender is no longer measured.
     pub(crate) fn wall(&self) -> Option<f64> {
         if self.skipped.is_some() { None } else { median(&self.walls()) }
     }
 
-    /// This one's figure ÷ another's, block by block.
+    /// Returns the ratio of this lane's figure to another lane's, block by block.
     pub(crate) fn ratio(&self, to: &Self, figure: fn(&Run) -> f64) -> Option<Estimate> {
         let pairs = self.runs.iter().zip(&to.runs);
         let ratios: Vec<f64> = pairs
@@ -76,18 +76,18 @@ impl Lane {
     }
 }
 
-/// The fastest peer, by its median.
+/// Returns the fastest peer, by its median.
 pub(crate) fn best_peer(lanes: &[Lane]) -> Option<&Lane> {
     let timed = |lane: &&Lane| lane.role == Role::Peer && lane.wall().is_some();
     let wall = |lane: &Lane| lane.wall().unwrap_or(f64::INFINITY);
     lanes.iter().filter(timed).min_by(|a, b| wall(a).total_cmp(&wall(b)))
 }
 
-/// Makes up to `blocks` blocks after a first round that is checked and does not count. `run` makes the
-/// run of a lane by its number and is told whether to check it.
+/// Makes up to `blocks` blocks after a first round that is checked and not counted. `run` makes the run of a lane,
+/// given its number and whether to check the result.
 ///
 /// # Errors
-/// [`Interrupted`] only: a contender that fails is skipped, with the reason.
+/// Only [`Interrupted`]: a contender that fails is skipped, with the reason.
 pub(crate) fn race(
     lanes: &mut [Lane],
     blocks: u32,

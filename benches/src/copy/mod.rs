@@ -1,7 +1,7 @@
-//! `bench copy`: how fast `iotomy copy` moves bytes, beside its peers, in one run.
+//! `bench copy`: the speed of `iotomy copy` compared with its peers, in one run.
 //!
-//! The order of the work: [`races`] sets up what is copied and lets contenders run, [`lanes`] keeps
-//! their times, [`targets`] judges, [`results`] prints and keeps.
+//! The steps: [`races`] prepares the sources and runs the contenders, [`lanes`] stores their times,
+//! [`targets`] judges, and [`results`] prints and stores the results.
 
 mod bandwidth;
 mod contender;
@@ -119,7 +119,8 @@ fn run(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// Source, target, an image and what is written back to it are all in memory.
+/// Fails unless there is enough memory: source, target, an image and its written-back data are all
+/// in memory.
 fn enough_memory(bytes: u64) -> Result<()> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -135,7 +136,7 @@ fn enough_memory(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Peers that are here, and why others are not.
+/// Returns the available peers, and the reasons why others are missing.
 fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
     let here = |tool: &Tool| match tool {
         Tool::UuCat | Tool::UuCp => version(&tools.uutils).is_some(),
@@ -146,7 +147,7 @@ fn peers(tools: &Tools) -> (Vec<Tool>, Vec<(String, String)>) {
     (peers, missing.into_iter().map(reason).collect())
 }
 
-/// Of iotomy and its peers, each in a line.
+/// Returns the versions of iotomy and its peers, one per line.
 fn versions(tools: &Tools) -> Vec<String> {
     let programs = [&tools.iotomy, Path::new("cp"), Path::new("pv"), &tools.uutils];
     programs.into_iter().filter_map(version).collect()

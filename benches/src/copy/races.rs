@@ -1,4 +1,4 @@
-//! The races: every route, many small files, one small file; and, in a sweep, the movers.
+//! The races: every route, many small files, one small file; in a sweep, the movers.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -17,18 +17,18 @@ use crate::copy::volumes::{FileSystem, Volume, Workshop};
 use crate::order::Order;
 use crate::run::progress;
 
-/// Bytes of a small file.
+/// Size of a small file in bytes.
 const SMALL: usize = 4096;
-/// Block sizes that dd is tried with, in bytes, …
+/// The block sizes in bytes that are tried for dd, …
 const DD_BLOCKS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
-/// … on a part of the bytes, in so many blocks of runs.
+/// … with this fraction of the bytes, in this many blocks of runs.
 const DD_PART: u64 = 4;
 const DD_RUNS: u32 = 3;
 
 /// The kind of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Much, along a route.
+    /// Many bytes along a route.
     Route,
     /// Many small files.
     Many,
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
 pub(crate) struct Race {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// Bytes a run.
+    /// Bytes per run.
     pub(crate) bytes: u64,
     pub(crate) remark: &'static str,
     /// The first choice of iotomy's chooser, and its reason.
@@ -49,26 +49,26 @@ pub(crate) struct Race {
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// The races to run, and how.
+/// The races to run, and their settings.
 pub(crate) struct Plan<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) tools: &'a Tools,
     pub(crate) workshop: &'a Workshop,
-    /// Peers that are installed.
+    /// The installed peers.
     pub(crate) peers: Vec<Tool>,
     pub(crate) blocks: u32,
-    /// Pairs of starts.
+    /// Number of pairs of starts.
     pub(crate) starts: u32,
-    /// Small files.
+    /// Number of small files.
     pub(crate) files: usize,
     pub(crate) bytes: u64,
-    /// Parts of names; without any, everything is raced.
+    /// Parts of race names; if empty, every race runs.
     pub(crate) only: Vec<String>,
-    /// Whether movers are raced, and not the rest.
+    /// Whether to race only the movers.
     pub(crate) sweep: bool,
 }
 
-/// Everything raced, and what was not, with the reason.
+/// The results of all races, and the skipped races with the reasons.
 #[derive(Default)]
 pub(crate) struct CopyRaces {
     pub(crate) races: Vec<Race>,
@@ -76,7 +76,7 @@ pub(crate) struct CopyRaces {
 }
 
 impl Plan<'_> {
-    /// Races everything, one file system after the other.
+    /// Runs all races, one file system after the other.
     pub(crate) fn run(&self, order: &mut Order) -> Result<CopyRaces> {
         let feed = self.workshop.path().join("feed");
         fill(&feed, self.bytes)?;
@@ -116,7 +116,8 @@ impl Plan<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        // Room for source and target, for what a file system frees late, and for small files.
+        // Room for source and target, for blocks that a file system frees late, and for small
+        // files.
         let volume = match self.workshop.volume(kind, 3 * self.bytes + (512 << 20)) {
             Ok(volume) => volume,
             Err(reason) => {
@@ -172,7 +173,7 @@ impl Plan<'_> {
         let mut lanes: Vec<Lane> =
             contenders.iter().map(|(contender, role)| Lane::new(contender.name(), *role)).collect();
         lanes.push(Lane::new("far ends alone".to_owned(), Role::Floor));
-        // Nothing but a start, where no byte is copied.
+        // No byte is copied here, so the time is only that of a start.
         let shares = route.sharing == Sharing::Auto && !self.sweep;
         let blocks = if shares { self.starts } else { self.blocks };
         race(&mut lanes, blocks, order, |number, checked| match contenders.get(number) {
@@ -190,7 +191,7 @@ impl Plan<'_> {
         })
     }
 
-    /// dd with the block size that is best for it on this route.
+    /// Returns dd with its fastest block size on this route.
     fn best_dd(&self, runner: &Runner<'_>, route: Route, order: &mut Order) -> Result<Contender> {
         let dd = DD_BLOCKS.map(|block| Contender { block, ..Contender::plain(Tool::Dd) });
         let mut lanes = dd.clone().map(|dd| Lane::new(dd.name(), Role::Peer));
@@ -250,7 +251,7 @@ impl Plan<'_> {
         })
     }
 
-    /// iotomy, and the peers that copy files by name.
+    /// Returns iotomy and the peers that copy files by name.
     fn copiers(&self) -> Vec<Tool> {
         let peers = self.peers.iter().copied().filter(|tool| tool.copies_many());
         [Tool::Iotomy].into_iter().chain(peers).collect()
@@ -266,8 +267,9 @@ fn of_mover(variant: Variant) -> (Contender, Role) {
     (Contender { mover: Some(variant), ..Contender::plain(Tool::Iotomy) }, Role::Mover)
 }
 
-/// Reads a program into the page cache in one go. Page faults or a linker leave it there in smaller
-/// pieces, each a page fault of the next start: a matter of the file's past.
+/// Reads a program into the page cache in one pass. After page faults or a linker's writes, the
+/// cache holds it in smaller pieces. Each piece costs a page fault at the next start, so the start
+/// would depend on the file's history.
 fn read_anew(program: &Path) -> Result<()> {
     let mut file = File::open(program)?;
     file.sync_all()?;
@@ -276,13 +278,13 @@ fn read_anew(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file of bytes that no file system can make less of.
+/// Creates a file of bytes that no file system can compress or store as a hole.
 fn fill(path: &PathBuf, bytes: u64) -> Result<()> {
     let fill = || -> std::io::Result<()> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
         let mut state = 1_u64;
         for _ in 0..bytes / 8 {
-            // xorshift64: never zero.
+            // xorshift64 never yields zero.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -16,7 +16,7 @@ pub(crate) struct CopyResults {
     pub(crate) blocks: u32,
     pub(crate) bytes: u64,
     pub(crate) versions: Vec<String>,
-    /// Bytes a second that memory is copied with, before and after.
+    /// Memory copy bandwidth in bytes per second, before and after the races.
     pub(crate) bandwidths: [f64; 2],
     pub(crate) races: Vec<Race>,
     pub(crate) skipped: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub(crate) struct CopyResults {
 }
 
 impl CopyResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         let (folder, title) = match self.sweep {
             true => ("copy/movers", "Which mover is fastest on which route"),
@@ -66,7 +66,7 @@ impl CopyResults {
         text
     }
 
-    /// The contenders, fastest first.
+    /// Formats a table of the contenders, fastest first.
     fn race(&self, race: &Race) -> String {
         let route = race.kind == Kind::Route;
         let mut text = String::new();
@@ -128,7 +128,7 @@ impl CopyResults {
         text
     }
 
-    /// The denominator of ratios: iotomy, or in a sweep the best peer.
+    /// Returns the denominator of ratios: iotomy, or in a sweep the best peer.
     fn reference<'a>(&self, race: &'a Race) -> Option<&'a Lane> {
         if self.sweep {
             return best_peer(&race.lanes);
@@ -136,7 +136,7 @@ impl CopyResults {
         race.lanes.iter().find(|lane| lane.role == Role::Ours && lane.wall().is_some())
     }
 
-    /// The higher of the two measured: a ceiling is looked for.
+    /// Returns the higher of the two measured bandwidths, because it serves as a ceiling.
     fn bandwidth(&self) -> f64 {
         self.bandwidths[0].max(self.bandwidths[1])
     }
@@ -169,7 +169,7 @@ impl CopyResults {
     }
 }
 
-/// Those that were measured, fastest first.
+/// Returns the measured lanes, fastest first.
 fn ranked(lanes: &[Lane]) -> Vec<&Lane> {
     let mut lanes: Vec<&Lane> = lanes.iter().filter(|lane| lane.wall().is_some()).collect();
     let wall = |lane: &Lane| lane.wall().unwrap_or(f64::INFINITY);
@@ -177,8 +177,8 @@ fn ranked(lanes: &[Lane]) -> Vec<&Lane> {
     lanes
 }
 
-/// A rate as a share of the memory's. Above it, bytes cannot have been copied, and it says what
-/// was done instead.
+/// Formats a rate as a share of the memory bandwidth. Above 100 %, the bytes cannot have been
+/// copied, and the text names the actual operation.
 fn share_text(share: f64, remark: &str) -> String {
     let percent = format!("{} %", digits(share * 100.0, 0));
     match share {

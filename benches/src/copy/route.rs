@@ -1,4 +1,4 @@
-//! The routes: what bytes come from, what they go to, and on which file system files are.
+//! The routes: the source and the target of the bytes, and the file system that holds the files.
 
 use crate::copy::volumes::FileSystem;
 
@@ -7,9 +7,9 @@ use crate::copy::volumes::FileSystem;
 pub(crate) enum Source {
     /// A regular file, in the page cache.
     File,
-    /// A pipe that is fed with references.
+    /// A pipe that is fed with page references.
     Pipe,
-    /// A TCP connection on loopback that is fed with references.
+    /// A TCP connection on loopback that is fed with page references.
     Socket,
     /// The zero device.
     Zero,
@@ -28,21 +28,21 @@ pub(crate) enum Target {
     Null,
 }
 
-/// Whether the target may share what the source is stored in.
+/// Whether the target may share extents with the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sharing {
-    /// The question does not arise.
+    /// Not applicable.
     None,
-    /// As tools do by default.
+    /// The default of each tool.
     Auto,
-    /// Forbidden to those who would: the bytes exist twice.
+    /// Disabled in tools that would share: the bytes exist twice.
     Never,
 }
 
 /// A route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Route {
-    /// Where its files are.
+    /// The file system of its files.
     pub(crate) files: FileSystem,
     pub(crate) source: Source,
     pub(crate) target: Target,
@@ -58,7 +58,7 @@ impl Route {
         Self { files, source: Source::File, target: Target::File, sharing }
     }
 
-    /// Every route, those on one file system together.
+    /// Every route, grouped by file system.
     pub(crate) const ALL: [Self; 15] = {
         use FileSystem::{Btrfs, Ext4, Tmpfs, Xfs};
         [
@@ -80,7 +80,7 @@ impl Route {
         ]
     };
 
-    /// Its name, in tables and on the command line.
+    /// Returns the name of the route, in tables and on the command line.
     pub(crate) fn name(self) -> String {
         let source = match self.source {
             Source::File => "file",
@@ -106,7 +106,7 @@ impl Route {
         self.source == Source::File || self.target == Target::File
     }
 
-    /// A remark for readers of the figures.
+    /// Returns a remark for readers of the figures.
     pub(crate) fn remark(self) -> &'static str {
         match self {
             Self { target: Target::Null, .. } => "moved without touching",

@@ -1,4 +1,4 @@
-//! How fast bytes are copied.
+//! The rows for the speed of copying.
 
 use crate::copy::targets::{FAR, FAR_ROUTES, far_ahead};
 use crate::stats::{Estimate, ratio};
@@ -11,7 +11,8 @@ const OURS: &str = "iotomy copy";
 const FLOOR: &str = "far ends alone";
 const FAR_ID: &str = "far";
 
-/// Times beside every peer's; the best one's, and at start-up cp's, are what is to be reached.
+/// Returns the times compared with every peer's; the targets are the best peer's time and, at
+/// start-up, cp's.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows = Vec::new();
     for claim in targets(&raw.sweep).filter(|claim| claim.id != FAR_ID) {
@@ -37,17 +38,17 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     rows
 }
 
-/// The name of the route of a row.
+/// Returns the name of the route of a row.
 fn route(row: &Row) -> &str {
     row.what.split(": ").next().unwrap_or_default()
 }
 
-/// Many small files and a start are no routes.
+/// Returns whether the row is of a route; many small files and start-up are not routes.
 fn is_route(row: &Row) -> bool {
     route(row) != "start-up" && !route(row).contains(" files ")
 }
 
-/// On how many routes it is far ahead: of all records together.
+/// Returns the number of routes on which iotomy is far ahead, from all records together.
 pub(crate) fn overall(rows: &[Row]) -> Vec<Row> {
     let judged: Vec<&Row> =
         rows.iter().filter(|row| row.verdict.is_some() && is_route(row)).collect();
@@ -69,7 +70,7 @@ pub(crate) fn overall(rows: &[Row]) -> Vec<Row> {
     }]
 }
 
-/// A route in words: `file-pipe-tmpfs` is "file to pipe: tmpfs".
+/// Returns a route in words: `file-pipe-tmpfs` is "file to pipe: tmpfs".
 fn in_words(route: &str) -> String {
     let parts: Vec<&str> = route.split('-').collect();
     match parts[..] {
@@ -81,7 +82,7 @@ fn in_words(route: &str) -> String {
     }
 }
 
-/// Every route beside its best peer.
+/// Formats a table of every route compared with its best peer.
 pub(crate) fn block(rows: &[Row], link: &str) -> String {
     let mut lines =
         vec![["route", "best peer", "÷ its time [95 %]", "at most 1"].map(str::to_owned).to_vec()];

@@ -1,9 +1,9 @@
-//! One run: the ends are made, the contender is started with them, and the time is taken from just
-//! before its start until it has ended and the far end has seen the last byte.
+//! One run: the ends are created, the contender is started with them, and the time is measured from just before its
+//! start until it has ended and the far end has received the last byte.
 //!
-//! A target file is new in each run, and making it is timed for all: for a contender that writes to
-//! its standard output it is made here, as a shell does for `>`. Removing it is not timed, nor is what
-//! is written back to an image. Nothing is asked to reach a disk.
+//! A target file is new in each run, and its creation is timed for all contenders. For a contender that writes to its
+//! standard output the runner creates it, as a shell does for `>`. Removing the file is not timed, nor is the
+//! write-back to an image. Nothing is flushed to a disk.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -27,15 +27,15 @@ use crate::copy::route::{Route, Sharing, Source, Target};
 use crate::copy::volumes::Volume;
 use crate::run::load_program;
 
-/// The widest pipe that is not refused to ordinary users, in bytes.
+/// The largest pipe size in bytes that ordinary users may set.
 const WIDE: usize = 1 << 20;
 
-/// Where a contender's standard output goes.
+/// The destination of a contender's standard output.
 enum OutputTarget<'a> {
-    /// To a file that is made when the time begins.
+    /// A file that is created when the time starts.
     Made(&'a Path),
     There(OwnedFd),
-    /// To the null device.
+    /// The null device.
     Null,
 }
 
@@ -44,19 +44,20 @@ pub(crate) struct Runner<'a> {
     pub(crate) signals: &'a Signals,
     pub(crate) tools: &'a Tools,
     pub(crate) volume: &'a Volume,
-    /// The file feeders feed, in memory.
+    /// The file in memory that feeders read.
     pub(crate) feed: &'a Path,
-    /// The file that is copied from, on the volume.
+    /// The source file on the volume.
     pub(crate) source: PathBuf,
     /// The file for the contenders' standard error.
     pub(crate) errors: PathBuf,
 }
 
 impl Runner<'_> {
-    /// Makes a run over `bytes` bytes, the size of the source where that is a file.
+    /// Makes a run over `bytes` bytes, the size of the source if that is a file.
     ///
     /// # Errors
-    /// When the contender fails, does not bring all bytes across, or, in a checked run, others.
+    /// When the contender fails, does not transfer all bytes, or, in a checked run, transfers
+    /// different bytes.
     pub(crate) fn run(
         &self,
         route: Route,
@@ -88,8 +89,8 @@ impl Runner<'_> {
         run
     }
 
-    /// A run of a program that does nothing, while the far ends are joined directly: what is in
-    /// every contender's time and is none of its own.
+    /// Makes a run of a program that does nothing, while the far ends are connected directly. Its
+    /// time is the part of every contender's time that the contender does not cause.
     pub(crate) fn floor(&self, route: Route, bytes: u64) -> Result<Run> {
         let nothing = vec!["0".into()];
         let line = Line { program: load_program()?, arguments: nothing, ..Line::default() };
@@ -98,14 +99,14 @@ impl Runner<'_> {
             some => some,
         };
         if let Some(channel) = &channel {
-            // As wide as a contender could have made it; a connection refuses.
+            // As wide as a contender could have made it; the call fails on a connection.
             let _ = fcntl_setpipe_size(&channel.into, WIDE);
         }
         let ends = channel.map_or((None, None), |end| (Some(end.into), Some(end.out)));
         self.timed(&line, route, (None, OutputTarget::Null), ends, bytes, false)
     }
 
-    /// A run that copies many small files, `names` of the folder `from`, by one command.
+    /// Makes a run in which one command copies many small files: `names` of the directory `from`.
     pub(crate) fn many(&self, tool: Tool, from: &Path, names: &[String]) -> Result<Run> {
         let target = self.volume.path().join("copies");
         let _ = fs::remove_dir_all(&target);
@@ -159,7 +160,7 @@ impl Runner<'_> {
             OutputTarget::Null => Stdio::null(),
         });
         let child = command.spawn();
-        // Its ends are the contender's alone now: when it has ended, so have they.
+        // Only the contender holds its ends now, so they are closed when it ends.
         drop(command);
         let mut child = child.with_context(|| format!("cannot run {}", line.program.display()))?;
         let status = self.signals.wait(&mut child);
@@ -201,7 +202,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The first choice of iotomy's chooser on a route, and its reason.
+    /// Returns the first choice of iotomy's chooser on a route, and its reason.
     pub(crate) fn first_choice(&self, route: Route) -> Result<String> {
         let target = self.volume.path().join("target");
         let from: OwnedFd = match route.source {
@@ -231,7 +232,7 @@ impl Runner<'_> {
     }
 }
 
-/// User and system time of all children that have ended.
+/// Returns the user and system time of all children that have ended.
 fn cpu_ns() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot tell the children's time")?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e3)

@@ -1,18 +1,18 @@
-//! The figures iotomy's copy sets out to reach, and whether it did on this machine.
+//! The performance targets of iotomy's copy, and whether it met them on this machine.
 
 use crate::copy::lanes::{Role, best_peer};
 use crate::copy::races::{Kind, Race};
 use crate::stats::Estimate;
 use crate::targets::{Bound, Target, Verdict};
 
-/// At most this share of the best peer's time on every route.
+/// Limit of the ratio to the best peer's time on every route.
 const EVERY: Bound = Bound::at_most(1.0, "×");
-/// Start-up for a small file, as a share of what GNU cp takes.
+/// Limit of the ratio to GNU cp's time at start-up for a small file.
 const STARTUP: Bound = Bound::at_most(0.65, "×");
 
-/// A share of the best peer's time that is reached …
+/// A ratio to the best peer's time that is to be reached …
 pub(crate) const FAR: f64 = 0.7;
-/// … on so many routes.
+/// … on this many routes.
 pub(crate) const FAR_ROUTES: usize = 3;
 
 /// Judges all races.
@@ -38,8 +38,8 @@ pub(crate) fn judge(races: &[Race]) -> Vec<Target> {
     targets
 }
 
-/// The routes of which all of the interval is at [`FAR`] or less, and whether they are as many as wanted: undecided
-/// where they may be.
+/// Returns the routes whose whole interval is at [`FAR`] or less, and whether there are enough of them. The verdict is
+/// undecided when there could be enough within the intervals.
 pub(crate) fn far_ahead<'a>(routes: &[(&'a str, Option<Estimate>)]) -> (Vec<&'a str>, Verdict) {
     let within = |end: fn(Estimate) -> f64| {
         let is_far = move |found: Estimate| end(found) <= FAR;
@@ -75,7 +75,7 @@ fn of_race(race: &Race) -> Target {
     }
 }
 
-/// iotomy's time ÷ that of the best peer, which is named.
+/// Returns the best peer's name and the ratio of iotomy's time to that peer's.
 pub(crate) fn against_best(race: &Race) -> Result<(String, Estimate), String> {
     let ours =
         race.lanes.iter().find(|lane| lane.role == Role::Ours).ok_or("iotomy was not measured")?;

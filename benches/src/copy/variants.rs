@@ -4,8 +4,8 @@ use iotomy_movers::{Declaration, MOVERS};
 
 use crate::copy::contender::Variant;
 
-/// Every mover with every choice of its options. Those that turn out not to serve a route are skipped there with
-/// their reason.
+/// Returns every mover with every choice of its options. Variants that do not support a route are skipped there, with
+/// the reason.
 pub(crate) fn variants() -> Vec<Variant> {
     let mut variants = Vec::new();
     for mover in MOVERS {

@@ -1,9 +1,10 @@
-//! Where files are: a folder in memory, and file systems in images of their own.
+//! The locations of files: a directory in memory, and file systems in images.
 //!
-//! The invariant: whatever ends this program, SIGKILL included, nothing is left. Root works in a
-//! private mount namespace, in a memory file system mounted over `/dev/shm`: images, their loop
-//! devices and mounts all go with the last process that is in it. Others get a temporary folder
-//! in `/dev/shm`, which only SIGKILL leaves behind and the next run removes, and no images.
+//! The invariant: whatever ends this program, SIGKILL included, nothing is left behind. Root works
+//! in a private mount namespace, in a memory file system mounted over `/dev/shm`: images, their
+//! loop devices and mounts all disappear with the last process in it. Other users get a temporary
+//! directory in `/dev/shm`, which only SIGKILL leaves behind and the next run removes, and no
+//! images.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,15 +16,15 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::scratch::Scratch;
 
-/// Where memory file systems are expected.
+/// The directory where a memory file system is expected.
 const MEMORY: &str = "/dev/shm";
 
-/// A file system that is measured on.
+/// A file system used in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileSystem {
     /// In memory.
     Tmpfs,
-    /// In an image in memory, as the two below.
+    /// In an image in memory, like the two below.
     Ext4,
     /// Can share extents.
     Xfs,
@@ -44,7 +45,7 @@ impl FileSystem {
     }
 }
 
-/// The place all files of a run are in.
+/// The directory that contains all files of a run.
 pub(crate) struct Workshop {
     root: PathBuf,
     private: bool,
@@ -52,7 +53,8 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Opens it. To be called before there is a second thread: a namespace is a thread's.
+    /// Opens the workshop. Must be called before a second thread exists, because a mount namespace
+    /// belongs to a thread.
     pub(crate) fn open() -> Result<Self> {
         if rustix::process::geteuid().is_root() && Path::new(MEMORY).is_dir() && private().is_ok() {
             let root = PathBuf::from(MEMORY);
@@ -66,10 +68,10 @@ impl Workshop {
         &self.root
     }
 
-    /// A file system with room for `bytes`.
+    /// Creates a file system with room for `bytes`.
     ///
     /// # Errors
-    /// Why there is none: the reason to skip.
+    /// When the file system cannot be created; the error is the reason to skip.
     pub(crate) fn volume(&self, kind: FileSystem, bytes: u64) -> Result<Volume, String> {
         let path = self.root.join(kind.name());
         let text = |e: std::io::Error| e.to_string();
@@ -97,7 +99,7 @@ impl Workshop {
     }
 }
 
-/// Gives this process mounts of its own, and an empty memory file system among them.
+/// Moves this process to a mount namespace of its own, with an empty memory file system in it.
 fn private() -> nix::Result<()> {
     const NONE: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS)?;
@@ -105,7 +107,7 @@ fn private() -> nix::Result<()> {
     mount(Some("iotomy-bench"), MEMORY, Some("tmpfs"), MsFlags::empty(), Some("size=90%"))
 }
 
-/// A file system, gone with this value.
+/// A file system that is removed with this value.
 pub(crate) struct Volume {
     pub(crate) kind: FileSystem,
     path: PathBuf,
@@ -117,7 +119,7 @@ impl Volume {
         &self.path
     }
 
-    /// Waits until nothing is still to be written, so that no run pays for the one before.
+    /// Waits until no data remains to be written, so that no run pays for the previous one.
     pub(crate) fn settle(&self) -> Result<()> {
         if self.kind == FileSystem::Tmpfs {
             return Ok(());
@@ -130,7 +132,7 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         if let Some(image) = &self.image {
-            // Lazily: a process that was killed a moment ago may still hold it.
+            // Lazily: a process that was killed a moment ago may still use it.
             let _ = umount2(&self.path, MntFlags::MNT_DETACH);
             let _ = fs::remove_file(image);
         }

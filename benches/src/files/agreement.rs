@@ -1,11 +1,11 @@
-//! A question that fio, sysbench and the experiment `device` can all answer: the time of a read,
-//! one at a time, of one and the same file, written beforehand.
+//! A question that fio, sysbench and the experiment `device` can all answer: the time of a read, one at a time, of the
+//! same file, written beforehand.
 //!
-//! Each turn asks each for some hundred reads, in random order, so that what the disk did at that time
-//! it did to all. A figure is the mean time of a read as the program itself tells it, without its start,
-//! its laying out of files and its warming up: there are none. Of short reads, which the page cache
-//! answers, what a program does between two looks at the clock is a good part, so that all are asked the same
-//! a second time by `iotomy trace`: how long they were in the call.
+//! Each turn requests some hundred reads from each program, in random order, so that a change in the disk's state
+//! affects all of them. A figure is the mean time of a read as the program itself reports it, without its start; there
+//! is no layout of files and no warm-up. For short reads, which the page cache answers, the program's own work between
+//! two clock reads is a large part of the time. These reads are therefore also measured a second time by
+//! `iotomy trace`, as the time in the call.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,36 +23,36 @@ use crate::order::Order;
 use crate::run::progress;
 use crate::scratch::Scratch;
 
-/// Turns of each.
+/// Number of turns of each program.
 const TURNS: u32 = 40;
 
-/// Reads of a turn: some fifty ms of a disk, beside which what a program does at its first reads
-/// does not count, and of memory each block once.
+/// Number of reads in a turn: about fifty ms of a disk, so that the program's work at its first
+/// reads does not matter; in memory, each block once.
 const OF_DISK: usize = 512;
 const OF_MEMORY: usize = BYTES / SMALL;
 const OF_MEMORY_LARGE: usize = BYTES / LARGE;
 
-/// Bytes a read.
+/// Bytes per read.
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 64 << 10;
 
-/// The file, and what the experiment and sysbench each call it.
+/// The size of the file, its name in the experiment, and its name in sysbench.
 const BYTES: usize = 32 << 20;
 const CALLED: &str = "file";
 const OF_SYSBENCH: &str = "test_file.0";
 
-/// The answers of all, a figure a turn in ns a read.
+/// The figures of all programs: one per turn, in ns per read.
 pub(crate) struct Agreement {
     pub(crate) name: &'static str,
     pub(crate) iotomy_ns: Vec<f64>,
-    /// The others that are here, or why one is not.
+    /// The other programs: their figures, or the reason why they are missing.
     pub(crate) peers: Vec<(&'static str, Result<Vec<f64>, String>)>,
 }
 
-/// The question.
+/// A question.
 struct Question {
     name: &'static str,
-    /// As `iotomy trace` is asked, where a call is so short that it is.
+    /// The name of the same question for `iotomy trace`, where the calls are short.
     in_call: Option<&'static str>,
     way: &'static str,
     pattern: &'static str,
@@ -95,7 +95,7 @@ const QUESTIONS: [Question; 4] = [
     },
 ];
 
-/// A program that reads, and what it says of that itself.
+/// A program that reads, and the function that extracts its own figure from its output.
 struct Peer {
     name: &'static str,
     command: fn(&Path, &Question) -> Command,
@@ -107,7 +107,7 @@ const PEERS: [Peer; 2] = [
     Peer { name: "sysbench", command: sysbench, told: told_by_sysbench },
 ];
 
-/// Asks all in turns; `iotomy` is the command that watches.
+/// Measures with all programs in turns; `iotomy` is the command that watches.
 pub(crate) fn agreement(
     (path, iotomy): (&Path, &Path),
     is_quick: bool,
@@ -140,7 +140,7 @@ pub(crate) fn agreement(
     Ok(found)
 }
 
-/// Asks iotomy (`None`) and each peer once a turn, in random order.
+/// Measures with iotomy (`None`) and each peer once per turn, in random order.
 fn in_turns(
     (name, turns): (&'static str, u32),
     order: &mut Order,
@@ -159,7 +159,7 @@ fn in_turns(
                 found.iotomy_ns.push(ask(None, turn)?);
                 continue;
             };
-            // One that fails once is not asked again.
+            // A program that has failed once is not run again.
             let figures = &mut found.peers[at].1;
             if let Ok(so_far) = figures {
                 match ask(Some(&PEERS[at]), turn) {
@@ -172,7 +172,8 @@ fn in_turns(
     Ok(found)
 }
 
-/// Bytes that nothing could compress or take for a hole, on the disk and in the page cache.
+/// Creates a file on the disk and in the page cache, with bytes that cannot be compressed or stored
+/// as a hole.
 fn lay_out(folder: &Path) -> Result<()> {
     let mut random = Order::new(BYTES as u64);
     let bytes: Vec<u8> = (0..BYTES / 8).flat_map(|_| random.bits().to_ne_bytes()).collect();
@@ -192,7 +193,8 @@ fn fio(folder: &Path, question: &Question) -> Command {
     let mut command = Command::new("fio");
     command.args(["--name=read", "--ioengine=psync", "--output-format=json"]);
     command.arg(format!("--bs={}", question.block));
-    // Neither dropped from the page cache nor announced to it: it is as the others find it.
+    // The file is neither dropped from the page cache nor announced to it: fio finds it as the
+    // others do.
     command.args([
         "--thread",
         "--readonly",
@@ -244,10 +246,11 @@ fn told_by_sysbench(told: &str, _: &Question) -> Result<f64> {
     }
 }
 
-/// The word by which this program makes reads and ends: to be watched as the peers are.
+/// The argument with which this program makes the reads and ends, so that it can be watched like
+/// the peers.
 pub const READS: &str = "reads-of-device";
 
-/// This program, as it makes the reads of a question.
+/// Returns the command with which this program makes the reads of a question.
 fn reads(folder: &Path, question: &Question, turn: u32) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("cannot tell its own path")?);
     command.args([READS, question.way, question.pattern]);
@@ -256,10 +259,10 @@ fn reads(folder: &Path, question: &Question, turn: u32) -> Result<Command> {
     Ok(command)
 }
 
-/// Makes reads as told on the command line.
+/// Makes reads as requested on the command line.
 ///
 /// # Errors
-/// The refusal.
+/// When the arguments are invalid or a read fails.
 pub fn make_reads(argv: &[OsString]) -> Result<()> {
     let [way, pattern, reads, block, seed, folder] = argv else { bail!("six words make reads") };
     let word = |of: &OsString| of.to_str().map(str::to_owned).context("no UTF-8");
@@ -270,8 +273,8 @@ pub fn make_reads(argv: &[OsString]) -> Result<()> {
         .map_err(|reason| anyhow!(reason))
 }
 
-/// How long a program was in a read on a CPU, on average, as `iotomy trace` has it; what it does outside is
-/// not in it, and what watching costs is, in each alike.
+/// Returns the mean on-CPU time of a program in a read, as `iotomy trace` reports it. It excludes the program's work
+/// outside the call and includes the overhead of watching, which is the same for each program.
 fn time_in_call(
     iotomy: &Path,
     folder: &Path,
@@ -279,7 +282,7 @@ fn time_in_call(
     question: &Question,
 ) -> Result<f64> {
     let record = folder.join("trace.json");
-    // Sysbench looks for its file in the folder it is started in.
+    // Sysbench expects its file in the working directory.
     let iotomy =
         iotomy.canonicalize().with_context(|| format!("cannot find {}", iotomy.display()))?;
     let mut trace = Command::new(iotomy);
@@ -288,7 +291,7 @@ fn time_in_call(
     trace.current_dir(command.get_current_dir().unwrap_or(folder));
     stdout_of(&mut trace)?;
     let trace = store::load_trace(&record).context("cannot load the trace")?;
-    // `device` ends with its time, which on a busy machine is before the last read.
+    // `device` stops at its time limit, which on a busy machine comes before the last read.
     let is_asked = |row: &&Call| row.syscall == "pread64" && row.calls > question.reads as u64 / 2;
     let of_each = |row: &Call| Some(row.on_cpu_ns? as f64 / row.calls as f64);
     match trace.calls.iter().filter(is_asked).map(of_each).collect::<Vec<_>>()[..] {
@@ -297,7 +300,7 @@ fn time_in_call(
     }
 }
 
-/// The standard output of a program that must have succeeded.
+/// Returns the standard output of a program, which must succeed.
 fn stdout_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = guard_of(command)?

@@ -1,7 +1,7 @@
 /*
  * The rounds of the experiment `files` with nothing around the calls: no check of a result, no
- * choice, no clock but around a batch. Answers each line "round N" of standard input by the ns of
- * wall time and of CPU time that N rounds took.
+ * choice, no clock except around a batch. Answers each line "round N" of standard input with the
+ * wall time and the CPU time in ns that N rounds took.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

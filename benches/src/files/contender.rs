@@ -1,4 +1,4 @@
-//! Those who make the rounds: the worker of the experiment, compiled for each way, and the bare loop.
+//! The contenders: the worker of the experiment, compiled for each backend, and the bare loop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,27 +13,26 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::stats::median_or_nan;
 use crate::talker::Talker;
 
-/// Batches of a turn, before which one more warms up: other processes had the caches.
+/// Batches in a turn. One more runs first as warm-up, because other processes have used the caches.
 const BATCHES: usize = 7;
 
-/// Rounds of a batch, a multiple of all depths: some ms.
+/// Rounds in a batch, a multiple of all depths: a few ms.
 const ROUNDS: u32 = 320;
 
-/// How many files io_uring has under way at once.
+/// The numbers of files that io_uring has in flight at once.
 const DEPTHS: [u32; 3] = [1, 8, 32];
 
-/// One of them.
+/// A contender.
 pub(crate) struct Contender {
     pub(crate) name: String,
     program: PathBuf,
     arguments: Vec<String>,
 }
 
-/// Those that are here.
+/// The available contenders.
 pub(crate) type Lineup = Vec<Contender>;
 
-/// The contenders, and those that are missing here, with the reason. Programs are put into
-/// `folder`.
+/// Returns the contenders, and the missing ones with the reason. Programs are placed in `folder`.
 ///
 /// # Errors
 /// When the bare loop was not built.
@@ -69,7 +68,7 @@ pub(crate) fn contenders(peers: &Path, folder: &Path) -> Result<(Lineup, Vec<(St
 }
 
 impl Contender {
-    /// Starts it in a folder of its own.
+    /// Starts the contender in a separate directory.
     pub(crate) fn start(&self, folder: &Path) -> Result<Running> {
         fs::create_dir_all(folder).context("cannot make a folder")?;
         let mut command = Command::new(&self.program);
@@ -82,13 +81,13 @@ impl Contender {
     }
 }
 
-/// One that is ready for rounds.
+/// A contender that is ready for rounds.
 pub(crate) struct Running(Talker);
 
 impl Running {
-    /// The middle of a turn's batches: on the CPU and by the clock, in ns a round.
+    /// Returns the median of a turn's batches: CPU time and wall time, in ns per round.
     pub(crate) fn rounds(&mut self) -> Result<(f64, f64)> {
-        // The first finds the caches as others left them.
+        // The first batch warms up the caches.
         self.batch(ROUNDS)?;
         let batches: Vec<(f64, f64)> =
             (0..BATCHES).map(|_| self.batch(ROUNDS)).collect::<Result<_>>()?;
@@ -96,7 +95,7 @@ impl Running {
         Ok((median_or_nan(&cpu), median_or_nan(&wall)))
     }
 
-    /// One batch: on the CPU and by the clock, in ns a round.
+    /// Runs one batch and returns CPU time and wall time, in ns per round.
     pub(crate) fn batch(&mut self, rounds: u32) -> Result<(f64, f64)> {
         let line = self.0.ask(&format!("round {rounds}"))?;
         let mut numbers = line.split_whitespace().map(str::parse::<f64>);
@@ -106,7 +105,7 @@ impl Running {
         Ok((cpu / f64::from(rounds), wall / f64::from(rounds)))
     }
 
-    /// Keeps it on one CPU.
+    /// Pins the process to one CPU.
     pub(crate) fn pin(&self, cpu: usize) -> Result<()> {
         let mut one = CpuSet::new();
         one.set(cpu);

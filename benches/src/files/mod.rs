@@ -1,9 +1,9 @@
-//! `bench files`: what the rounds of the experiment `files` cost beside a bare loop of the same calls, by
-//! the library and by io_uring; and whether fio and sysbench find what `device` does.
+//! `bench files`: the overhead of the rounds of the experiment `files` compared with a bare loop of the same calls,
+//! through the library and through io_uring; and whether fio and sysbench agree with `device`.
 //!
-//! Each contender is a process in a folder of its own in memory, which makes rounds when it is told to.
-//! A block asks each for some, in random order. [`contender`] talks to them, [`pairs`] holds `raw` against
-//! the bare loop, [`mod@agreement`] asks fio and sysbench, [`results`] judges, prints and keeps.
+//! Each contender is a process with its own directory in memory that makes rounds on request. In each block every
+//! contender makes some rounds, in random order. [`contender`] talks to the processes, [`pairs`] compares `raw` with
+//! the bare loop, [`mod@agreement`] runs fio and sysbench, [`results`] judges, prints and stores the results.
 
 mod agreement;
 mod contender;

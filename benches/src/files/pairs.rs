@@ -1,10 +1,10 @@
-//! `raw` beside the bare loop, closer than among all contenders: the difference is a hundredth or two, which
-//! what a CPU does from one second to the next hides.
+//! A closer comparison of `raw` with the bare loop than the one among all contenders: the difference is one or two
+//! hundredths, less than a CPU varies from one second to the next.
 //!
-//! Two processes on one CPU make short batches in turns, mirrored (raw, bare, bare, raw), so that what
-//! changes slowly falls on both alike. Each four give a ratio of CPU times, each life of the two
-//! processes the median of its ratios: where a process has its memory makes some hundredths, so lives
-//! are what is counted, and not batches.
+//! Two processes on one CPU make short batches in turns, mirrored (raw, bare, bare, raw), so that slow changes affect
+//! both equally. Each group of four gives a ratio of CPU times; each life of the two processes gives the median of its
+//! ratios. The memory placement of a process alone changes the result by a few hundredths, so the samples are lives,
+//! not batches.
 
 use std::path::Path;
 
@@ -16,16 +16,16 @@ use crate::order::Order;
 use crate::run::progress;
 use crate::stats::median_or_nan;
 
-/// Lives of the two processes.
+/// Number of lives of the two processes.
 const LIVES: usize = 80;
 
-/// Mirrored fours of a life, after one that does not count.
+/// Mirrored groups of four in a life, after one that does not count.
 const FOURS: usize = 5;
 
-/// Rounds of a batch: some 10 ms.
+/// Rounds in a batch: about 10 ms.
 const ROUNDS: u32 = 640;
 
-/// The ratio of CPU times of `raw` to the bare loop's, a figure a life.
+/// Returns the ratio of the CPU time of `raw` to that of the bare loop, one figure per life.
 pub(crate) fn raw_over_bare(
     lineup: &Lineup,
     is_quick: bool,
@@ -52,13 +52,14 @@ fn one_life(pair: [&Contender; 2], cpu: usize, order: &mut Order, folder: &Path)
     let mut running: [Option<Running>; 2] = [None, None];
     for at in started {
         let one = pair[at].start(&folder.join(format!("pair-{at}")))?;
-        // A machine that lends other CPUs than the first ones is as good without.
+        // Pinning may fail where the machine offers other CPUs than the first ones; the comparison
+        // works without it.
         let _ = one.pin(cpu);
         running[at] = Some(one);
     }
     let mut ratios = Vec::new();
     for four in 0..=FOURS {
-        // The first of a pair alternates, too.
+        // The order within a pair alternates, too.
         let [first, second] = if order.coin() { [0, 1] } else { [1, 0] };
         let mut sums = [0.0; 2];
         for at in [first, second, second, first] {

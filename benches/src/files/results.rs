@@ -11,7 +11,8 @@ use crate::stats::{Estimate, estimate, median, median_or_nan, ratio};
 use crate::tables::{digits, interval, table};
 use crate::targets::{Bound, Target, target_table};
 
-/// Targets: of the bare loop's CPU time; of raw's time by the clock; how far from fio and sysbench.
+/// Targets: the ratio to the bare loop's CPU time, the ratio to raw's wall time, the deviation from
+/// fio and sysbench.
 const OF_BARE: f64 = 1.03;
 const OF_RAW: f64 = 1.0;
 const OF_PEER: f64 = 0.10;
@@ -20,14 +21,14 @@ const OF_PEER: f64 = 0.10;
 pub(crate) struct FilesResults {
     pub(crate) blocks: u32,
     pub(crate) skipped: Vec<(String, String)>,
-    /// Raw's CPU time beside the bare loop's, a ratio a life.
+    /// The ratio of raw's CPU time to the bare loop's, one per life.
     pub(crate) pairs: Vec<f64>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) agreement: Vec<Agreement>,
 }
 
 impl FilesResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "files",
@@ -113,7 +114,7 @@ impl FilesResults {
         table(&rows, 1)
     }
 
-    /// The medians of the turns.
+    /// Formats a table of the medians of the turns.
     fn reads(&self) -> String {
         let titles = ["reads", "program", "µs a read"];
         let mut rows = vec![titles.map(str::to_owned).to_vec()];

@@ -1,9 +1,9 @@
-//! `bench live`: what the view of `iotomy trace --live` adds to being traced, and what of a CPU iotomy takes
-//! for it.
+//! `bench live`: the overhead that the view of `iotomy trace --live` adds to tracing, and iotomy's share of a CPU for
+//! it.
 //!
-//! A process makes the same call over and over on one CPU for some seconds, alone, traced, and traced with
-//! the view on a terminal of this program's own. The view looks at the counts each second. [`subject`] makes
-//! the calls and times itself, [`watch`] has it watched, [`results`] judges, prints and keeps.
+//! A process repeats the same call on one CPU for some seconds: alone, traced, and traced with the view on a terminal
+//! that this program creates. The view reads the counts each second. [`subject`] makes the calls and times itself,
+//! [`watch`] runs it under each mode, [`results`] judges, prints and stores the results.
 
 mod results;
 mod rows;
@@ -117,7 +117,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     conditions.end();
     let found = LiveResults { blocks, seconds, version: version(&iotomy), samples };
     let results = found.results(&conditions);
-    // Of a view that hardly looked nothing is kept.
+    // Results of a run in which the view hardly ever read the counts are not stored.
     results.publish(&args.options, &conditions, seconds >= 3)?;
     Ok(results.status(&args.options))
 }

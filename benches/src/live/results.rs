@@ -10,13 +10,13 @@ use crate::stats::{Estimate, estimate, ratio};
 use crate::tables::{interval, table};
 use crate::targets::{Bound, Target, target_table};
 
-/// The view's own bound on what it takes of a CPU, in percent: after a look it waits for twenty times as
-/// long as that took.
+/// The view's own limit on its share of a CPU, in percent: after each update it sleeps twenty times as long as the
+/// update took.
 const SHARE: f64 = 5.0;
-/// So nor should it slow down by more what it shares the machine with.
+/// The view must therefore not slow down processes on the same machine by more than this.
 const SLOWER: f64 = 1.05;
 
-/// Everything found out.
+/// The results of the bench.
 pub(crate) struct LiveResults {
     pub(crate) blocks: u32,
     pub(crate) seconds: u32,
@@ -25,7 +25,7 @@ pub(crate) struct LiveResults {
 }
 
 impl LiveResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         let targets = self.targets();
         Results {
@@ -38,7 +38,7 @@ impl LiveResults {
         }
     }
 
-    /// The view's figure ÷ another way's, block by block.
+    /// Returns the ratio of the view's figure to another mode's, block by block.
     fn over(&self, way: WatchMode, of: fn(&Lane) -> &Vec<f64>) -> Result<Estimate, String> {
         let found = ratio(of(self.samples.lane(WatchMode::Live)), of(self.samples.lane(way)));
         found.ok_or_else(|| "not in pairs".to_owned())

@@ -1,4 +1,4 @@
-//! The cost of the live view.
+//! The rows for the overhead of the live view.
 
 use crate::stats::{estimate, ratio};
 use crate::summary::raw::Raw;
@@ -6,7 +6,7 @@ use crate::summary::{Row, of_target, samples, shown, targets};
 
 const LIVE: &str = "iotomy trace --live";
 
-/// The targets, and the times beside those of the bare runs.
+/// Returns the targets, and the times compared with those of the bare runs.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 3, raw)).collect();
     for (metric, how) in [("cpu", "on a CPU"), ("wall", "by the clock")] {
@@ -22,7 +22,7 @@ fn samples_of<'a>(raw: &'a Raw, way: &str, metric: &str) -> Option<&'a [f64]> {
     samples(&raw.sweep, &[("watched by", way)], metric)
 }
 
-/// All of it in a sentence.
+/// Formats a sentence with all results.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let over = samples_of(raw, LIVE, "cpu").zip(samples_of(raw, "iotomy trace", "cpu"));

@@ -1,7 +1,7 @@
-//! The watched process: reads of a page of a cached file, one after another, for some seconds.
+//! The watched process: reads of one page of a cached file, one after another, for some seconds.
 //!
-//! It times itself, and says what its parent took of a CPU meanwhile: traced, that is iotomy. So nothing
-//! of the start or the end of a watch is in a figure, and nobody has to tell when it has begun.
+//! It times itself, and also reports the CPU time of its parent in that period; when traced, the parent is iotomy. The
+//! figures therefore exclude the start and the end of a watch, and no signal for the start of the watch is needed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -14,12 +14,12 @@ use crate::child::{die_with_parent, own_path};
 use crate::cpus;
 use crate::run::thread_ns;
 
-/// The call, and how much it reads.
+/// The call, and the size of each read.
 pub(crate) const CALL: &str = "pread64";
 const PAGE: usize = 4096;
-/// Bytes of the file, all of it in memory.
+/// Size of the file in bytes; all of it is in memory.
 const FILE_BYTES: usize = 4 << 20;
-/// Calls between two looks at the clock: some hundreds of µs.
+/// Calls between two clock reads: some hundreds of µs.
 const BATCH: u64 = 1_000;
 
 /// Options of the subject.
@@ -35,22 +35,22 @@ pub(crate) struct SubjectArgs {
     result: PathBuf,
 }
 
-/// Its report of a run.
+/// The subject's report of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SubjectReport {
     pub(crate) calls: u64,
     pub(crate) wall_ns: u64,
     pub(crate) cpu_ns: u64,
-    /// On a CPU, of its parent.
+    /// CPU time of its parent.
     pub(crate) parent_ns: u64,
 }
 
-/// Writes the file that is read.
+/// Creates the file that is read.
 pub(crate) fn lay_out(file: &Path) -> Result<()> {
     fs::write(file, vec![7; FILE_BYTES]).context("cannot write the file to read")
 }
 
-/// The command that makes calls for so many seconds.
+/// Returns the command that makes calls for this many seconds.
 pub(crate) fn argv(seconds: u32, cpu: usize, file: &Path, result: &Path) -> Result<Vec<String>> {
     let own = own_path()?;
     let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
@@ -65,7 +65,7 @@ pub(crate) fn argv(seconds: u32, cpu: usize, file: &Path, result: &Path) -> Resu
     ])
 }
 
-/// Makes the calls.
+/// Makes the calls and writes the report.
 pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
     die_with_parent()?;
     cpus::stay_on(args.cpu)?;
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &SubjectArgs) -> Result<()> {
     fs::write(&args.result, text).context("cannot write the subject's result")
 }
 
-/// Reads its report.
+/// Reads the subject's report.
 pub(crate) fn read_result(path: &Path) -> Result<SubjectReport> {
     let text = fs::read_to_string(path).context("cannot read the subject's result")?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -105,7 +105,7 @@ pub(crate) fn read_result(path: &Path) -> Result<SubjectReport> {
     Ok(SubjectReport { calls, wall_ns, cpu_ns, parent_ns })
 }
 
-/// The CPU time of all threads of a process so far.
+/// Returns the CPU time of all threads of a process so far.
 fn on_cpu_ns(pid: i32) -> Result<u64> {
     let tasks = format!("/proc/{pid}/task");
     let mut sum = 0;

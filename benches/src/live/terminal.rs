@@ -1,5 +1,4 @@
-//! A terminal of this program's own, whose far end is read and counted: what a view draws is taken from it
-//! as fast as any terminal does.
+//! A terminal that this program creates, whose output is read and counted as fast as by any terminal.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,10 +23,10 @@ pub(crate) const SIZE: [u16; 2] = [120, 40];
 /// The first output of a view: the alternate screen of xterm.
 const ENTERED: &[u8] = b"\x1b[?1049h";
 
-/// A terminal.
+/// A terminal and the thread that reads its output.
 pub(crate) struct Terminal {
     pub(crate) path: PathBuf,
-    /// Without one that is open the far end would end at once.
+    /// Kept open: without an open near end, the far end would reach its end at once.
     near: File,
     reader: JoinHandle<TerminalOutput>,
 }
@@ -36,12 +35,12 @@ pub(crate) struct Terminal {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TerminalOutput {
     pub(crate) bytes: u64,
-    /// Whether it was a view that wrote it.
+    /// Whether the output came from a view.
     pub(crate) is_view: bool,
 }
 
 impl Terminal {
-    /// A new one, at which nobody is.
+    /// Creates a terminal that no process uses yet.
     pub(crate) fn open() -> Result<Self> {
         Self::try_open().context("cannot make a terminal")
     }
@@ -60,18 +59,18 @@ impl Terminal {
         Ok(Self { path, near: near.into(), reader })
     }
 
-    /// The output of it, once nobody uses it any more.
+    /// Returns the output of the terminal, once no process uses it any more.
     pub(crate) fn close(self) -> Result<TerminalOutput> {
         drop(self.near);
         self.reader.join().ok().context("the thread that reads the terminal has failed")
     }
 }
 
-/// Reads to the end, which of a terminal is an error.
+/// Reads to the end, which a terminal reports as an error.
 fn drawn(from: &mut impl Read) -> TerminalOutput {
     let mut drawn = TerminalOutput::default();
     let mut bytes = [0; 64 << 10];
-    // Ends of reads may part what a view begins with.
+    // The first bytes of a view may be split between two reads.
     let mut head: Vec<u8> = Vec::new();
     while let Ok(got @ 1..) = from.read(&mut bytes) {
         drawn.bytes += got as u64;
@@ -83,7 +82,7 @@ fn drawn(from: &mut impl Read) -> TerminalOutput {
     drawn
 }
 
-/// Becomes a command that has this terminal for its own, in a session of its own.
+/// Executes a command in a new session, with this terminal as its controlling terminal.
 pub(crate) fn become_on(terminal: &Path, argv: &[OsString]) -> Result<()> {
     let [program, arguments @ ..] = argv else { bail!("nothing to run on a terminal") };
     die_with_parent()?;

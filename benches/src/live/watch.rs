@@ -1,7 +1,7 @@
-//! The runs: the subject alone, traced, and traced with a view, each on a terminal and in a session of its
-//! own, so that nothing but the view is different between the last two.
+//! The runs: the subject alone, traced, and traced with a view, each on a terminal and in a separate session, so that
+//! the last two differ only in the view.
 //!
-//! A watch that saw nothing, or a view that drew nothing, would win: what they saw and drew is checked.
+//! A watch that missed the calls, or a view that drew nothing, would have the lowest overhead, so both are checked.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::cpus;
 use crate::live::subject::{self, CALL, SubjectReport};
 use crate::live::terminal::{Terminal, TerminalOutput};
 
-/// How the subject is watched.
+/// The mode in which the subject is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchMode {
     Bare,
@@ -41,20 +41,20 @@ pub(crate) struct Run {
     drawn: TerminalOutput,
 }
 
-/// The figures of a way, a sample a block.
+/// The figures of a mode, one sample per block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lane {
-    /// ns a call by the clock.
+    /// Wall ns per call.
     pub(crate) wall: Vec<f64>,
-    /// And on a CPU.
+    /// CPU ns per call.
     pub(crate) cpu: Vec<f64>,
-    /// The CPU time of iotomy itself, in percent; none for the bare runs.
+    /// iotomy's own CPU time in percent; empty for bare runs.
     pub(crate) own: Vec<f64>,
-    /// Bytes drawn a second.
+    /// Bytes drawn per second.
     pub(crate) drawn: Vec<f64>,
 }
 
-/// Of all modes, in the order of [`WatchMode::ALL`].
+/// The lanes of all modes, in the order of [`WatchMode::ALL`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples([Lane; 3]);
 
@@ -88,7 +88,7 @@ pub(crate) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// Writes what is read.
+    /// Creates the file that the subject reads.
     pub(crate) fn new(
         signals: &'a Signals,
         iotomy: &'a Path,
@@ -146,7 +146,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// Whether those that watched saw all calls, and who was to draw did.
+/// Checks that the observers saw all calls, and that the view, and only the view, drew.
 fn check(way: WatchMode, said: &SubjectReport, drawn: TerminalOutput, seen: &Path) -> Result<()> {
     ensure!(drawn.is_view == (way == WatchMode::Live), "{} drew {} bytes", way.name(), drawn.bytes);
     if way == WatchMode::Bare {
@@ -156,7 +156,7 @@ fn check(way: WatchMode, said: &SubjectReport, drawn: TerminalOutput, seen: &Pat
     let rows = trace.calls.iter().filter(|row| row.syscall == CALL);
     let calls: u64 = rows.map(|row| row.calls).sum();
     ensure!(calls >= said.calls, "{} saw {calls} of {} calls", way.name(), said.calls);
-    // Without a view iotomy sleeps until the command has ended.
+    // Without a view, iotomy is blocked until the command has ended.
     let is_known = way != WatchMode::Live || said.parent_ns > 0;
     ensure!(is_known, "nothing is known of the CPU time of {}", way.name());
     Ok(())

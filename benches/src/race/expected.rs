@@ -1,24 +1,24 @@
-//! Shares of races that `iotomy race` is to reach, and how many races it takes to tell.
+//! The rates that `iotomy race` must reach, and the number of races needed to judge them.
 
 use iotomy_record::ClaimVerdict;
 
 use crate::stats::wilson;
 
-/// Races of each racer in each field by default: two differences found where there is none still meet the target.
-/// With fewer than 73 no result can meet it.
+/// The default number of races of each racer in each field: the target is still met with two false positives. With
+/// fewer than 73 races, no result can meet it.
 pub(crate) const RACES: u32 = 150;
 
 /// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedResult {
-    /// A difference of a command from itself is found this seldom.
+    /// False-positive rate: a difference is found between a command and itself at most this often.
     FalseAlarms,
-    /// A difference that is there is found this often.
+    /// Detection rate: an existing difference is found at least this often.
     Power,
 }
 
 impl ExpectedResult {
-    /// Of the target with this name in records.
+    /// Returns the expected result for the target with this name in records.
     pub(crate) fn of_claim(id: &str) -> Self {
         if id == Self::POWER { Self::Power } else { Self::FalseAlarms }
     }
@@ -33,12 +33,12 @@ impl ExpectedResult {
         }
     }
 
-    /// In percent.
+    /// Returns the rate in percent.
     pub(crate) fn percent(self) -> String {
         format!("{:.0} %", 100.0 * self.share())
     }
 
-    /// As the column of bounds has it.
+    /// Returns the text for the column of bounds.
     pub(crate) fn bound(self) -> String {
         match self {
             Self::FalseAlarms => format!("at most {}", self.percent()),
@@ -46,7 +46,7 @@ impl ExpectedResult {
         }
     }
 
-    /// By the whole interval of the share.
+    /// Judges by the whole interval of the rate.
     pub(crate) fn judge(self, hits: usize, races: usize) -> ClaimVerdict {
         let [low, high] = wilson(hits, races);
         let [is_inside, is_outside] = match self {

@@ -1,7 +1,7 @@
-//! `bench race`: how often racers of commands are wrong, and what they find, in one run.
+//! `bench race`: how often racers of commands are wrong, and which differences they find, in one run.
 //!
-//! The order of the work: [`rounds`] lets the racers of [`tool`] race the load (`load.rs`, a program
-//! of its own), [`neighbour`] disturbs some races, [`results`] judges, prints and keeps.
+//! The steps: [`rounds`] runs the racers of [`tool`] on the load (`load.rs`, a separate program), [`neighbour`]
+//! disturbs some races, [`results`] judges, prints and stores the results.
 
 mod expected;
 mod neighbour;
@@ -41,7 +41,7 @@ pub(crate) static BENCH: Bench = Bench {
     block: Some(|raws, _, link| rows::block(raws, link)),
 };
 
-/// Races of a racer that is slow, about; it takes 6 s for each.
+/// Approximate number of races of a slow racer; each takes 6 s.
 const SLOW_RACES: u32 = 10;
 
 /// How often racers of commands are wrong, and what they find, in one run
@@ -107,7 +107,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// The version of one without which there is no race.
+/// Returns the version of a program that the races require.
 fn needed(program: &Path) -> Result<String> {
     version(program).with_context(|| {
         format!("cannot run {}; `scripts/setup bench` installs the peers", program.display())

@@ -1,7 +1,7 @@
-//! The neighbour: a program that takes all of a CPU, and begins to when a race has made so many runs.
+//! The neighbour: a program that occupies a whole CPU and starts after a given number of runs of a race.
 //!
-//! Each run of the load writes a byte to a FIFO, and a thread counts them: so the neighbour comes at
-//! the same point of a race whoever runs it, and however long its runs take.
+//! Each run of the load writes a byte to a FIFO, and a thread counts the bytes. The neighbour therefore starts at the
+//! same point of a race for every racer, however long its runs take.
 
 use std::fs::File;
 use std::io::{PipeWriter, Read};
@@ -14,16 +14,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::child::{die_with_parent, part};
 
-/// A race under watch.
+/// A race whose runs are counted.
 pub(crate) struct Watch {
     stop: PipeWriter,
     thread: JoinHandle<Result<u64>>,
 }
 
 impl Watch {
-    /// Counts the runs of a race, and lets the neighbour come `after` so many of them.
+    /// Starts to count the runs of a race, and starts the neighbour `after` this many runs.
     pub(crate) fn begin(fifo: &Path, after: Option<u64>) -> Result<Self> {
-        // For writing as well: the FIFO never ends, and opening it waits for nobody.
+        // Opened for writing as well, so that the FIFO never reaches its end and opening it does
+        // not block.
         let ticks = File::options().read(true).write(true).open(fifo);
         let ticks = ticks.with_context(|| format!("cannot open {}", fifo.display()))?;
         let (stopped, stop) = std::io::pipe().context("cannot make a pipe")?;
@@ -39,7 +40,7 @@ impl Watch {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the neighbour; how many runs there were.
+    /// Ends the neighbour and returns the number of runs.
     pub(crate) fn end(self) -> Result<u64> {
         drop(self.stop);
         self.thread.join().ok().context("the thread that counts runs has failed")?
@@ -77,7 +78,7 @@ fn arrive() -> Result<Child> {
     command.spawn().context("cannot start the neighbour")
 }
 
-/// The neighbour's work until it is killed, at the latest with its parent.
+/// Runs the neighbour's work until it is killed, at the latest with its parent.
 pub(crate) fn burn() -> Result<()> {
     die_with_parent()?;
     let mut count = 0u64;

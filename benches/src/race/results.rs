@@ -22,7 +22,7 @@ pub(crate) struct RaceResults {
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// A target, judged.
+/// A target and its verdict.
 struct Target {
     id: &'static str,
     text: String,
@@ -31,13 +31,13 @@ struct Target {
     verdict: ClaimVerdict,
 }
 
-/// Pairs within which a difference of 3 % is to be found where the noise of a run is 1 %: on a machine
-/// with more of it, that it takes longer says nothing.
+/// Number of pairs within which a difference of 3 % must be found when the noise of a run is 1 %. On a machine with
+/// more noise, a longer race shows nothing.
 const SOON: usize = 30;
 const NOISE: f64 = 0.012;
 
 impl RaceResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "race",
@@ -67,7 +67,7 @@ impl RaceResults {
         text + &self.target_table()
     }
 
-    /// How long the load takes.
+    /// Describes the duration of the load.
     fn run(&self) -> String {
         let quiet = self.lanes.iter().filter(|lane| lane.field != Field::SameNeighbour);
         let times: Vec<f64> =
@@ -130,7 +130,7 @@ impl RaceResults {
         text
     }
 
-    /// The targets for iotomy.
+    /// Returns the targets for iotomy.
     fn targets(&self) -> Vec<Target> {
         let false_alarms = |id, text, field| {
             let races = self.races(field);
@@ -174,7 +174,7 @@ impl RaceResults {
         ]
     }
 
-    /// iotomy's, as it races by itself.
+    /// Returns iotomy's races with its default settings.
     fn races(&self, field: Field) -> Vec<&ToolRace> {
         let lane = self.lanes.iter().find(|lane| lane.field == field && lane.tool == Tool::Iotomy);
         lane.map_or_else(Vec::new, |lane| lane.races.iter().collect())
@@ -213,10 +213,10 @@ impl RaceResults {
     }
 }
 
-/// One command of one race.
+/// Returns the record of one command of one race.
 fn case(lane: &Lane, number: usize, race: &ToolRace, command: &str, times: &[f64]) -> Case {
     let params = [("field", lane.field.name()), ("racer", lane.tool.name()), ("command", command)];
-    // Tenths of µs are below every noise, and half as long to write.
+    // Tenths of µs are below any noise, and need half the space.
     let times: Vec<f64> = times.iter().map(|ns| (ns / 100.0).round() / 10.0).collect();
     let mut case = Case::new(&params, "wall", "µs", &times);
     case.params.insert("race", number.into());
@@ -247,7 +247,7 @@ fn claim(target: &Target) -> Claim {
     }
 }
 
-/// A share with its interval.
+/// Formats a rate with its interval.
 fn share(hits: usize, all: usize) -> String {
     let percent = |share: f64| digits(share * 100.0, 0);
     let [low, high] = wilson(hits, all).map(percent);

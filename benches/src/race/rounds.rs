@@ -1,4 +1,4 @@
-//! The races: every racer once a round, in random order.
+//! The races: every racer once per round, in random order.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::stats::median;
 pub(crate) enum Field {
     /// A command against itself on a machine left alone.
     SameQuiet,
-    /// The same, and half-way through a neighbour takes a CPU.
+    /// A command against itself, while a neighbour occupies a CPU from half-way on.
     SameNeighbour,
     /// A command against one with 3 % more work.
     MoreQuiet,
@@ -33,7 +33,7 @@ impl Field {
         }
     }
 
-    /// The work of the second command, for `units` of the first.
+    /// Returns the work of the second command, given `units` for the first.
     pub(crate) fn other(self, units: u64) -> u64 {
         match self {
             Self::SameQuiet | Self::SameNeighbour => units,
@@ -48,7 +48,7 @@ pub(crate) struct Lane {
     pub(crate) field: Field,
     pub(crate) tool: Tool,
     pub(crate) races: Vec<ToolRace>,
-    /// Runs of the load each race made, untimed ones included.
+    /// Runs of the load in each race, including untimed ones.
     runs: Vec<f64>,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct Rounds<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) units: u64,
     pub(crate) races: u32,
-    /// Of so many rounds, one has the slow racers; none for 0.
+    /// One in this many rounds includes the slow racers; 0: none does.
     pub(crate) slow_every: u32,
 }
 
 impl Rounds<'_> {
-    /// Runs them all.
+    /// Runs all races.
     pub(crate) fn run(&self, order: &mut Order) -> Result<Vec<Lane>> {
         let fifo = self.folder.join("runs");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).context("cannot make a FIFO")?;
@@ -74,7 +74,7 @@ impl Rounds<'_> {
             .flat_map(|field| Tool::ALL.map(|tool| (field, tool)))
             .map(|(field, tool)| Lane { field, tool, races: Vec::new(), runs: Vec::new() })
             .collect();
-        // When half of a race is over is known once there were some without a neighbour.
+        // The middle of a race is only known after some races without a neighbour.
         for fields in [&[Field::SameQuiet, Field::MoreQuiet][..], &[Field::SameNeighbour]] {
             for round in 0..self.races {
                 progress(&format!("{}: {} of {}", fields[0].name(), round + 1, self.races));
@@ -112,7 +112,8 @@ impl Rounds<'_> {
     }
 }
 
-/// Half of the runs a racer makes of a command against itself when nobody comes.
+/// Returns half the number of runs that a racer makes of a command against itself without a
+/// neighbour.
 fn midway(lanes: &[Lane], tool: Tool) -> u64 {
     let quiet = lanes.iter().find(|lane| lane.tool == tool && lane.field == Field::SameQuiet);
     let runs = quiet.and_then(|lane| median(&lane.runs)).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! How often racers are wrong.
+//! The rows for the error rates of racers.
 
 use iotomy_record::{AxisValue, Case, Claim, ClaimVerdict};
 
@@ -10,7 +10,7 @@ use crate::tables::{digits, table};
 
 const OURS: &str = "iotomy race";
 
-/// In how many races of a racer a difference was seen, of how many.
+/// Returns the number of races in which a racer saw a difference, and the number of its races.
 fn seen(raw: &Raw, field: &str, racer: &str) -> [usize; 2] {
     let is_it = |case: &&Case| {
         on(case, "field") == field && on(case, "racer") == racer && on(case, "command") == "first"
@@ -20,7 +20,7 @@ fn seen(raw: &Raw, field: &str, racer: &str) -> [usize; 2] {
     [races().filter(is_seen).count(), races().count()]
 }
 
-/// Pairs that a racer made, in the middle of its races.
+/// Returns the median number of pairs in a racer's races.
 fn pairs(raw: &Raw, field: &str, racer: &str) -> usize {
     let mut pairs: Vec<usize> = raw
         .sweep
@@ -45,7 +45,8 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
         |name: &str| claim.evidence.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let hits = [number("found"), number("races")].map(|count| count as usize);
     let wanted = ExpectedResult::of_claim(&claim.id);
-    // By the whole interval, also where a record of an earlier bench has it by the share alone.
+    // Judged by the whole interval, even if the record of an earlier bench was judged by the rate
+    // alone.
     let verdict = match claim.verdict {
         ClaimVerdict::Holds => wanted.judge(hits[0], hits[1]),
         verdict => verdict,
@@ -62,7 +63,7 @@ fn target(claim: &Claim, raw: &Raw) -> Row {
     }
 }
 
-/// The targets, and how often every racer saw a difference.
+/// Returns the targets, and how often every racer saw a difference.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| target(claim, raw)).collect();
     for field in names(&raw.sweep, "field") {
@@ -81,7 +82,7 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     rows
 }
 
-/// In how many races each racer saw a difference.
+/// Formats a table of how often each racer saw a difference.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let fields = names(&raw.sweep, "field");

@@ -1,5 +1,5 @@
-//! The contenders of this bench, which are themselves racers of commands: how each is called, and how
-//! what it found is read as a verdict.
+//! The contenders of this bench, which are themselves racers of commands: the command line of each, and the conversion
+//! of its output to a verdict.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,19 +12,19 @@ use iotomy_stats::{Summary, median, t975};
 
 use crate::child::{Signals, guard_of};
 
-/// Runs of each command where their number is fixed.
+/// Runs of each command in tools with a fixed number of runs.
 pub(crate) const RUNS: usize = 15;
 
-/// A way to race two commands.
+/// A tool that races two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// `iotomy race`, until it is decided.
+    /// `iotomy race` until it reaches a decision.
     Iotomy,
-    /// The same with a fixed number of runs.
+    /// `iotomy race` with a fixed number of runs.
     IotomyFixed,
     /// hyperfine with the same fixed number.
     HyperfineFixed,
-    /// hyperfine with as many runs as it makes by itself.
+    /// hyperfine with its default number of runs.
     Hyperfine,
 }
 
@@ -45,7 +45,8 @@ impl Tool {
         matches!(self, Self::Iotomy | Self::IotomyFixed)
     }
 
-    /// hyperfine by itself takes 3 s a command: of its races there are fewer.
+    /// Returns whether the tool is slow: hyperfine by default takes 3 s per command, so it runs
+    /// fewer races.
     pub(crate) fn is_slow(self) -> bool {
         self == Self::Hyperfine
     }
@@ -83,16 +84,16 @@ impl Verdict {
     }
 }
 
-/// A race that was run.
+/// A completed race.
 #[derive(Debug)]
 pub(crate) struct ToolRace {
     pub(crate) verdict: Verdict,
-    /// Whether 1 is outside of what hyperfine prints, ratio ± deviation.
+    /// Whether 1 is outside of the ratio ± deviation that hyperfine prints.
     pub(crate) outside_printed: bool,
-    /// Second ÷ first, and the interval of 95 %.
+    /// Second ÷ first, and its 95 % confidence interval.
     pub(crate) ratio: f64,
     pub(crate) interval: [f64; 2],
-    /// Wall times, in ns, of either command.
+    /// Wall times of either command, in ns.
     pub(crate) times: [Vec<f64>; 2],
     pub(crate) seconds: f64,
 }
@@ -102,7 +103,7 @@ impl ToolRace {
         self.times[0].len().min(self.times[1].len())
     }
 
-    /// How far a run's time is from the median of its command's, as a share of it.
+    /// Returns the deviation of a run's time from its command's median, relative to that median.
     pub(crate) fn noise(&self) -> f64 {
         let of = |times: &[f64]| {
             let middle = median(times).unwrap_or(0.0);
@@ -113,7 +114,7 @@ impl ToolRace {
     }
 }
 
-/// Races two commands and reads what was found.
+/// Races two commands and reads the result.
 pub(crate) fn race(
     tool: Tool,
     iotomy: &str,
@@ -175,8 +176,8 @@ fn of_hyperfine(json: &Path) -> Result<ToolRace> {
     Ok(by_mean_and_deviation(times))
 }
 
-/// hyperfine states mean and standard deviation, and no verdict. The rule it is held to is the usual
-/// reading of those: the interval of 95 % of the ratio of two means, each known to σ ÷ √n.
+/// hyperfine reports mean and standard deviation, and no verdict. The verdict used here is the usual reading of these:
+/// the 95 % confidence interval of the ratio of two means, each known to σ ÷ √n.
 fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> ToolRace {
     let of = |times: &[f64]| {
         Summary::from_samples(times).map_or((0.0, 0.0), |all| (all.mean, all.stddev))
@@ -198,7 +199,7 @@ fn by_mean_and_deviation(times: [Vec<f64>; 2]) -> ToolRace {
     ToolRace { verdict, outside_printed, ratio, interval, times, seconds: 0.0 }
 }
 
-/// The median of the pairs races took.
+/// Returns the median number of pairs in the races.
 pub(crate) fn median_pairs(races: &[ToolRace]) -> f64 {
     let pairs: Vec<f64> = races.iter().map(|race| race.pairs() as f64).collect();
     median(&pairs).unwrap_or(0.0)

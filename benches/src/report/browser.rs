@@ -1,4 +1,4 @@
-//! A Chromium that opens one page and says how long that took.
+//! A Chromium that opens one page and reports how long that took.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,11 +9,10 @@ use crate::child::{Signals, guarded};
 use crate::report::chromium::{ALONE, OPTIONS, missing};
 use crate::report::command::contents;
 
-/// The attribute that the page writes onto its root when its script has run to the end, in ms.
+/// The attribute that the page sets on its root element when its script has finished, in ms.
 const READY: &str = " data-ready=\"";
 
-/// Seconds from when the page began to be opened until it could be used; the reason when there is no
-/// browser.
+/// Returns the seconds from the start of opening the page until it is usable, or the reason why there is no browser.
 pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Result<f64, String>> {
     if let Some(missing) = missing(&[ALONE[0], "chromium"]).first() {
         return Ok(Err(format!("there is no {missing}; see `scripts/setup bench`")));
@@ -42,7 +41,7 @@ pub(crate) fn ready(signals: &Signals, page: &Path, folder: &Path) -> Result<Res
     }))
 }
 
-/// The time that the page reports.
+/// Returns the time that the page reports.
 fn milliseconds(dump: &str) -> Option<f64> {
     let (_, rest) = dump.split_once(READY)?;
     rest.split_once('"')?.0.parse().ok()

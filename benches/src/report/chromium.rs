@@ -1,7 +1,8 @@
-//! How a Chromium is called of which nothing is left, by the bench of pages and by their tests.
+//! The command line of a Chromium that leaves nothing behind, for the bench of pages and for their
+//! tests.
 
-/// In a space of processes of its own, the first of which is the program behind these words: when that
-/// ends, the kernel ends every process of the browser.
+/// Runs the program that follows these words as the first process of a separate PID namespace: when it ends, the kernel
+/// ends every process of the browser.
 pub(crate) const ALONE: [&str; 7] = [
     "unshare",
     "--user",
@@ -12,7 +13,7 @@ pub(crate) const ALONE: [&str; 7] = [
     "--mount-proc",
 ];
 
-/// Without a window, and with nobody else to talk to.
+/// Without a window and without background network traffic.
 pub(crate) const OPTIONS: [&str; 7] = [
     "--headless=new",
     "--no-sandbox",
@@ -23,7 +24,7 @@ pub(crate) const OPTIONS: [&str; 7] = [
     "--disable-component-update",
 ];
 
-/// Those of these programs that are not in the path.
+/// Returns the programs that are not in `PATH`.
 pub(crate) fn missing<'a>(programs: &[&'a str]) -> Vec<&'a str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());

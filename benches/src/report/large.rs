@@ -1,4 +1,4 @@
-//! A trace whose record is as large as wanted.
+//! A trace whose record has a requested size.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::report::command::run_to_end;
 /// Some dozens of short processes of three programs.
 const SCRIPT: &str = "for n in 1 2 3 4 5 6 7 8; do ls -l /etc; cat /etc/passwd; done > /dev/null";
 
-/// Writes a record of some `bytes` bytes and says how many processes it has: those of a script, traced now,
-/// over and over.
+/// Writes a record of about `bytes` bytes and returns its number of processes: those of a script, traced now and
+/// repeated.
 pub(crate) fn record(signals: &Signals, iotomy: &str, path: &Path, bytes: u64) -> Result<usize> {
     let place = path.to_str().context("the path of the record is not UTF-8")?;
     run_to_end(signals, &[iotomy, "trace", "-q", "--json", place, "--", "sh", "-c", SCRIPT])?;
@@ -28,10 +28,10 @@ pub(crate) fn record(signals: &Signals, iotomy: &str, path: &Path, bytes: u64) -
     Ok(large.processes.len())
 }
 
-/// The same processes so many times, each under an id of its own.
+/// Repeats the same processes this many times, each with a different id.
 fn repeated(trace: &Trace, times: u32) -> Trace {
     let ids = trace.processes.iter().map(|process| process.pid);
-    // Further apart than any two ids of the trace are.
+    // Larger than the distance between any two ids of the trace.
     let step = ids.clone().max().unwrap_or(0) - ids.min().unwrap_or(0) + 1;
     let mut large = Trace {
         processes: Vec::new(),

@@ -1,7 +1,7 @@
-//! `bench report`: how long a page of large records takes to make, and until it can be used in Chromium.
+//! `bench report`: the time to make a page of large records, and the time until it is usable in Chromium.
 //!
-//! The records are one trace of so many processes as make its file so large: those of a small script, traced
-//! here by iotomy, over and over ([`large`]). [`browser`] opens the page.
+//! The records are one trace with enough processes to reach the file size: those of a small script, traced here by
+//! iotomy and repeated ([`large`]). [`browser`] opens the page.
 
 mod browser;
 mod chromium;
@@ -30,7 +30,7 @@ use crate::session::own_session;
 use crate::stats::{FEWEST, estimate};
 use crate::targets::{Bound, Target, target_table};
 
-/// Seconds in which the page is to be made, and in which it is to be usable.
+/// Targets in seconds: for making the page, and until it is usable.
 const MAKE: f64 = 2.0;
 const OPEN: f64 = 1.0;
 
@@ -73,7 +73,7 @@ struct Measured {
     /// Seconds.
     make: Vec<f64>,
     open: Vec<f64>,
-    /// Why no page was opened.
+    /// The reason why no page was opened.
     unopened: Option<String>,
 }
 
@@ -91,7 +91,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     progress("");
     conditions.end();
     let results = results(&measured, &conditions, iotomy);
-    // A page of another size is another bench.
+    // Results for another page size are not comparable.
     results.publish(&args.options, &conditions, args.size == 50)?;
     Ok(results.status(&args.options))
 }

@@ -1,15 +1,15 @@
-//! How long a page takes.
+//! The rows for the time of a page.
 
 use crate::stats::estimate;
 use crate::summary::raw::Raw;
 use crate::summary::{Row, of_target, samples, shown, targets};
 
-/// The targets; there is no peer.
+/// Returns the targets; there is no peer.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     targets(&raw.sweep).map(|claim| of_target(claim, 2, raw)).collect()
 }
 
-/// Both times in a sentence.
+/// Formats a sentence with both times.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let seconds = |what: &str| {

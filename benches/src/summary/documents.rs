@@ -1,13 +1,13 @@
-//! The documents whose figures are the benches': the page of each run, the verdicts on its benches' pages, and the tables of
-//! the guide, between marks of this form, each on a line of its own:
+//! The documents with figures of the benches: the page of each run, the verdicts on its benches' pages, and the tables
+//! of the guide, between marks of this form, each on a separate line:
 //!
 //! ```text
 //! <!-- bench: copy -->
 //! <!-- /bench -->
 //! ```
 //!
-//! A name is that of a bench, or `targets` for what became of all targets. The figures are those of the
-//! newest run that has records of every bench.
+//! The name is that of a bench, or `targets` for the verdicts on all targets. The figures are those of the newest run
+//! that has records of every bench.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::summary::verdicts::judged_anew;
 const OPEN: &str = "<!-- bench: ";
 const CLOSE: &str = "<!-- /bench -->";
 
-/// A document, as it is and as it should be.
+/// A document with its current and its expected text.
 pub struct Document {
     /// Its path.
     pub path: PathBuf,
@@ -32,12 +32,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// Whether it says what the records say.
+    /// Returns whether the document matches the records.
     pub fn is_current(&self) -> bool {
         self.is == self.should_be
     }
 
-    /// The first line that should be another, and what it should be.
+    /// Returns the first line that differs, and its expected text.
     pub fn difference(&self) -> String {
         let (is, should_be) = (self.is.lines(), self.should_be.lines());
         let pairs = is.map(Some).chain([None]).zip(should_be.map(Some).chain([None]));
@@ -47,10 +47,10 @@ impl Document {
         format!("line {}: {}\n  by the records: {}", at + 1, line(is), line(should_be))
     }
 
-    /// Writes it as it should be.
+    /// Writes the expected text.
     ///
     /// # Errors
-    /// When it cannot be written whole.
+    /// When the document cannot be written completely.
     pub fn write(&self) -> Result<()> {
         let here = std::env::current_dir().context("cannot tell the current folder")?;
         OutputFile::write(&self.path, &here, self.should_be.as_bytes())?;
@@ -58,7 +58,7 @@ impl Document {
     }
 }
 
-/// The pages of the runs below `results`, and the tables of targets on those of their benches.
+/// Returns the pages of the runs below `results`, and their benches' pages with current target tables.
 ///
 /// # Errors
 /// When a record or a page cannot be read.
@@ -79,10 +79,10 @@ pub fn pages(results: &Path) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The pages of docs/ in the folder `root` of the project, which has the results, too.
+/// Returns the pages of docs/ in the project's directory `root`, which also contains the results.
 ///
 /// # Errors
-/// When a mark names no table or is not closed, or no run is complete.
+/// When a mark names no table or is not closed, or when no run is complete.
 pub fn guide(root: &Path) -> Result<Vec<Document>> {
     let mut paths = Vec::new();
     markdown_below(&root.join("docs"), &mut paths)?;
@@ -120,7 +120,7 @@ fn markdown_below(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// A text with what is between its marks made anew.
+/// Returns the text with the content between its marks regenerated.
 fn filled(text: &str, table: impl Fn(&str) -> Result<String>) -> Result<String> {
     let mut new = String::new();
     let mut lines = text.lines();

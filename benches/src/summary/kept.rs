@@ -1,10 +1,10 @@
-//! The raw records that are kept, and which of them count.
+//! The stored raw records, and the selection of those that count.
 //!
-//! The directory of a run is `DATE-MACHINE`, that of a bench is in it. The bench's own `raw.json`
-//! counts; where there is none, it was run in parts, and every `raw-NAME.json` counts. A figure
-//! that was measured in two parts counts as in the later. Records in further directories (a run on
-//! a busy machine, a sweep of movers) and of other names are evidence for the text beside them, and
-//! do not count.
+//! The directory of a run is `DATE-MACHINE`; it contains a directory for each bench. The bench's
+//! own `raw.json` counts; if there is none, the bench was run in parts, and every `raw-NAME.json`
+//! counts. If a figure was measured in two parts, the later one counts. Records in further
+//! directories (a run on a busy machine, a sweep of movers) and with other names are evidence for
+//! the text beside them, and do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,26 +17,26 @@ use crate::registry::BENCHES;
 use crate::summary::raw::Raw;
 use crate::summary::{Row, judged_anew};
 
-/// The kept results of a bench.
+/// The stored results of a bench.
 pub struct KeptBench {
     /// The bench.
     pub bench: &'static Bench,
-    /// Its records that count, the earliest first; at least one.
+    /// Its records that count, earliest first; at least one.
     pub raws: Vec<Raw>,
 }
 
-/// The kept results of a run.
+/// The stored results of a run.
 pub struct Run {
-    /// Its folder.
+    /// Its directory.
     pub path: PathBuf,
-    /// The folder's name.
+    /// The name of the directory.
     pub name: String,
-    /// The benches it has records of.
+    /// The benches with records in this run.
     pub benches: Vec<KeptBench>,
 }
 
 impl KeptBench {
-    /// Every row, those of the whole at the end.
+    /// Returns every row; the overall rows are at the end.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
         for raw in &self.raws {
@@ -51,24 +51,24 @@ impl KeptBench {
 }
 
 impl Run {
-    /// Whether it has records of every bench; the names of those it has none of.
+    /// Returns the names of the benches without records; empty if the run is complete.
     pub fn lacks(&self) -> Vec<&'static str> {
         let is_here =
             |bench: &&Bench| self.benches.iter().any(|kept| kept.bench.name == bench.name);
         BENCHES.iter().filter(|bench| !is_here(bench)).map(|bench| bench.name).collect()
     }
 
-    /// When the last of its records was begun.
+    /// Returns the time at which the last of its records was started.
     pub fn last_started(&self) -> &str {
         let raws = self.benches.iter().flat_map(|kept| &kept.raws);
         raws.map(|raw| raw.sweep.started.as_str()).max().unwrap_or_default()
     }
 }
 
-/// The runs in a folder that have a record of a bench, by name.
+/// Returns the runs in a directory that have a record of a bench, by name.
 ///
 /// # Errors
-/// When a folder cannot be read or a record is damaged.
+/// When a directory cannot be read or a record is damaged.
 pub fn runs(results: &Path) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for name in names_in(results)? {
@@ -87,10 +87,10 @@ pub fn runs(results: &Path) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The newest run that has records of every bench.
+/// Returns the newest run that has records of every bench.
 ///
 /// # Errors
-/// When there is none: which benches the one that has most lacks.
+/// When there is none; the error lists the benches missing from the most complete run.
 pub fn newest_full(runs: &[Run]) -> Result<&Run> {
     let full = runs.iter().filter(|run| run.lacks().is_empty());
     full.max_by_key(|run| run.last_started()).with_context(|| {
@@ -122,7 +122,8 @@ fn raws(run: &Path, bench: &str) -> Result<Vec<Raw>> {
     Ok(raws)
 }
 
-/// Not by the store, which is for experiments: a bench names a case by more than the axes.
+/// Loads a record, without the store, which is for experiments: a bench identifies a case by more
+/// than the axes.
 fn load(path: &Path) -> Result<Sweep> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut sweep: Sweep = serde_json::from_slice(&bytes)
@@ -134,7 +135,7 @@ fn load(path: &Path) -> Result<Sweep> {
         sweep.schema,
         Sweep::SCHEMA
     );
-    // Claims of experiments name an article by number; they are judged by the experiments.
+    // Claims of experiments refer to an article by number; the experiments judge them.
     let is_target = |claim: &Claim| !claim.source.bytes().all(|letter| letter.is_ascii_digit());
     sweep.claims = sweep
         .claims
@@ -144,7 +145,7 @@ fn load(path: &Path) -> Result<Sweep> {
     Ok(sweep)
 }
 
-/// The names in a directory, sorted.
+/// Returns the names in a directory, sorted.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let place = || format!("cannot read the folder {}", folder.display());
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The page of a run: a table of what became of the targets, and one of every ratio a bench.
+//! The page of a run: a table of the target verdicts, and one table of ratios per bench.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::summary::Row;
 use crate::summary::kept::{KeptBench, Run};
 use crate::tables::table;
 
-/// All of it.
+/// Formats the whole page.
 pub fn page(run: &Run) -> String {
     let mut text = format!("# Every bench of {}\n\n", run.name);
     let machines =
@@ -50,7 +50,7 @@ fn machine(machine: &Machine) -> String {
     format!("{cpus} × {cpu}, {gib:.1} GiB, {virtualization}; {kernel}")
 }
 
-/// How many targets each bench met. `prefix` leads to the run's folder.
+/// Formats a table of the targets that each bench met. `prefix` is the path to the run's directory.
 pub fn counts(run: &Run, prefix: &str) -> String {
     let titles = ["bench", "what", "targets met", "undecided", "missed", "began"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
@@ -72,7 +72,7 @@ pub fn counts(run: &Run, prefix: &str) -> String {
     table(&lines, 2)
 }
 
-/// `2026-11-21T17:52:33.798Z`, to the minute.
+/// Formats a time like `2026-11-21T17:52:33.798Z` to the minute.
 fn minute(started: &str) -> String {
     started.get(..16).map_or_else(|| started.to_owned(), |text| text.replace('T', " "))
 }

@@ -1,11 +1,11 @@
-//! A raw record, as a bench makes rows of it.
+//! A raw record, the input for a bench's rows.
 
 use iotomy_record::Sweep;
 
 /// A raw record that counts.
 #[derive(Debug)]
 pub struct Raw {
-    /// Where it is in the run's folder.
+    /// Its path relative to the run's directory.
     pub path: String,
     /// The record.
     pub sweep: Sweep,

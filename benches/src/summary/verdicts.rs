@@ -1,14 +1,14 @@
-//! The tables of targets on the pages that benches wrote themselves, judged anew.
+//! Updates the verdicts in the target tables on the benches' own pages.
 //!
-//! A page is written when its bench is run. The criteria of a verdict may have become stricter
-//! since; the figures are those of the record.
+//! A page is written when its bench runs. The criteria of a verdict may have become stricter since
+//! then; the figures are those of the record.
 
 use iotomy_record::Claim;
 
 use crate::summary::{Row, text_of_verdict};
 use crate::tables::table;
 
-/// A page with the verdicts of its tables of targets as `rows` and `claims` have them; all else stays as it is.
+/// Returns the page with the verdicts in its target tables taken from `rows` and `claims`; the rest is unchanged.
 pub(crate) fn judged_anew(page: &str, rows: &[Row], claims: &[&Claim]) -> String {
     let mut text = String::new();
     let mut lines = page.lines().peekable();
@@ -19,7 +19,7 @@ pub(crate) fn judged_anew(page: &str, rows: &[Row], claims: &[&Claim]) -> String
             continue;
         }
         let mut cells = vec![cells_of(line)];
-        // The line of dashes is made anew.
+        // The line of dashes is regenerated.
         lines.next();
         while let Some(row) = lines.next_if(|line| line.starts_with('|')) {
             cells.push(with_verdict(cells_of(row), rows, claims));
@@ -36,7 +36,7 @@ fn cells_of(line: &str) -> Vec<String> {
 
 fn with_verdict(mut cells: Vec<String>, rows: &[Row], claims: &[&Claim]) -> Vec<String> {
     let verdict = if let Some((wanted, _)) = cells[0].split_once("; they are: ") {
-        // Which routes are far ahead is a row of the whole.
+        // The overall row lists the routes that are far ahead.
         let Some(row) = rows.iter().find(|row| row.record.is_empty()) else { return cells };
         let (_, names) = row.what.split_once(": ").unwrap_or(("", ""));
         let names = if names.is_empty() { "none" } else { names };

@@ -1,36 +1,36 @@
-//! From runs to costs and ratios: differences and quotients are taken within a block, and only
-//! then is their median taken.
+//! Conversion of runs to overheads and ratios: differences and quotients are computed within a
+//! block, and their median is computed afterwards.
 
 use crate::stats::{Estimate, estimate, median};
 use crate::trace::observer::{Length, Observer};
 use crate::trace::rounds::{Item, Measured, Sample};
 use crate::trace::subject::Subject;
 
-/// The cost of observing a subject.
+/// The overhead of observing a subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
     pub(crate) subject: Subject,
     pub(crate) observer: Observer,
     pub(crate) length: Length,
     pub(crate) calls: u64,
-    /// ns a call of all runs.
+    /// ns per call of all runs.
     pub(crate) all_runs: Vec<f64>,
-    /// ns a call of the fastest run of each block, and of the bare runs beside them.
+    /// ns per call of the fastest run of each block, and of the bare runs beside them.
     pub(crate) times: Vec<f64>,
     pub(crate) bare: Vec<f64>,
-    /// ns a call above the bare run.
+    /// ns per call above the bare run.
     pub(crate) costs: Vec<f64>,
     pub(crate) to_empty: Vec<f64>,
     pub(crate) to_bpftrace: Vec<f64>,
-    /// The smallest share of the calls made that the observer saw.
+    /// The smallest share of the actual calls that the observer counted.
     pub(crate) seen: Option<f64>,
-    /// As iotomy saw it: ns from entry to return of a call, and its own price.
+    /// iotomy's own figures: ns from entry to return of a call, and its measured overhead per call.
     pub(crate) inside: Vec<f64>,
     pub(crate) prices: Vec<f64>,
 }
 
 impl Cost {
-    /// How many times as long as bare the calls took, by block.
+    /// Returns the slowdown compared with bare runs, as the median over the blocks.
     pub(crate) fn slower(&self) -> Option<f64> {
         let ratios: Vec<f64> =
             self.times.iter().zip(&self.bare).map(|(time, bare)| time / bare).collect();
@@ -42,7 +42,7 @@ impl Cost {
     }
 }
 
-/// The costs of every observer that was measured, and the bare runs with costs of 0.
+/// Returns the overheads of every measured observer, and those of the bare runs, which are 0.
 pub(crate) fn costs(measured: &Measured) -> Vec<Cost> {
     let mut costs: Vec<Cost> = measured.samples.keys().map(|item| cost(measured, *item)).collect();
     costs.retain(|cost| !cost.times.is_empty());
@@ -50,12 +50,12 @@ pub(crate) fn costs(measured: &Measured) -> Vec<Cost> {
     costs
 }
 
-/// The sample of an item in a block, if the run worked.
+/// Returns the sample of an item in a block, if the run succeeded.
 fn sample(measured: &Measured, item: Item, block: usize) -> Option<Sample> {
     measured.samples.get(&item)?.get(block).copied()?
 }
 
-/// The cost a call of an item in a block.
+/// Returns the overhead per call of an item in a block.
 fn in_block(measured: &Measured, item: Item, block: usize) -> Option<f64> {
     let bare = Item { observer: Observer::Bare, ..item };
     let bare = sample(measured, bare, block)?;

@@ -1,4 +1,4 @@
-//! Everything that the bench found out, before it is printed and kept.
+//! The results of the bench, before they are printed and stored.
 
 use crate::targets::Target;
 use crate::trace::costs::Cost;

@@ -1,11 +1,12 @@
-//! The memory of iotomy when it watches 1,000 processes that live at the same time: its own, and
+//! The memory of iotomy while it watches 1,000 simultaneous processes: that of the process, and
 //! that of its maps and programs in the kernel.
 //!
-//! Its own is the high-water mark, which only rises; the maps' is what the kernel says of the
-//! descriptors. Both are read again and again until the process is gone, and the figure is the
-//! largest sum of one reading: the maps are emptied while the record is made of them, so the two
-//! largest figures never meet. The kernel does not count the elements of task storage: they are
-//! computed, one of the map's value size and a header for each process while it lives.
+//! The memory of the process is the high-water mark, which only rises; that of the maps is the
+//! kernel's figure for the descriptors. Both are read repeatedly until the process has ended, and
+//! the result is the largest sum of a single reading: the maps are emptied while the record is made
+//! from them, so the two maxima never coincide. The kernel does not count the elements of task
+//! storage. They are computed instead: one element of the map's value size plus a header for each
+//! live process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,38 +21,40 @@ use crate::child::{Signals, guarded, own_path};
 use crate::scratch::Scratch;
 use crate::stats;
 
-/// How many processes live at the same time.
+/// Number of simultaneous processes.
 pub(crate) const PROCESSES: usize = 1_000;
-/// `struct bpf_local_storage_elem` and its `struct bpf_local_storage`, rounded up to their slabs.
+/// The sizes of `struct bpf_local_storage_elem` and its `struct bpf_local_storage`, rounded up to
+/// their slabs.
 const STORAGE_HEADERS: u64 = 512;
 /// `BPF_MAP_TYPE_TASK_STORAGE`.
 const TASK_STORAGE: u64 = 29;
 
-/// Bytes.
+/// The memory figures in bytes, and the counts of the record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Memory {
     /// The high-water mark of the process while the crowd lives.
     pub(crate) process_alive: u64,
-    /// And until its end.
+    /// The high-water mark of the process until its end.
     pub(crate) process: u64,
     pub(crate) maps: u64,
     pub(crate) task_storage: u64,
     pub(crate) programs: u64,
-    /// The largest sum at any time.
+    /// The largest sum of a single reading.
     pub(crate) peak: u64,
-    /// Processes and different calls (the median process's) of the record.
+    /// The number of processes in the record, and the number of different calls of the median
+    /// process.
     pub(crate) seen_processes: u64,
     pub(crate) seen_calls: u64,
 }
 
 impl Memory {
-    /// The memory in use while the crowd lives.
+    /// Returns the memory in use while the crowd lives.
     fn alive(&self) -> u64 {
         self.process_alive + self.maps + self.task_storage + self.programs
     }
 }
 
-/// Has a crowd watched.
+/// Runs a crowd under iotomy and measures iotomy's memory.
 pub(crate) fn measure(signals: &Signals, iotomy: &str, folder: &Scratch) -> Result<Memory> {
     let own = own_path()?.to_string_lossy().into_owned();
     let record = folder.path().join("crowd.json");
@@ -118,14 +121,15 @@ fn watch(signals: &Signals, child: &mut Child) -> Result<Memory> {
     Ok(memory)
 }
 
-/// `VmHWM` of a process that has not ended.
+/// Returns `VmHWM` of a process that has not ended.
 fn high_water(folder: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("{folder}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The memory of the maps and programs behind the descriptors of a process, each once.
+/// Returns the memory of the maps and programs behind the descriptors of a process, each counted
+/// once.
 fn of_descriptors(folder: &str) -> Result<Memory> {
     let mut memory = Memory::default();
     let mut known: Vec<(bool, u64)> = Vec::new();
@@ -139,7 +143,7 @@ fn of_descriptors(folder: &str) -> Result<Memory> {
         known.push(held.identity);
         *(if held.identity.0 { &mut memory.maps } else { &mut memory.programs }) += held.bytes;
         if held.element_bytes > 0 {
-            // The crowd's parent is watched, too.
+            // The crowd's parent is watched as well.
             memory.task_storage = held.element_bytes * (PROCESSES as u64 + 1);
         }
     }
@@ -155,7 +159,7 @@ struct BpfObject {
     /// Whether it is a map, and its id.
     identity: (bool, u64),
     bytes: u64,
-    /// Of an element that `bytes` leaves out.
+    /// Size of an element, where `bytes` excludes elements.
     element_bytes: u64,
 }
 

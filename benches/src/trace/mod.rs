@@ -1,8 +1,8 @@
-//! `bench trace`: what it costs a program to be observed, by iotomy and by its peers, in one run.
+//! `bench trace`: the overhead of being observed, by iotomy and by its peers, in one run.
 //!
-//! The order of the work: [`rounds`] makes the runs, [`startup`] and [`memory`] measure what is not
-//! a cost a call, [`costs`] and [`targets`] judge, [`results`] prints and keeps. This program is
-//! also its own subject: see [`subject`].
+//! The steps: [`rounds`] makes the runs, [`startup`] and [`memory`] measure the costs that are not
+//! per call, [`costs`] and [`targets`] judge, [`results`] prints and stores the results. This
+//! program is also its own subject: see [`subject`].
 
 mod costs;
 mod floor;
@@ -144,7 +144,7 @@ fn bench(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// Of iotomy, its peers and dd, each in a line.
+/// Returns the versions of iotomy, its peers and dd, one per line.
 fn versions(iotomy: &str) -> Vec<String> {
     let peers = Observer::ALL.into_iter().filter_map(|observer| observer.version()?.ok());
     version(Path::new(iotomy)).into_iter().chain(peers).chain(version(Path::new("dd"))).collect()

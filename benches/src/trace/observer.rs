@@ -1,7 +1,8 @@
-//! The observers compared, how each is asked for the same thing, and how its own count is read.
+//! The observers compared, the command line with which each measures the same quantity, and the
+//! parsing of its count.
 //!
-//! An observer that does not count would win every race, so each one's output is read back and its
-//! count of a known call is kept beside its cost.
+//! An observer that does not count would win every comparison. The output of each one is therefore
+//! parsed, and its count of a known call is stored beside its overhead.
 
 use std::fs;
 use std::path::Path;
@@ -23,18 +24,18 @@ pub(crate) enum Observer {
     Strace,
 }
 
-/// How many calls a run makes.
+/// The number of calls in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Length {
     /// Enough for the bare run to take 100 ms.
     Full,
-    /// For observers that would take minutes over a full run.
+    /// Fewer calls, for observers that would need minutes for a full run.
     Short,
 }
 
-/// Counts, and distributions of returns and of durations, by program, process and call, of the
-/// process started: the nearest bpftrace comes to what iotomy does. Only that process is looked
-/// at: following its children would need more programs and cost more.
+/// Counts, and distributions of return values and durations, by program, process and call, for the
+/// started process: the closest that bpftrace comes to iotomy. It observes only that process,
+/// because following its children would need more programs and increase the overhead.
 pub(crate) const BPFTRACE_SCRIPT: &str = "\
 tracepoint:raw_syscalls:sys_enter /pid == cpid/ {
 	@start[tid] = nsecs;
@@ -80,7 +81,7 @@ impl Observer {
         }
     }
 
-    /// The program to be found on this machine, for the peers.
+    /// Returns the program to search for on this machine, for the peers.
     fn program(self) -> Option<&'static str> {
         match self {
             Self::Bpftrace => Some("bpftrace"),
@@ -90,7 +91,8 @@ impl Observer {
         }
     }
 
-    /// The first line of what the peer says of its version; the reason when it cannot be run.
+    /// Returns the first line of the peer's version output, or the reason why the peer cannot be
+    /// run.
     pub(crate) fn version(self) -> Option<Result<String, String>> {
         let program = self.program()?;
         let asked =
@@ -108,7 +110,7 @@ impl Observer {
         }))
     }
 
-    /// The command that watches `subject` and leaves what it saw in the folder.
+    /// Returns the command that watches `subject` and writes its observations to the directory.
     pub(crate) fn argv(self, iotomy: &str, subject: &[String], folder: &Path) -> Vec<String> {
         let output = folder.join("seen").to_string_lossy().into_owned();
         let script = folder.join("script.bt").to_string_lossy().into_owned();
@@ -117,7 +119,7 @@ impl Observer {
         let before: Vec<&str> = match self {
             Self::Bare | Self::Empty | Self::Clock => Vec::new(),
             Self::Trace => [&trace[..], &["--"]].concat(),
-            // Takes the command as one word, and splits it at blanks.
+            // bpftrace takes the command as one argument and splits it at spaces.
             Self::Bpftrace => {
                 let words = ["bpftrace", "-q", "-o", &output, "-c", &joined, &script];
                 return words.map(str::to_owned).to_vec();
@@ -128,10 +130,10 @@ impl Observer {
         before.into_iter().map(str::to_owned).chain(subject.iter().cloned()).collect()
     }
 
-    /// The report of the observer.
+    /// Returns the observer's report.
     ///
     /// # Errors
-    /// That what it left cannot be read.
+    /// When its output cannot be read.
     pub(crate) fn seen(
         self,
         subject: Subject,
@@ -150,7 +152,7 @@ impl Observer {
             Self::Perf => perf_count(line, name),
             _ => strace_count(line, name),
         });
-        // Programs that precede the subject in its process have a row of their own.
+        // Programs that run earlier in the subject's process have a separate row.
         Ok(Some(CountedCall { calls: counts.max().unwrap_or(0), by_iotomy: None }))
     }
 }
@@ -165,9 +167,9 @@ pub(crate) struct CountedCall {
 /// The figures that only iotomy reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SeenByIotomy {
-    /// From entry to return of the subject's calls.
+    /// ns from entry to return of the subject's calls.
     pub(crate) ns_per_call: f64,
-    /// Its own price, as it measured it at its start.
+    /// Its own overhead per call, as calibrated at its start.
     pub(crate) price_ns: f64,
 }
 
@@ -193,20 +195,20 @@ fn seen_by_iotomy(path: &Path, subject: Subject) -> Result<CountedCall, String> 
     Ok(CountedCall { calls, by_iotomy: Some(by_iotomy) })
 }
 
-/// `@calls[dd, 1112, 0]: 65538`
+/// Parses `@calls[dd, 1112, 0]: 65538`.
 fn bpftrace_count(line: &str, number: u32) -> Option<u64> {
     let (key, count) = line.strip_prefix("@calls[")?.split_once("]: ")?;
     let call = key.rsplit(", ").next()?;
     (call.parse() == Ok(number)).then(|| count.trim().parse().ok())?
 }
 
-/// `   read                2003      0    46.268 …`
+/// Parses `   read                2003      0    46.268 …`.
 fn perf_count(line: &str, name: &str) -> Option<u64> {
     let mut words = line.split_whitespace();
     (words.next()? == name).then(|| words.next()?.parse().ok())?
 }
 
-/// ` 69.97    0.005369           2      2003           read`
+/// Parses ` 69.97    0.005369           2      2003           read`.
 fn strace_count(line: &str, name: &str) -> Option<u64> {
     let words: Vec<&str> = line.split_whitespace().collect();
     (words.last() == Some(&name)).then(|| words.get(3)?.parse().ok())?

@@ -1,4 +1,4 @@
-//! The overhead that iotomy prints, held against the CPU time that programs really paid for being watched.
+//! The overhead that iotomy prints, compared with the CPU time that watched programs really lost.
 
 use std::fs::File;
 
@@ -13,24 +13,24 @@ use crate::tables::{digits, interval, table};
 use crate::targets::{Bound, Target};
 use crate::trace::workload::{Workload, cpu_ns};
 
-/// The overhead of a workload, pair by pair: a watched run less a bare one.
+/// The overhead of a workload, pair by pair: a watched run minus a bare one.
 #[derive(Debug)]
 pub(crate) struct PaidOverhead {
     pub(crate) workload: Workload,
-    /// Why it was not, or no longer, measured.
+    /// The reason why it was not, or no longer, measured.
     pub(crate) skipped: Option<String>,
     /// CPU time of the bare runs, in ns.
     pub(crate) bare: Vec<f64>,
-    /// ns a call: what was paid, and the ends of the range that was printed.
+    /// ns per call: the real overhead, and the ends of the printed range.
     pub(crate) paid: Vec<f64>,
     pub(crate) low: Vec<f64>,
     pub(crate) high: Vec<f64>,
     pub(crate) calls: Vec<f64>,
-    /// Switches of a thread off its CPU, a call.
+    /// Context switches per call.
     pub(crate) switches: Vec<f64>,
 }
 
-/// Measures every workload in `pairs` pairs, each in random order.
+/// Measures every workload in this many `pairs`, each in random order.
 pub(crate) fn measure(
     signals: &Signals,
     iotomy: &str,
@@ -105,7 +105,7 @@ impl PaidOverhead {
         Ok(())
     }
 
-    /// Whether what was paid lies in the range that was printed.
+    /// Returns the target: the real overhead is within the printed range.
     pub(crate) fn target(&self) -> Target {
         let name = self.workload.name();
         let text = format!("{name}: CPU time paid a call, in the range printed");
@@ -129,7 +129,7 @@ fn run(signals: &Signals, argv: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// All of them, in a table, and below it what was not measured.
+/// Formats a table of all workloads; the skipped ones are listed below it.
 pub(crate) fn text(all: &[PaidOverhead]) -> String {
     let titles = [
         "program",

@@ -21,7 +21,7 @@ use crate::trace::sweep::sweep;
 const MIB: f64 = (1 << 20) as f64;
 
 impl TraceResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "trace",
@@ -85,7 +85,7 @@ impl TraceResults {
                 if_watched(ratio(&cost.to_bpftrace, Observer::Bpftrace)),
                 if_watched(cost.slower().map_or_else(String::new, |times| digits(times, 2))),
                 cost.seen.map_or_else(String::new, |share| {
-                    // Start and end of the program make some more of them.
+                    // Start and end of the program add a few calls.
                     if share >= 1.0 { "all".into() } else { format!("{:.2} %", share * 100.0) }
                 }),
             ]);
@@ -93,7 +93,7 @@ impl TraceResults {
         table(&rows, 2)
     }
 
-    /// How much of the observer's own work it books as the call's.
+    /// Describes how much of the observer's own work it attributes to the calls.
     fn inside(&self) -> String {
         let mut text = String::new();
         for cost in &self.costs {
@@ -153,7 +153,7 @@ impl TraceResults {
     }
 }
 
-/// Traces the second subject once more, without a harness, as an example of the record.
+/// Traces the second subject once more, outside the measurements, as an example of the record.
 pub(crate) fn keep_example(signals: &Signals, rounds: &Rounds, folder: &Path) -> Result<()> {
     let record = folder.join("dd.json").to_string_lossy().into_owned();
     let argv = [&rounds.iotomy, "trace", "-q", "--files", "--json", &record].into_iter().chain([

@@ -1,14 +1,14 @@
 //! The runs: blocks in which every observer watches every subject, in random order.
 //!
-//! The cost of an observer is a difference of neighbours: its run less the bare run of the same
-//! block, subject and number of calls. A drift from block to block is in both and cancels out. A
-//! disturbance of a single run only makes it slower, so that a block makes several of each and the
-//! fastest stands for the block.
+//! The overhead of an observer is a difference between neighbouring runs: its run minus the bare
+//! run of the same block, subject and number of calls. Drift from block to block is in both figures
+//! and cancels out. A disturbance of a single run only makes it slower; therefore a block makes
+//! several runs of each kind, and the fastest represents the block.
 //!
-//! The tricky part is the others on a machine. A program of theirs on a system-call tracepoint
-//! slows every process, the bare ones too, and a busy neighbour may share the core. A run waits
-//! until neither is there, though not for ever: the runs that had to be made all the same are
-//! counted.
+//! The difficulty is other activity on the machine. Another user's program on a system-call
+//! tracepoint slows every process, including the bare ones, and a busy neighbour may share the
+//! core. A run waits until there is neither, but only for a limited time; the runs that had to
+//! start anyway are counted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,21 +28,21 @@ use crate::trace::floor::Floor;
 use crate::trace::observer::{CountedCall, Length, Observer};
 use crate::trace::subject::{DD_BLOCK, Subject};
 
-/// Reads and writes of the whole memory file.
+/// The reads and writes of the whole memory file.
 const DD_CALLS: u64 = 2 * 65_536;
-/// A bare full run of getppid takes at least 100 ms; a little more is aimed at.
+/// A bare full run of getppid must take at least 100 ms; the goal is slightly higher.
 const FULL_NS: f64 = 120e6;
-/// At 88 µs a call, what strace took on the slowest machine seen, a run of 1.4 s.
+/// A run of 1.4 s at 88 µs per call, which strace needed on the slowest machine so far.
 const SHORT_CALLS: u64 = 16_384;
-/// Failures in a row after which an observer is given up.
+/// Number of consecutive failures after which an observer is no longer measured.
 const PATIENCE: u32 = 2;
-/// Runs of an item in a block; short ones cost too much by far for noise to matter.
+/// Runs of an item in a block. For short runs, the overhead is far too large for noise to matter.
 const REPEATS: usize = 3;
-/// How long a run waits for a quiet machine.
+/// The longest time that a run waits for a quiet machine.
 const RUN_PATIENCE: Duration = Duration::from_millis(500);
-/// And all runs of a bench together.
+/// The longest total waiting time of all runs of a bench.
 const BENCH_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a machine has to be quiet to be called so.
+/// The duration without other activity after which a machine is considered quiet.
 const QUIET: Duration = Duration::from_millis(10);
 
 /// One kind of run.
@@ -60,17 +60,17 @@ pub(crate) struct Sample {
     pub(crate) seen: Option<CountedCall>,
 }
 
-/// Everything measured, by item and block.
+/// All measurements, by item and block.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) samples: BTreeMap<Item, Vec<Option<Sample>>>,
-    /// ns a call of all runs, of which the samples are the fastest of each block.
+    /// ns per call of all runs; the samples are the fastest of each block.
     pub(crate) all_runs: BTreeMap<Item, Vec<f64>>,
     pub(crate) calls: BTreeMap<(Subject, Length), u64>,
-    /// Why an observer is not, or no longer, measured.
+    /// The reason why an observer is not, or no longer, measured.
     pub(crate) skipped: BTreeMap<(Subject, Observer), String>,
     pub(crate) runs: u64,
-    /// Runs that began beside watchers or busy processes of others.
+    /// Runs that started while other users' watchers or busy processes were active.
     pub(crate) disturbed: u64,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Finds out what can be measured, and with how many calls.
+    /// Determines the observers that can be measured, and the number of calls for each.
     pub(crate) fn prepare(
         signals: &'a Signals,
         iotomy: String,
@@ -225,8 +225,8 @@ impl<'a> Rounds<'a> {
         Ok(Sample { ns_per_call: subject.read_result(calls, &result)?, seen })
     }
 
-    /// Waits until nobody else's programs sit on the tracepoints of system calls and nobody else
-    /// wants a CPU.
+    /// Waits until no other BPF programs are attached to the tracepoints of system calls and no
+    /// other thread is runnable.
     fn become_calm(&mut self) -> Result<()> {
         let began = Instant::now();
         let until = began + RUN_PATIENCE.min(self.patience);
@@ -251,7 +251,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Every kind of run of a subject.
+/// Returns every kind of run of a subject.
 fn items(subject: Subject) -> Vec<Item> {
     let watched =
         Observer::ALL.map(|observer| Item { subject, observer, length: observer.length() });
@@ -264,14 +264,14 @@ fn items(subject: Subject) -> Vec<Item> {
     .collect()
 }
 
-/// Whether a BPF program that is not this program's own bears the name of a system-call hook.
-/// Names are all there is to go by; a watcher that calls its programs otherwise goes unnoticed.
+/// Returns whether a BPF program other than this program's has the name of a system-call hook. Only
+/// names are available, so a watcher whose programs have other names is not detected.
 fn others_watch() -> bool {
     ProgInfoIter::default()
         .any(|program| matches!(program.name.as_bytes(), b"sys_enter" | b"sys_exit"))
 }
 
-/// Whether anything but this thread runs or waits for a CPU, by the fourth field of
+/// Returns whether a thread other than this one is runnable, from the fourth field of
 /// `/proc/loadavg`.
 fn others_run() -> bool {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -279,7 +279,8 @@ fn others_run() -> bool {
     running.is_some_and(|running: u32| running > 1)
 }
 
-/// 512 MiB that are in memory and in no file system: nothing is left of them, whatever happens.
+/// Creates 512 MiB in memory and outside of any file system, so that nothing is left behind in any
+/// case.
 fn memory_file() -> Result<File> {
     let file = rustix::fs::memfd_create("iotomy-bench", MemfdFlags::CLOEXEC);
     let mut file = File::from(file.context("cannot make a memory file")?);
@@ -290,14 +291,14 @@ fn memory_file() -> Result<File> {
     Ok(file)
 }
 
-/// The same file from its beginning, with an offset of its own.
+/// Reopens the same file at its beginning, with a separate offset.
 pub(crate) fn reopened(file: &File) -> Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::open(path).context("cannot open the memory file again")
 }
 
 impl Rounds<'_> {
-    /// The memory file, from its beginning.
+    /// Returns the memory file, at its beginning.
     pub(crate) fn memory(&self) -> Result<File> {
         reopened(&self.memory)
     }

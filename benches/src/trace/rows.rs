@@ -1,4 +1,4 @@
-//! The cost of being observed.
+//! The rows for the overhead of being observed.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::tables::table;
 
 const OURS: &str = "iotomy trace";
 const EMPTY: &str = "two empty BPF programs";
-/// Contenders without a cost of their own, or for an option that has become the default.
+/// Contenders without overhead, or for an option that has become the default.
 const NO_PEERS: [&str; 2] = ["bare", "iotomy trace --files"];
 
-/// Costs beside every observer's, and the targets.
+/// Returns the overheads compared with every observer's, and the targets.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 2, raw)).collect();
     for row in &mut rows {
@@ -49,12 +49,12 @@ fn costs<'a>(raw: &'a Raw, subject: &str, observer: &str) -> Option<&'a [f64]> {
     samples(&raw.sweep, &[("subject", subject), ("observer", observer)], "cost_per_call")
 }
 
-/// One's cost ÷ another's, block by block.
+/// Returns the ratio of one overhead to another, block by block.
 fn over(raw: &Raw, subject: &str, one: &str, other: &str) -> Option<Estimate> {
     ratio(costs(raw, subject, one)?, costs(raw, subject, other)?)
 }
 
-/// The costs a call of every observer.
+/// Formats a table of every observer's overhead per call.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let bare = |subject| {

@@ -1,6 +1,6 @@
-//! The time of iotomy from its start to the command's first call, and from the command's end to the
-//! end of the report: the wall time of `iotomy trace -- true`, and of `iotomy anatomy -- true`,
-//! less that of `true`, in rounds.
+//! The time of iotomy from its start to the command's first call, plus the time from the command's
+//! end to the end of the report: the wall time of `iotomy trace -- true`, and of
+//! `iotomy anatomy -- true`, minus that of `true`, in rounds.
 
 use std::fs::File;
 use std::time::Instant;
@@ -20,30 +20,30 @@ enum Run {
     Anatomy,
 }
 
-/// The rounds measured, in ns.
+/// The measured rounds, in ns.
 #[derive(Debug, Default)]
 pub(crate) struct Startup {
     pub(crate) bare: Vec<f64>,
     pub(crate) traced: Vec<f64>,
-    /// The wall of `iotomy anatomy -- true`.
+    /// The wall time of `iotomy anatomy -- true`.
     pub(crate) anatomy: Vec<f64>,
-    /// Of the traced ones, until the command was let go: load, attach and calibrate.
+    /// The part of the traced runs before the command was released: load, attach and calibrate.
     pub(crate) before_command: Vec<f64>,
 }
 
 impl Startup {
-    /// The traced wall less the bare one, round by round.
+    /// Returns the traced wall time minus the bare one, round by round.
     pub(crate) fn added(&self) -> Vec<f64> {
         self.traced.iter().zip(&self.bare).map(|(traced, bare)| traced - bare).collect()
     }
 
-    /// The same of an anatomy.
+    /// Returns the wall time of an anatomy minus the bare one, round by round.
     pub(crate) fn added_by_anatomy(&self) -> Vec<f64> {
         self.anatomy.iter().zip(&self.bare).map(|(anatomy, bare)| anatomy - bare).collect()
     }
 }
 
-/// Measures `rounds` rounds of the three, each in random order. The report is written, to the null device.
+/// Measures `rounds` rounds of the three runs, each in random order. The report is written to the null device.
 pub(crate) fn measure(
     signals: &Signals,
     iotomy: &str,

@@ -1,10 +1,10 @@
-//! The watched processes: loops of calls that time themselves, so that no observer's start or end
-//! is in the figure, and a crowd of processes.
+//! The watched processes: loops of calls that time themselves, so that the figure excludes the
+//! start and the end of every observer, and a crowd of processes.
 //!
-//! A subject runs in a process of its own, pinned to one CPU, and does nothing but its calls
-//! between its clock reads. `getppid` is timed in batches of half a millisecond and stands for the
-//! batch a twentieth from the fastest: being preempted, or sharing a core with a busy neighbour,
-//! makes most batches of a run slower and leaves some alone. `dd` reports its own copying time on
+//! A subject runs in a separate process, pinned to one CPU, and makes only its calls between its
+//! clock reads. `getppid` is timed in batches of half a millisecond; the result is the 5th
+//! percentile of the batches, because preemption or a busy neighbour on the same core makes most
+//! batches of a run slower and leaves some undisturbed. `dd` reports its own copying time on
 //! standard error.
 
 use std::fs::{self, File};
@@ -20,19 +20,19 @@ use crate::child::{die_with_parent, own_path, part};
 use crate::cpus;
 use crate::stats;
 
-/// Batches a loop is timed in.
+/// Number of batches in which a loop is timed.
 const BATCHES: u64 = 256;
 /// The block size of dd, in bytes.
 pub(crate) const DD_BLOCK: u64 = 8192;
-/// Different calls each member of a crowd makes beside those of its start and end.
+/// Number of different calls of each member of a crowd, in addition to those of its start and end.
 const MEMBER_CALLS: usize = 12;
 
 /// The process that makes the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
-    /// `getppid(2)` in a loop: the cheapest call, so the dearest to observe.
+    /// `getppid(2)` in a loop: the shortest call, so its relative overhead is the highest.
     Getppid,
-    /// `dd bs=8k` from a memory file to the null device: a read and a write in turn.
+    /// `dd bs=8k` from a memory file to the null device: alternating reads and writes.
     Dd,
 }
 
@@ -46,8 +46,8 @@ impl Subject {
         }
     }
 
-    /// The call by which is checked that an observer saw what was done: its name and number, and
-    /// how many there are of it among `calls`.
+    /// Returns the call that verifies the observer's count: its name, its number, and how many of
+    /// the `calls` calls are of this kind.
     pub(crate) fn counted(self, calls: u64) -> (&'static str, u32, u64) {
         match self {
             Self::Getppid => ("getppid", 110, calls),
@@ -55,7 +55,7 @@ impl Subject {
         }
     }
 
-    /// The command that makes `calls` calls on `cpu` and writes its time to `result`.
+    /// Returns the command that makes `calls` calls on `cpu` and writes its time to `result`.
     pub(crate) fn argv(self, calls: u64, cpu: usize, result: &Path) -> Result<Vec<String>> {
         let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
         Ok(vec![
@@ -68,7 +68,7 @@ impl Subject {
         ])
     }
 
-    /// ns a call, from what the subject wrote.
+    /// Returns ns per call, from the subject's output.
     pub(crate) fn read_result(self, calls: u64, result: &Path) -> Result<f64> {
         let text = fs::read_to_string(result).context("cannot read the subject's result")?;
         match self {
@@ -87,7 +87,7 @@ impl Subject {
         }
     }
 
-    /// A number of calls near `calls` that the subject can make.
+    /// Returns a number of calls near `calls` that the subject can make.
     pub(crate) fn whole(self, calls: u64) -> u64 {
         match self {
             Self::Getppid => calls.div_ceil(BATCHES) * BATCHES,
@@ -96,7 +96,7 @@ impl Subject {
     }
 }
 
-/// The time dd says it took, as in `… copied, 0.196673 s, 2.7 GB/s`.
+/// Returns the time in dd's output, as in `… copied, 0.196673 s, 2.7 GB/s`.
 fn dd_seconds(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.contains(" copied, "))?;
     line.split(" copied, ").nth(1)?.split(' ').next()?.parse().ok()
@@ -147,8 +147,8 @@ pub(crate) struct CrowdArgs {
     processes: usize,
 }
 
-/// Starts processes that make some calls and stay; says `ready` on standard output when all of
-/// them do, and lets them go when standard input ends.
+/// Starts processes that make some calls and remain blocked; prints `ready` on standard output when
+/// all of them are, and releases them when standard input ends.
 pub(crate) fn crowd(args: &CrowdArgs) -> Result<()> {
     die_with_parent()?;
     let (stay, go) = io::pipe().context("cannot make a pipe")?;
@@ -171,12 +171,13 @@ pub(crate) fn crowd(args: &CrowdArgs) -> Result<()> {
     Ok(())
 }
 
-/// The return value of a call that cannot fail is of no use here.
+/// Discards the return value of a call that cannot fail.
 fn done<Returned>(_: Returned) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// One of a crowd. With what starting and ending a program takes, some 25 different calls.
+/// Runs a member of a crowd. Together with the start and the end of a program, it makes about 25
+/// different calls.
 pub(crate) fn member() -> Result<()> {
     use rustix::{fs, process, thread};
     die_with_parent()?;

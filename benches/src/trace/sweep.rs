@@ -12,7 +12,7 @@ use crate::trace::paid::PaidOverhead;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 
-/// The record of a bench.
+/// Returns the record of a bench.
 pub(crate) fn sweep(results: &TraceResults, conditions: &Conditions) -> Sweep {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let axes = [
@@ -43,8 +43,8 @@ fn case(
     Case::new(&[("subject", subject), ("observer", observer)], metric, unit, samples)
 }
 
-/// All runs, the fastest of each block, and for an observer its difference from the bare one; the calls of a run are a
-/// parameter, since bare runs come in two lengths.
+/// Returns the cases of a cost: all runs, the fastest run of each block, and for an observer the difference from the
+/// bare run. The number of calls in a run is a parameter, because bare runs have two lengths.
 fn of_cost(cost: &Cost) -> Vec<Case> {
     let (subject, observer) = (cost.subject.name(), cost.observer.name());
     let with_calls = |mut case: Case| {
@@ -73,7 +73,7 @@ fn of_cost(cost: &Cost) -> Vec<Case> {
     cases
 }
 
-/// The pairs of a workload: the bare CPU time, what being watched added to it a call, and the range printed.
+/// Returns the pairs of a workload: the bare CPU time, the overhead per call when watched, and the printed range.
 fn of_paid(paid: &PaidOverhead) -> Vec<Case> {
     let name = paid.workload.name();
     if let Some(reason) = &paid.skipped {

@@ -1,4 +1,4 @@
-//! The figures iotomy sets out to reach, and whether it did on this machine.
+//! The performance targets of iotomy's trace, and whether it met them on this machine.
 
 use crate::stats::{Estimate, estimate};
 use crate::targets::{Bound, Target};
@@ -9,7 +9,7 @@ use crate::trace::paid::PaidOverhead;
 use crate::trace::startup::Startup;
 use crate::trace::subject::Subject;
 
-/// Judges everything measured.
+/// Judges all measurements.
 pub(crate) fn judge(
     costs: &[Cost],
     paid: &[PaidOverhead],

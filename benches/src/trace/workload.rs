@@ -1,8 +1,8 @@
-//! Programs whose CPU time is compared with and without a watch: a loop of calls, a copier, a database, and
-//! two servers with their clients.
+//! Programs whose CPU time is compared with and without a watch: a loop of calls, a copier, a database, and two servers
+//! with their clients.
 //!
-//! A part of this program starts them, waits for all of them and writes down the CPU time they had. It runs bare, or
-//! under the watch, which then watches all of them; so the same clock measures both.
+//! A part of this program starts them, waits for all of them and writes their CPU time to a file. It runs bare or under
+//! the watch, which then watches all of them, so the same clock measures both cases.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,7 @@ pub(crate) enum Workload {
     Sqlite3,
 }
 
-/// Makes half a second of work on usual machines.
+/// The numbers for half a second of work on usual machines.
 const GETPPIDS: u64 = 1 << 21;
 const BLOCKS: u32 = 200_000;
 const REQUESTS: u32 = 40_000;
@@ -41,7 +41,7 @@ const SQL: &str = "PRAGMA synchronous=OFF; PRAGMA cache_size=50; DROP TABLE IF E
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100000)\
     INSERT INTO t SELECT i, hex(i*7919) FROM n;\
     SELECT sum(length(text)) FROM t WHERE id%3=0; SELECT sum(length(text)) FROM t WHERE id%5=0;";
-/// A server that takes longer to begin will not.
+/// A server that needs longer to start is considered failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SERVER: &str = include_str!("server.go");
 
@@ -59,10 +59,10 @@ impl Workload {
         }
     }
 
-    /// Makes ready what it needs in the folder.
+    /// Prepares the workload's files in the directory.
     ///
     /// # Errors
-    /// Why it cannot run here.
+    /// When the workload cannot run here; the error is the reason.
     pub(crate) fn prepare(self, folder: &Path) -> Result<(), String> {
         let programs: &[&str] = match self {
             Self::Getppid => &[],
@@ -90,7 +90,8 @@ impl Workload {
         Ok(())
     }
 
-    /// The command that runs it, and writes its CPU time to a file in the folder.
+    /// Returns the command that runs the workload and writes its CPU time to a file in the
+    /// directory.
     pub(crate) fn argv(self, folder: &Path) -> Result<Vec<String>> {
         let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not UTF-8");
         let part = ["trace", "workload", self.name()].map(str::to_owned);
@@ -98,7 +99,7 @@ impl Workload {
     }
 }
 
-/// CPU time that it had, in ns.
+/// Returns the CPU time of the workload, in ns.
 pub(crate) fn cpu_ns(folder: &Path) -> Result<f64> {
     let text = fs::read_to_string(folder.join("cpu")).context("the workload left no figure")?;
     text.trim().parse().context("the workload's figure")
@@ -111,7 +112,7 @@ pub(crate) struct WorkloadArgs {
     folder: PathBuf,
 }
 
-/// Runs it.
+/// Runs the workload.
 pub(crate) fn run(args: &WorkloadArgs) -> Result<()> {
     die_with_parent()?;
     match args.what {
@@ -151,7 +152,7 @@ fn done(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A server, which is killed and waited for.
+/// A server that is killed and reaped when this value is dropped.
 struct Server(Child);
 
 impl Drop for Server {

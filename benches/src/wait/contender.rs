@@ -1,4 +1,4 @@
-//! Those who make the rounds: processes that make one for each line they are told.
+//! The contenders: processes that make one round for each line of input.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,25 +12,25 @@ use crate::talker::Talker;
 use crate::wait::lock_file::locked;
 use crate::wait::serve::MIO;
 
-/// The waiter that is held against the others, and those that show what else there is.
+/// The waiter that is compared with the others.
 pub(crate) const OURS: &str = "iotomy epoll";
 
-/// Rounds in a turn, before which one more warms up: other processes had the caches.
+/// Rounds in a turn. One more runs first as warm-up, because other processes have used the caches.
 fn rounds_a_turn(events: usize) -> usize {
     if events < 1_000 { 15 } else { 3 }
 }
 
-/// One of them.
+/// A contender.
 pub(crate) struct Contender {
     pub(crate) name: String,
     program: OsString,
     arguments: Vec<OsString>,
 }
 
-/// Those that are here, their versions, and those that are not, with the reason.
+/// The available contenders, their versions, and the missing ones with the reason.
 pub(crate) type Lineup = (Vec<Contender>, Vec<String>, Vec<(String, String)>);
 
-/// The contenders.
+/// Returns the contenders.
 ///
 /// # Errors
 /// When the peers were not built.
@@ -64,7 +64,7 @@ pub(crate) fn contenders(peers: &Path) -> Result<Lineup> {
 }
 
 impl Contender {
-    /// Starts it with so many pairs.
+    /// Starts the contender with this many pairs.
     pub(crate) fn start(&self, pairs: usize) -> Result<Running> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(pairs.to_string());
@@ -72,11 +72,11 @@ impl Contender {
     }
 }
 
-/// One that is ready for rounds.
+/// A contender that is ready for rounds.
 pub(crate) struct Running(Talker);
 
 impl Running {
-    /// The middle of a turn's rounds: on the CPU and by the clock, in ns.
+    /// Returns the median of a turn's rounds: CPU time and wall time, in ns.
     pub(crate) fn rounds(&mut self, active: usize, writes: usize) -> Result<(f64, f64)> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds_a_turn(active + writes) {

@@ -1,6 +1,6 @@
-//! The versions that this program was built with, as Cargo.lock has them.
+//! The versions of this program's dependencies, from Cargo.lock.
 
-/// The version of a crate that this program was built with.
+/// Returns the version of a crate that this program was built with.
 pub(crate) fn locked(name: &str) -> Option<String> {
     const LOCK: &str = include_str!("../../../Cargo.lock");
     let of = LOCK.split(&format!("name = \"{name}\"\nversion = \"")).nth(1)?;

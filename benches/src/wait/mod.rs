@@ -1,9 +1,9 @@
-//! `bench wait`: what the `epoll` waiter costs beside a bare loop, libevent, libuv and mio, in one run.
+//! `bench wait`: the overhead of the `epoll` waiter compared with a bare loop, libevent, libuv and mio, in one run.
 //!
-//! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`], and `peers.c` for the
-//! others). Each contender is a process with pairs of its own, which makes rounds when it is told
-//! to; a block asks each for some, in random order. [`mod@serve`] makes them, [`contender`] talks to those
-//! who do, [`results`] judges, prints and keeps.
+//! The rounds are those of libevent's benchmark ([`iotomy_waiters::rounds`], and `peers.c` for the others). Each
+//! contender is a process with its own pairs that makes rounds on request. In each block every contender makes some
+//! rounds, in random order. [`mod@serve`] makes the rounds, [`contender`] talks to the processes, [`results`] judges,
+//! prints and stores the results.
 
 mod contender;
 mod lock_file;
@@ -33,8 +33,8 @@ use crate::wait::serve::{BATCH, serve};
 
 pub use crate::wait::serve::wait_peers_mio;
 
-/// The measured points: descriptors, active ones, writes. The first is for small sets, the others
-/// are those of the articles' charts.
+/// The measured points: descriptors, active descriptors, writes. The first point is for small sets,
+/// the others are those of the articles' charts.
 const POINTS: [[usize; 3]; 3] = [[100, 1, 100], [7_500, 1, 100], [7_500, 100, 7_500]];
 
 /// The bench.
@@ -114,8 +114,8 @@ fn bench(args: &Args) -> Result<ExitCode> {
     Ok(results.status(&args.options))
 }
 
-/// The cost of the trait and the buffer per event: batches of the waiter `null`, which makes no
-/// call, less a loop over the same tokens; samples in ns.
+/// Returns the overhead of the trait and the buffer per event: batches of the waiter `null`, which
+/// makes no call, minus a loop over the same tokens; samples in ns.
 fn by_nothing() -> Result<Vec<f64>> {
     const TOKENS: u64 = 100;
     const WAITS: u32 = 2_000;

@@ -1,12 +1,13 @@
 /*
- * The rounds of libevent's benchmark through others: a loop with nothing between it and the kernel,
- * libevent, and libuv. `wait-peers list` names those that are built in; `wait-peers NAME PAIRS`
- * reads lines of "ACTIVE WRITES" and makes a round for each, which it answers by "CPU_NS WALL_NS".
+ * The rounds of libevent's benchmark with other mechanisms: a loop with nothing between it and the
+ * kernel, libevent, and libuv. `wait-peers list` prints the names of those that are built in.
+ * `wait-peers NAME PAIRS` reads lines of "ACTIVE WRITES", makes a round for each, and answers
+ * with "CPU_NS WALL_NS".
  *
- * It does as crates/waiters/src/rounds.rs does: all readers registered anew and one look taken, a
- * byte sent to ACTIVE of them, none of it timed; then, timed, loops that never sleep until every
- * byte has been received, where each event receives one and, while there are WRITES left, sends
- * one.
+ * A round is the same as in crates/waiters/src/rounds.rs. Untimed: all readers are registered anew
+ * and polled once, and a byte is sent to ACTIVE of them. Timed: non-blocking loops until every byte
+ * has been received. In these, each event receives one byte and, while there are WRITES left,
+ * sends one.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -41,9 +42,9 @@ static void die(const char *what)
 }
 
 /*
- * A call of four arguments and two zeroes, without what the C library does around it, which is some
- * hundredths of a round: the waiters' rounds make theirs so, too, and what is compared is the
- * loops.
+ * Makes a system call with four arguments and two zeroes, without the C library's code around it,
+ * which takes some hundredths of a round. The waiters' rounds make their calls in the same manner,
+ * so that the comparison is between the loops.
  */
 static inline __attribute__((always_inline)) long kernel(long call, long fd, void *at, long length,
 							 long last)
@@ -123,7 +124,7 @@ static void bare_look(void)
 		receive((int)found[at].data.u64);
 }
 
-/* The same without any call or return between two calls of the kernel. */
+/* The bare loop without any function call or return between two system calls. */
 static void inline_run(void)
 {
 	do {
@@ -221,7 +222,7 @@ static const struct peer {
 	void (*enlist)(void);
 	void (*look)(void);
 	void (*leave)(void);
-	void (*run)(void); /* instead of looks until all is over */
+	void (*run)(void); /* replaces the repeated looks */
 } peers[] = {
 	{"bare", bare_open, bare_register, bare_look, bare_leave, NULL},
 	{"bare-inline", bare_open, bare_register, bare_look, bare_leave, inline_run},
@@ -270,9 +271,9 @@ static void make_round(const struct peer *peer, int active, long writes)
 }
 
 /*
- * What `iotomy_sys::epoll::epoll_wait` pays where the kernel leaves the CPU's stack of return
- * addresses alone: a call without its return, behind which as many returns as there are go wrong.
- * No call of the kernel is made, so this can be measured under any.
+ * The overhead of `iotomy_sys::epoll::epoll_wait` on kernels that do not touch the CPU's return
+ * stack buffer: a call without its return, after which all returns of the enclosing calls are
+ * mispredicted. No system call is made, so this can be measured on any kernel.
  */
 #ifdef __x86_64__
 __attribute__((noinline)) static void matched(void)
@@ -280,7 +281,7 @@ __attribute__((noinline)) static void matched(void)
 	__asm__ volatile("nop" ::: "memory");
 }
 
-/* Out of the way of what the compiler keeps below the stack's end. */
+/* Stays clear of the red zone, the compiler's data below the end of the stack. */
 __attribute__((noinline)) static void unmatched(void)
 {
 	__asm__ volatile("sub $128, %%rsp\n\t"

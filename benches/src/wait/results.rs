@@ -13,12 +13,13 @@ use crate::tables::{digits, interval, table};
 use crate::targets::{Bound, Target, target_table};
 use crate::wait::contender::OURS;
 
-/// Targets: of libevent's time, of the bare loop's, and what the trait may cost an event.
+/// Targets: the ratio to libevent's time, the ratio to the bare loop's time, and the overhead of
+/// the trait per event.
 const OF_LIBEVENT: f64 = 0.95;
 const OF_BARE: f64 = 1.02;
 const TRAIT_NS: f64 = 10.0;
 
-/// The times of all for one shape of rounds.
+/// The times of all contenders for one shape of rounds.
 pub(crate) struct Point {
     pub(crate) pairs: usize,
     pub(crate) active: usize,
@@ -32,7 +33,7 @@ pub(crate) struct WaitResults {
     pub(crate) versions: Vec<String>,
     pub(crate) skipped: Vec<(String, String)>,
     pub(crate) points: Vec<Point>,
-    /// The cost of the trait per event, in ns.
+    /// The overhead of the trait per event, in ns.
     pub(crate) trait_ns: Vec<f64>,
 }
 
@@ -45,7 +46,7 @@ impl Point {
         self.lanes.iter().find(|lane| lane.name == name)
     }
 
-    /// How many times the other's CPU time one takes, by block.
+    /// Returns the ratio of one contender's CPU time to the other's, by block.
     fn ratio(&self, one: &str, other: &str) -> Option<Estimate> {
         ratio(&self.lane(one)?.cpu_ns, &self.lane(other)?.cpu_ns)
     }
@@ -78,7 +79,7 @@ impl Point {
 }
 
 impl WaitResults {
-    /// As text and as a record.
+    /// Returns the results as text and as a record.
     pub(crate) fn results(&self, conditions: &Conditions) -> Results {
         Results {
             folder: "wait",
@@ -130,7 +131,8 @@ impl WaitResults {
         text
     }
 
-    /// Whether a portable event library costs more than the bare mechanism.
+    /// Returns the claim that a portable event library has overhead compared with the bare
+    /// mechanism.
     fn reactor_tax(&self) -> Claim {
         let found: Vec<(String, Estimate)> = ["libevent", "libuv", "mio"]
             .into_iter()

@@ -1,4 +1,4 @@
-//! The cost of waiting.
+//! The rows for the overhead of waiting.
 
 use crate::stats::{Estimate, ratio};
 use crate::summary::raw::Raw;
@@ -7,7 +7,7 @@ use crate::tables::table;
 
 const OURS: &str = "iotomy epoll";
 
-/// CPU times beside every peer's, and the targets.
+/// Returns the CPU times compared with every peer's, and the targets.
 pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     let mut rows: Vec<Row> = targets(&raw.sweep).map(|claim| of_target(claim, 3, raw)).collect();
     for rounds in names(&raw.sweep, "rounds") {
@@ -22,7 +22,7 @@ pub(crate) fn rows(raw: &Raw) -> Vec<Row> {
     rows
 }
 
-/// Ours ÷ a peer's CPU time, block by block.
+/// Returns the ratio of iotomy's CPU time to a peer's, block by block.
 fn over(raw: &Raw, rounds: &str, peer: &str) -> Option<Estimate> {
     let cpu = |contender: &str| {
         samples(&raw.sweep, &[("rounds", rounds), ("contender", contender)], "cpu")
@@ -30,7 +30,7 @@ fn over(raw: &Raw, rounds: &str, peer: &str) -> Option<Estimate> {
     ratio(cpu(OURS)?, cpu(peer)?)
 }
 
-/// Ours ÷ each peer's CPU time.
+/// Formats a table of the ratios of iotomy's CPU time to each peer's.
 pub(crate) fn block(raws: &[Raw], link: &str) -> String {
     let Some(raw) = raws.last() else { return String::new() };
     let mut peers = names(&raw.sweep, "contender");

@@ -7,64 +7,64 @@ use rustix::io::Errno;
 /// The operations that a test can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Reading the byte at this offset, or one behind it: requests that reach it fail as a whole.
+    /// Reading the byte at this offset, or a later one: requests that reach it fail completely.
     Read(u64),
-    /// Writing the byte at this offset, or one behind it; giving room to it by fallocate(2), too.
+    /// Writing the byte at this offset, or a later one; also allocating it with fallocate(2).
     Write(u64),
     /// fsync(2) and fdatasync(2).
     Fsync,
-    /// close(2), of any descriptor of the file.
+    /// close(2) of any descriptor of the file.
     Close,
-    /// copy_file_range(2) from the byte at this offset, or one behind it. Where it is not told to fail, the
-    /// file system has no such operation, and the kernel reads and writes in its place.
+    /// copy_file_range(2) from the byte at this offset, or a later one. Without such a fault, the file system does not
+    /// support this operation, and the kernel reads and writes instead.
     CopyRange(u64),
     /// `SEEK_DATA` and `SEEK_HOLE`.
     Seek,
     /// Changing the size: ftruncate(2), or open(2) with `O_TRUNC`.
     Truncate,
-    /// Making a name: open(2) with `O_CREAT`, mkdir(2), link(2), symlink(2).
+    /// Creating a name: open(2) with `O_CREAT`, mkdir(2), link(2), symlink(2).
     Make,
     /// rename(2) to the name.
     Rename,
 }
 
-/// An operation that fails.
+/// A fault: an operation that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The operation that fails.
     pub operation: Operation,
-    /// The name of the one file it fails on, in whatever folder; `None`: on every file.
+    /// The name of the one file on which it fails, in any directory; `None`: on every file.
     pub name: Option<String>,
-    /// Whether it fails on every file but that one.
+    /// Whether it fails on every file except that one.
     pub elsewhere: bool,
-    /// The error that the file system returns; `None`: no error and no bytes moved, which is
+    /// The error that the file system returns. `None`: no error and no bytes transferred, which is
     /// possible for [`Operation::Read`] and [`Operation::CopyRange`].
     pub errno: Option<Errno>,
 }
 
 impl Fault {
-    /// An operation that fails on the file called `name`.
+    /// Creates a fault on the file called `name`.
     pub fn on(name: &str, operation: Operation, errno: Errno) -> Self {
         Self { operation, name: Some(name.to_owned()), elsewhere: false, errno: Some(errno) }
     }
 
-    /// An operation that fails on every file, also on one without a name (`O_TMPFILE`).
+    /// Creates a fault on every file, including files without a name (`O_TMPFILE`).
     pub fn everywhere(operation: Operation, errno: Errno) -> Self {
         Self { operation, name: None, elsewhere: false, errno: Some(errno) }
     }
 
-    /// An operation that fails on every file but the one called `name`.
+    /// Creates a fault on every file except the one called `name`.
     pub fn elsewhere(name: &str, operation: Operation, errno: Errno) -> Self {
         Self { elsewhere: true, ..Self::on(name, operation, errno) }
     }
 
-    /// An operation on the file called `name` that moves nothing, without an error.
+    /// Creates a fault on the file called `name` that transfers nothing and returns no error.
     pub fn silent(name: &str, operation: Operation) -> Self {
         Self { operation, name: Some(name.to_owned()), elsewhere: false, errno: None }
     }
 }
 
-/// The faults of a file system, and how often each has happened.
+/// The faults of a file system, and how often each has occurred.
 pub(crate) struct Faults<'a> {
     all: &'a [Fault],
     times: Vec<Cell<u64>>,
@@ -79,12 +79,13 @@ impl<'a> Faults<'a> {
         self.times.get(place).map(Cell::get)
     }
 
-    /// Whether any fault is of the kind.
+    /// Returns whether any fault is of this kind.
     pub(crate) fn any(&self, is_meant: impl Fn(Operation) -> bool) -> bool {
         self.all.iter().any(|fault| is_meant(fault.operation))
     }
 
-    /// The answer of the first fault that applies to an operation on the file called `name`.
+    /// Returns the result of the first fault that applies to an operation on the file called
+    /// `name`, and counts it.
     pub(crate) fn answer(
         &self,
         name: &str,
@@ -100,7 +101,7 @@ impl<'a> Faults<'a> {
         Some(self.all[place].errno)
     }
 
-    /// The error of an operation on the file called `name`, if it is to fail.
+    /// Returns the error of an operation on the file called `name`, if a fault applies.
     pub(crate) fn check(
         &self,
         name: &str,

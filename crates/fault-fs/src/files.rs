@@ -1,4 +1,4 @@
-//! The files, in memory. Nothing that was made goes: a test is short.
+//! The files, in memory. Their memory is never freed, because a test is short.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use rustix::io::Errno;
 
 use crate::wire::Answer;
 
-/// The number of the folder that is mounted.
+/// The node number of the mounted directory.
 pub(crate) const ROOT: u64 = 1;
 
-/// A file or a folder.
+/// A file or a directory.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// The last name it was given; empty while it has had none.
+    /// The most recent name; empty if it never had one.
     pub(crate) name: String,
     pub(crate) mode: u32,
     pub(crate) user: u32,
     pub(crate) group: u32,
     links: u32,
-    /// Its content; for a link, its target.
+    /// The content of a file, or the target of a link.
     pub(crate) content: Vec<u8>,
-    /// Of a folder: what is in it.
+    /// The entries of a directory.
     pub(crate) entries: BTreeMap<String, u64>,
-    /// Access and modification, in seconds and nanoseconds.
+    /// Access and modification times, in seconds and nanoseconds.
     pub(crate) times: [(u64, u32); 2],
 }
 
-/// All of them; the number of one is its place, counted from [`ROOT`].
+/// All nodes; the number of a node is its position, counted from [`ROOT`].
 #[derive(Debug)]
 pub(crate) struct Files(Vec<Node>);
 
@@ -44,7 +44,7 @@ impl Files {
         all
     }
 
-    /// Makes one that is in no folder.
+    /// Creates a node that is in no directory.
     pub(crate) fn add(&mut self, name: &str, mode: u32, (user, group): (u32, u32)) -> u64 {
         self.0.push(Node {
             name: name.to_owned(),
@@ -59,7 +59,7 @@ impl Files {
         self.0.len() as u64
     }
 
-    /// The one with this number, which the kernel was told.
+    /// Returns the node with this number, which was given to the kernel.
     pub(crate) fn at(&mut self, id: u64) -> &mut Node {
         let place = usize::try_from(id - ROOT).expect("a number that was given");
         &mut self.0[place]
@@ -69,7 +69,7 @@ impl Files {
         self.at(folder).entries.get(name).copied().ok_or(Errno::NOENT)
     }
 
-    /// Gives it a name in a folder, which another may have had.
+    /// Gives a node a name in a directory, replacing a node with the same name.
     pub(crate) fn enter(&mut self, folder: u64, name: &str, id: u64) {
         name.clone_into(&mut self.at(id).name);
         self.at(id).links += 1;
@@ -78,7 +78,7 @@ impl Files {
         }
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub(crate) fn remove(&mut self, folder: u64, name: &str) -> Result<u64, Errno> {
         let id = self.child(folder, name)?;
         if !self.at(id).entries.is_empty() {
@@ -89,7 +89,7 @@ impl Files {
         Ok(id)
     }
 
-    /// Gives what has one name another.
+    /// Renames a node.
     pub(crate) fn rename(
         &mut self,
         (from, old): (u64, &str),
@@ -102,7 +102,7 @@ impl Files {
         Ok(())
     }
 
-    /// The attributes that stat(2) returns, in the protocol's form.
+    /// Returns the attributes for stat(2), in the protocol's form.
     pub(crate) fn attributes(&mut self, id: u64) -> Answer {
         let node = self.at(id);
         let is_folder = FileType::from_raw_mode(node.mode) == FileType::Directory;
@@ -130,7 +130,7 @@ impl Files {
 }
 
 impl Node {
-    /// As pwrite(2).
+    /// Like pwrite(2).
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
         if self.content.len() < end {
@@ -139,7 +139,7 @@ impl Node {
         self.content[at..end].copy_from_slice(bytes);
     }
 
-    /// As pread(2).
+    /// Like pread(2).
     pub(crate) fn read(&self, at: usize, length: usize) -> &[u8] {
         let rest = self.content.get(at..).unwrap_or_default();
         &rest[..rest.len().min(length)]

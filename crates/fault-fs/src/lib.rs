@@ -1,11 +1,11 @@
-//! A FUSE file system in memory whose files fail where they are told to. For tests only.
+//! A FUSE file system in memory whose files fail on request. For tests only.
 //!
-//! The server is a process of its own: a process that served itself could not be killed while a thread of it
-//! waits for an answer. It never waits for anything but requests, so every request is answered.
+//! The server is a separate process: a process that served itself could not be killed while one of its threads waits
+//! for an answer. The server only waits for requests, so every request is answered.
 //!
-//! The one invariant: no mount outlives its test. It exists in a private mount namespace of the thread that made
-//! it, and of the threads and processes that this thread starts; the namespace ends with the last of them. The
-//! server ends with that thread, and with the server every request fails.
+//! The one invariant: no mount outlives its test. The mount exists in a private mount namespace of the thread that
+//! created it, and of the threads and processes that this thread starts; the namespace ends with the last of them. The
+//! server ends with that thread, and without the server every request fails.
 
 mod faults;
 mod files;
@@ -25,32 +25,30 @@ use tempfile::TempDir;
 pub use faults::{Fault, Operation};
 
 thread_local! {
-    /// Whether this thread has a mount namespace of its own already.
+    /// Whether this thread already has a mount namespace of its own.
     static HAS_NAMESPACE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A mounted file system. It is there for this thread, and for threads and processes that this thread starts
-/// from now on; others see an empty folder. Dropping it unmounts it.
+/// A mounted file system. It is visible to this thread, and to threads and processes that this thread starts from now
+/// on; others see an empty directory. Dropping it unmounts it.
 #[derive(Debug)]
 pub struct FaultFs {
-    // In this order they are dropped: without a server every request fails at once, so that unmounting waits
-    // for nobody.
+    // Dropped in this order: without a server every request fails at once, so that unmounting does not block.
     crew: Crew,
     mounted: Mounted,
-    /// The namespace belongs to the thread.
+    /// Makes the type `!Send`, because the namespace belongs to the thread.
     thread: PhantomData<*const ()>,
 }
 
-/// A folder with a file system mounted on it, or about to be.
+/// A directory on which a file system is mounted, or will be.
 #[derive(Debug)]
 struct Mounted(TempDir);
 
 impl FaultFs {
-    /// Mounts a file system that holds these files, and fails as these faults say. Faults do not apply to
-    /// making the files.
+    /// Mounts a file system with these files and these faults. Faults do not apply to the creation of the files.
     ///
     /// # Errors
-    /// Why it cannot be mounted here: the reason to skip a test.
+    /// When it cannot be mounted here; the error is the reason to skip a test.
     pub fn mount(files: &[(&str, &[u8])], faults: &[Fault]) -> Result<Self, String> {
         if !Path::new("/dev/fuse").exists() {
             return Err("no FUSE here: there is no /dev/fuse".to_owned());
@@ -82,20 +80,20 @@ impl FaultFs {
         }
     }
 
-    /// The folder it is mounted on.
+    /// Returns the directory on which it is mounted.
     pub fn folder(&self) -> &Path {
         self.mounted.0.path()
     }
 
-    /// The path of a file of it.
+    /// Returns the path of one of its files.
     pub fn path(&self, name: &str) -> PathBuf {
         self.mounted.0.path().join(name)
     }
 
-    /// How often a fault has happened so far, by its place among those that were given.
+    /// Returns how often a fault has occurred so far, by its index among the given faults.
     ///
     /// # Panics
-    /// When there is no such fault, or the server has ended.
+    /// When there is no such fault, or when the server has ended.
     pub fn times(&self, fault: usize) -> u64 {
         let place = u8::try_from(fault).expect("fewer than 256 faults");
         let mut line = &self.crew.lines()[0];
@@ -103,7 +101,7 @@ impl FaultFs {
         self.number().expect("the server knows the fault")
     }
 
-    /// The server's next answer.
+    /// Reads the server's next answer.
     fn number(&self) -> Option<u64> {
         let mut answer = [0; 8];
         let mut line = &self.crew.lines()[0];
@@ -115,8 +113,8 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let folder = self.0.path();
         if umount(folder).is_err() {
-            // A descriptor that a failed test leaves open must not keep it: it has no server, and nobody else
-            // can see it. Where nothing was mounted, this fails as well.
+            // A descriptor that a failed test leaves open must not keep the mount: the mount has no server, and no
+            // other process can see it. If nothing was mounted, this call fails as well.
             let _ = umount2(folder, MntFlags::MNT_DETACH);
         }
     }

@@ -1,4 +1,4 @@
-//! The server: takes one request after the other and answers it at once.
+//! The server: reads one request after the other and answers it at once.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,13 +15,13 @@ use crate::faults::{Fault, Faults, Operation};
 use crate::files::{Files, ROOT};
 use crate::wire::{Answer, Request, opcode};
 
-/// Bytes a write request holds at most.
+/// The largest number of bytes in a write request.
 const MOST: usize = 128 * 1024;
 
-/// Mounts the file system and serves it until it is unmounted, or nobody holds the line any more. The first
-/// answer on the line is what mounting said.
+/// Mounts the file system and serves it until it is unmounted or the other end of the line is closed. The first answer
+/// on the line is the result of mounting.
 pub(crate) fn run(at: &Path, files: &[(&str, &[u8])], faults: &[Fault], mut line: UnixStream) {
-    // A panic must not go on into the code of the test, which this process is a copy of.
+    // A panic must not continue into the code of the test, because this process is a fork of it.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let mounted = mounted(at);
         let errno = mounted.as_ref().err().map_or(0, |e| e.raw_os_error());
@@ -66,7 +66,7 @@ impl Server<'_> {
             if has_request {
                 match rustix::io::read(device, &mut buffer[..]) {
                     Ok(length) => self.answer(device, &buffer[..length]),
-                    // It was taken back meanwhile.
+                    // The request was withdrawn meanwhile.
                     Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
                     Err(_) => return,
                 }
@@ -92,7 +92,7 @@ impl Server<'_> {
         }
         let unique = request.unique;
         let answer = self.carry_out(&mut request);
-        // The process that asked may have been killed.
+        // The requesting process may have been killed.
         let _ = rustix::io::write(device, &Answer::message(unique, answer));
     }
 
@@ -126,7 +126,7 @@ impl Server<'_> {
         }
     }
 
-    /// Makes a file, a folder or a link.
+    /// Creates a file, a directory or a link.
     fn make(&mut self, request: &mut Request<'_>) -> Result<Answer, Errno> {
         let folder = request.node;
         let owner = (request.user, request.group);
@@ -276,7 +276,7 @@ impl Server<'_> {
         Ok(Answer::default())
     }
 
-    /// Where there are no holes.
+    /// Seeks in a file; no file has holes.
     fn seek(&mut self, request: &mut Request<'_>) -> Result<Answer, Errno> {
         const DATA: u32 = 3;
         self.check(request.node, Operation::Seek)?;
@@ -330,14 +330,14 @@ impl Server<'_> {
         Ok(answer)
     }
 
-    /// Fails when the operation is to fail on this file; an empty answer else.
+    /// Returns the error of a fault for the operation on this file, or an empty answer.
     fn check(&mut self, node: u64, operation: Operation) -> Result<Answer, Errno> {
         let name = &self.files.at(node).name;
         self.faults.check(name, |meant| meant == operation).map(|()| Answer::default())
     }
 
     fn entry(&mut self, id: u64) -> Answer {
-        // The number, and no time for which the kernel may keep what it is told.
+        // The node number, and validity times of 0, so that the kernel caches nothing.
         Answer::default().u64(id).zeros(40).append(&self.files.attributes(id))
     }
 
@@ -350,7 +350,7 @@ fn writes_to(operation: Operation, end: u64) -> bool {
     matches!(operation, Operation::Write(from) if end > from)
 }
 
-/// Both sides' versions and what they make use of: writes of more than a page.
+/// Negotiates the protocol version and the features: writes of more than a page.
 fn init(request: &mut Request<'_>) -> Result<Answer, Errno> {
     const BIG_WRITES: u32 = 1 << 5;
     const MINOR: u32 = 38;
@@ -361,16 +361,17 @@ fn init(request: &mut Request<'_>) -> Result<Answer, Errno> {
     let read_ahead = request.u32()?;
     let most = u32::try_from(MOST).expect("a few KiB");
     let answer = Answer::default().u32(7).u32(minor.min(MINOR)).u32(read_ahead).u32(BIG_WRITES);
-    // How many requests may be under way: as the kernel likes. Times to the nanosecond.
+    // The kernel chooses the number of pending requests. Timestamps have a resolution of a
+    // nanosecond.
     Ok(answer.u32(0).u32(most).u32(1).zeros(64))
 }
 
-/// A file or folder that was opened: no number of its own, and its pages are read anew.
+/// Answers the opening of a file or directory: no file handle, and no reuse of cached pages.
 fn opened() -> Answer {
     Answer::default().zeros(16)
 }
 
-/// Room enough.
+/// Reports enough free space.
 fn statfs() -> Answer {
     let answer = [1 << 20, 1 << 19, 1 << 19, 1 << 20, 1 << 19].into_iter();
     let answer = answer.fold(Answer::default(), Answer::u64);

@@ -1,8 +1,8 @@
-//! The FUSE protocol's messages as bytes, in the order `<linux/fuse.h>` has their fields.
+//! The FUSE protocol's messages as bytes, in the field order of `<linux/fuse.h>`.
 
 use rustix::io::Errno;
 
-/// Operations, as `<linux/fuse.h>` numbers them.
+/// Operation codes, as in `<linux/fuse.h>`.
 pub(crate) mod opcode {
     pub(crate) const LOOKUP: u32 = 1;
     pub(crate) const FORGET: u32 = 2;
@@ -38,7 +38,7 @@ pub(crate) mod opcode {
     pub(crate) const TMPFILE: u32 = 51;
 }
 
-/// A request, of which fields are taken one after the other.
+/// A request, whose fields are read one after the other.
 pub(crate) struct Request<'a> {
     pub(crate) opcode: u32,
     pub(crate) unique: u64,
@@ -48,11 +48,11 @@ pub(crate) struct Request<'a> {
     rest: &'a [u8],
 }
 
-/// A request that is shorter than its kind has fields, or whose names are none.
+/// The error for a request that is too short for its kind, or that contains an invalid name.
 pub(crate) const BROKEN: Errno = Errno::PROTO;
 
 impl<'a> Request<'a> {
-    /// Takes a request's head off.
+    /// Parses a request's header.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Errno> {
         let mut it = Self { opcode: 0, unique: 0, node: 0, user: 0, group: 0, rest: bytes };
         it.skip(4)?;
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
         it.node = it.u64()?;
         it.user = it.u32()?;
         it.group = it.u32()?;
-        // The caller's id, and lengths of extensions that were not asked for.
+        // The caller's process id, and lengths of extensions that were not requested.
         it.skip(8)?;
         Ok(it)
     }
@@ -84,12 +84,12 @@ impl<'a> Request<'a> {
         self.bytes(8)?.try_into().map(u64::from_le_bytes).map_err(|_| BROKEN)
     }
 
-    /// A length or an offset of something that is in memory.
+    /// Reads a length or an offset that refers to memory.
     pub(crate) fn size(&mut self) -> Result<usize, Errno> {
         usize::try_from(self.u64()?).map_err(|_| Errno::FBIG)
     }
 
-    /// A name, which ends with a zero byte.
+    /// Reads a name, which ends with a zero byte.
     pub(crate) fn name(&mut self) -> Result<String, Errno> {
         let length = self.rest.iter().position(|byte| *byte == 0).ok_or(BROKEN)?;
         let name = self.bytes(length)?.to_vec();
@@ -98,7 +98,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An answer, to which fields are added one after the other.
+/// An answer, to which fields are appended one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Answer(Vec<u8>);
 
@@ -118,7 +118,7 @@ impl Answer {
         self
     }
 
-    /// Zeros up to so many bytes, or to a multiple of eight.
+    /// Appends zeros up to this length.
     pub(crate) fn zeros(mut self, length: usize) -> Self {
         self.0.resize(length, 0);
         self
@@ -138,7 +138,7 @@ impl Answer {
         self
     }
 
-    /// The message that answers the request.
+    /// Returns the message that answers the request.
     pub(crate) fn message(unique: u64, answer: Result<Self, Errno>) -> Vec<u8> {
         let (error, body) = match answer {
             Ok(body) => (0, body.0),

@@ -1,4 +1,4 @@
-//! The file system does what files do, fails where it is told to and nowhere else, and leaves nothing behind.
+//! The file system behaves like others, fails only where a fault is requested, and leaves nothing behind.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -16,12 +16,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The file system; `None`, said: not to be had here.
+/// Mounts the file system; returns `None`, and reports the skip, if that is not possible here.
 fn mount(files: &[(&str, &[u8])], faults: &[Fault]) -> Option<FaultFs> {
     FaultFs::mount(files, faults).map_err(|reason| skip(Need::Fuse, &reason)).ok()
 }
 
-/// What a call that was to fail said.
+/// Returns the error of a call that must fail.
 fn errno<T>(answer: io::Result<T>) -> Option<Errno> {
     answer.err().and_then(|e| Errno::from_io_error(&e))
 }
@@ -142,7 +142,7 @@ fn nobody_else_sees_it_and_nothing_is_left_of_it() {
     };
     assert!(is_mounted("thread-self"));
     assert!(!is_mounted(&std::os::unix::process::parent_id().to_string()));
-    // Also with a file that is still open.
+    // This also holds with a file that is still open.
     let open = File::open(mounted.path("a")).unwrap();
     drop(mounted);
     assert!(!is_mounted("thread-self") && !folder.exists());
@@ -156,7 +156,7 @@ fn a_killed_process_leaves_no_server_and_no_mount() {
             let path = mounted.path("a");
             let root = format!("/proc/{}/root{}\0", std::process::id(), path.display());
             let _ = line.write_all(root.as_bytes());
-            // Until it is killed.
+            // Blocks until this process is killed.
             let _ = line.read(&mut [0]);
         }
     });

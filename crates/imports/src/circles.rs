@@ -1,6 +1,7 @@
-//! Circles: files of a crate that import each other, directly or through others.
+//! Import cycles: files of a crate that import each other, directly or indirectly.
 //!
-//! Inside a folder they are allowed: a module (`x.rs`) and those below it (`x/…`) are one folder.
+//! They are allowed within a directory: a module (`x.rs`) and its submodules (`x/…`) count as one
+//! directory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -8,18 +9,18 @@ use std::path::{Path, PathBuf};
 use crate::names::{Imports, imports};
 use crate::tree::Tree;
 
-/// The advice for a circle.
+/// The advice for a cycle.
 pub(crate) const REMEDY: &str = "Move what both sides need into a file that imports neither. Where one side is a \
      list of pieces, keep the list and what the pieces implement in two files.";
 
-/// Each circle through several folders, with what ties its files.
+/// Describes each cycle that spans several directories, with the imports between its files.
 pub(crate) fn complaints(tree: &Tree, root: &Path) -> Vec<String> {
     let imports = imports(tree);
     let circles = circles(tree.files.len(), &imports);
     circles.iter().filter_map(|circle| complaint(tree, root, &imports, circle)).collect()
 }
 
-/// The sets of files of which each imports, at last, all others.
+/// Returns the sets of files in which each file imports all others, directly or indirectly.
 fn circles(files: usize, imports: &Imports) -> Vec<BTreeSet<usize>> {
     let reached: Vec<BTreeSet<usize>> =
         (0..files).map(|file| reached_from(file, imports)).collect();
@@ -33,7 +34,7 @@ fn circles(files: usize, imports: &Imports) -> Vec<BTreeSet<usize>> {
     all
 }
 
-/// The files that a file imports, and those that they import.
+/// Returns the direct and indirect imports of a file.
 fn reached_from(file: usize, imports: &Imports) -> BTreeSet<usize> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![file]);
     while let Some(from) = next.pop() {
@@ -46,14 +47,14 @@ fn reached_from(file: usize, imports: &Imports) -> BTreeSet<usize> {
     reached
 }
 
-/// The folder that a file lies in: that of the modules below it, if there is one.
+/// Returns the directory of a file: that of its submodules, if it exists.
 fn folder(file: &Path) -> PathBuf {
     let own = file.with_extension("");
     if own.is_dir() { own } else { file.with_file_name("") }
 }
 
-/// The complaint about a circle, unless it lies in one directory: the shortest way round. Longer
-/// ways disappear with it, or are shown once it is gone.
+/// Describes a cycle by its shortest path, unless the cycle is within one directory. Longer paths
+/// disappear together with it, or are reported once it is removed.
 fn complaint(
     tree: &Tree,
     root: &Path,
@@ -86,7 +87,7 @@ fn complaint(
     Some(text)
 }
 
-/// The files on the shortest way of imports from one to another, both ends included.
+/// Returns the files on the shortest import path from one file to another, both ends included.
 fn way(from: usize, to: usize, imports: &Imports) -> Vec<usize> {
     let (mut came_from, mut at) = (BTreeMap::from([(from, from)]), VecDeque::from([from]));
     while let Some(file) = at.pop_front().filter(|file| *file != to) {
@@ -113,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The complaints about a crate of these files.
+    /// Returns the complaints about a crate of these files.
     fn complaints_of(files: &[(&str, &str)]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -124,7 +125,7 @@ mod tests {
         complaints(&Tree::read(&folder.path().join("lib.rs")).unwrap(), folder.path())
     }
 
-    /// A crate in which `a.rs` and `b/c.rs` are these.
+    /// Returns the complaints about a crate with these contents of `a.rs` and `b/c.rs`.
     fn complaints_between(a: &str, c: &str) -> Vec<String> {
         let rest = [("lib.rs", "mod a; mod b;"), ("b.rs", "pub mod c; pub use c::C;")];
         complaints_of(&[&rest[..], &[("a.rs", a), ("b/c.rs", c)]].concat())

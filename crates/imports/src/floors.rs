@@ -1,8 +1,8 @@
-//! Imports between crates: each crate is on a floor and imports crates of lower floors only.
+//! Imports between crates: each crate is on a floor and imports only crates of lower floors.
 
 use crate::workspace::Workspace;
 
-/// Imports that do not point down, and crates without a floor.
+/// Describes imports that do not point down, and crates without a floor.
 pub(crate) fn complaints(workspace: &Workspace) -> Vec<String> {
     let mut found = Vec::new();
     for member in &workspace.members {
@@ -38,7 +38,8 @@ mod tests {
 
     use super::*;
 
-    /// A workspace of crates `a`, `b` and `c` with these floors, where `a` imports `b`.
+    /// Returns the complaints about a workspace of crates `a`, `b` and `c` with these floors, where
+    /// `a` imports `b`.
     fn complaints_with(floors: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let manifest =
@@ -76,7 +77,7 @@ mod tests {
         assert!(found[0].starts_with("c is on no floor") && found[1].starts_with("d is no crate"));
     }
 
-    /// The picture has a line for each floor, with its crates in front of what they do.
+    /// The picture has a line for each floor: its crates, followed by their descriptions.
     #[test]
     fn the_picture_of_the_architecture_has_these_floors() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();

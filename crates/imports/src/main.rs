@@ -1,8 +1,7 @@
-//! Checks which way imports point: `cargo run --package iotomy-imports`, part of `make lint`.
+//! Checks the direction of imports: `cargo run --package iotomy-imports`, part of `make lint`.
 //!
-//! Between crates they point down the floors of the workspace's `Cargo.toml` ([`floors`]). Inside a crate,
-//! files of different folders do not import each other in a circle ([`circles`]). Code for tests does not
-//! count.
+//! Between crates, imports must point down the floors in the workspace's `Cargo.toml` ([`floors`]). Inside a crate,
+//! files of different directories must not import each other in a cycle ([`circles`]). Test code is ignored.
 
 mod circles;
 mod floors;

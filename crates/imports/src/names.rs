@@ -1,13 +1,13 @@
-//! Where the names of a path are defined, re-exports followed.
+//! Resolution of the names in a path, including re-exports.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::tree::Tree;
 
-/// The names that a file takes from another, by both.
+/// The names that a file imports from another; the key is the pair of files.
 pub(crate) type Imports = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// The imports of each file of a crate from its other files.
+/// Returns the imports of each file of a crate from its other files.
 pub(crate) fn imports(tree: &Tree) -> Imports {
     let mut scopes = Scopes { tree, imported: HashMap::new() };
     let mut all = Imports::new();
@@ -23,7 +23,7 @@ pub(crate) fn imports(tree: &Tree) -> Imports {
     all
 }
 
-/// The target of a name.
+/// The target to which a name resolves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(usize),
@@ -40,13 +40,13 @@ impl Target {
 /// The targets of the names in each module.
 struct Scopes<'t> {
     tree: &'t Tree,
-    /// The targets that a module imports under a name, empty while they are looked up, so that
-    /// circles end.
+    /// The targets that a module imports under a name; empty during their lookup, so that cycles
+    /// end.
     imported: HashMap<(usize, String), BTreeSet<Target>>,
 }
 
 impl Scopes<'_> {
-    /// All that a path can stand for in a module: one name may be that of a module and of a function.
+    /// Returns all targets of a path in a module: a module and a function can have the same name.
     fn resolve(&mut self, from: usize, path: &[String]) -> BTreeSet<Target> {
         let mut found = BTreeSet::from([Target::Module(from)]);
         for (at, name) in path.iter().enumerate() {
@@ -59,12 +59,12 @@ impl Scopes<'_> {
                         next.extend(self.tree.modules[module].parent.map(Target::Module));
                     }
                     (Target::Module(module), name) => next.extend(self.named(module, name)),
-                    // A variant of it, or a function.
+                    // A variant or a function of the item.
                     (item, _) => next.extend([item]),
                 }
             }
             found = next;
-            // In front of `::` a module hides a function of its name.
+            // Before `::`, a module hides a function of the same name.
             if at + 1 < path.len() && found.iter().any(Target::is_module) {
                 found.retain(Target::is_module);
             }

@@ -1,6 +1,6 @@
-//! The modules of a crate, as its files declare them: what each defines, imports and names.
+//! The modules of a crate, as declared in its files: the definitions, imports and paths of each.
 //!
-//! Modules, items and imports for tests (`#[cfg(test)]`) are left out.
+//! Modules, items and imports for tests (`#[cfg(test)]`) are ignored.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,35 +18,35 @@ pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
 }
 
-/// The names along a path, as in `crate::screen::OutputStyle`.
+/// The names in a path, as in `crate::screen::OutputStyle`.
 pub(crate) type Names = Vec<String>;
 
-/// A module, in a file of its own or in that of another.
+/// A module, in a separate file or inline in another module's file.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// The position of its file among [`Tree::files`].
+    /// The index of its file in [`Tree::files`].
     pub(crate) file: usize,
     pub(crate) parent: Option<usize>,
     pub(crate) children: HashMap<String, usize>,
-    /// The names it defines itself, modules apart.
+    /// The names that it defines itself, except modules.
     pub(crate) items: HashSet<String>,
-    /// The names that it imports, and what from.
+    /// The imported names, and their paths.
     pub(crate) imports: Vec<(String, Names)>,
-    /// The modules that it imports all names of.
+    /// The modules whose names are all imported.
     pub(crate) globs: Vec<Names>,
-    /// Every path in its code, those of imports included.
+    /// Every path in its code, including those of imports.
     pub(crate) paths: HashSet<Names>,
 }
 
 impl Tree {
-    /// Reads the crate that begins with a file.
+    /// Reads the crate with this root file.
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         tree.read_file(root, None, root.parent().unwrap_or(root))?;
         Ok(tree)
     }
 
-    /// Adds a file; the modules it declares are in `folder`.
+    /// Adds a file; the modules that it declares are in `folder`.
     fn read_file(&mut self, path: &Path, parent: Option<usize>, folder: &Path) -> Result<usize> {
         let text =
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -96,7 +96,7 @@ impl Tree {
     }
 }
 
-/// The name that an item defines.
+/// Returns the name that an item defines.
 fn defined(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
@@ -131,7 +131,7 @@ fn item_attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether it says `#[cfg(test)]`.
+/// Returns whether the attributes contain `#[cfg(test)]`.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
@@ -139,7 +139,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The file of `#[path = "FILE"]`.
+/// Returns FILE of `#[path = "FILE"]`.
 fn given_path(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
@@ -154,7 +154,7 @@ fn given_path(attribute: &Attribute) -> Option<String> {
 }
 
 impl Module {
-    /// Notes an import, and what of it is renamed.
+    /// Records an import, including renamed names.
     fn import(&mut self, tree: &UseTree, mut path: Names) {
         match tree {
             UseTree::Path(part) => {
@@ -186,7 +186,7 @@ impl Module {
         }
     }
 
-    /// Notes the paths of two names and more among tokens that have no syntax of their own.
+    /// Records the paths of two or more names among tokens without a syntax of their own.
     fn read_tokens(&mut self, tokens: TokenStream) {
         let mut path = Names::new();
         let mut colons = 0;
@@ -196,7 +196,7 @@ impl Module {
                 TokenTree::Ident(name) => self.end_of_path(&mut path, Some(name.to_string())),
                 TokenTree::Punct(sign) if sign.as_char() == ':' => {
                     colons += 1;
-                    // One colon alone, as in `field: value`.
+                    // A single colon, as in `field: value`.
                     if colons == 1 && sign.spacing() == Spacing::Alone {
                         self.end_of_path(&mut path, None);
                     }

@@ -1,4 +1,4 @@
-//! The crates of the workspace and the floors they are on, from the manifests.
+//! The crates of the workspace and their floors, from the manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-/// A workspace.
+/// A workspace and the floors of its crates.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) members: Vec<Member>,
-    /// The names of members by floor, the top floor first.
+    /// The names of members by floor, top floor first.
     pub(crate) floors: Vec<Vec<String>>,
 }
 
 /// A crate of the workspace.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// The name of its folder, by which the floors list it.
+    /// The name of its directory, which the floors use.
     pub(crate) name: String,
     package: String,
     folder: PathBuf,
-    /// The packages that it needs to be built, tests apart.
+    /// The packages it depends on, except for tests.
     dependencies: Vec<String>,
 }
 
 impl Workspace {
-    /// Reads the manifest in a folder, and those of its members.
+    /// Reads the manifest in a directory, and those of its members.
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let manifest = manifest(root)?;
         let workspace = manifest.get("workspace").context("Cargo.toml has no [workspace]")?;
@@ -50,12 +50,12 @@ impl Workspace {
         Ok(Self { members, floors: floors.iter().map(|floor| texts(Some(floor))).collect() })
     }
 
-    /// The floor of a member, 0 for the top.
+    /// Returns the floor of a member, 0 for the top.
     pub(crate) fn floor(&self, name: &str) -> Option<usize> {
         self.floors.iter().position(|floor| floor.iter().any(|one| one == name))
     }
 
-    /// The members that a member imports.
+    /// Returns the members that a member imports.
     pub(crate) fn imports<'w>(&'w self, member: &'w Member) -> impl Iterator<Item = &'w Member> {
         self.members.iter().filter(|other| member.dependencies.contains(&other.package))
     }
@@ -76,7 +76,7 @@ impl Member {
         })
     }
 
-    /// The files that its library and its programs begin with.
+    /// Returns the root files of its library and its programs.
     pub(crate) fn crate_roots(&self) -> Vec<PathBuf> {
         let source = self.folder.join("src");
         let programs = fs::read_dir(source.join("bin")).into_iter().flatten().flatten();

@@ -1,17 +1,17 @@
-//! Parts of the guides in `docs/` that are made from declarations: the lines between
-//! `<!-- declared: NAME -->` and `<!-- end -->`. `make docs` writes them anew.
+//! Sections of the guides in `docs/` that are generated from declarations: the lines between
+//! `<!-- declared: NAME -->` and `<!-- end -->`. `make docs` regenerates them.
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The variable with which the guides are written instead of checked.
+/// The variable that makes the tests write the guides instead of checking them.
 const UPDATE: &str = "UPDATE";
 
-/// Pages are read and written by one test of a process at a time.
+/// Allows only one test of a process at a time to read and write pages.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A table of Markdown.
+/// Formats a Markdown table.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
     let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
     let header: Vec<String> = header.iter().map(|&cell| cell.to_owned()).collect();
@@ -19,11 +19,11 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Ve
     [line(&header), line(&rule)].into_iter().chain(rows.into_iter().map(|row| line(&row))).collect()
 }
 
-/// Fails the test unless the part `name` of `page` has these lines. The page is named from the
-/// repository's root.
+/// Fails the test unless the section `name` of `page` consists of these lines. The path of the page
+/// is relative to the repository's root.
 ///
 /// # Panics
-/// When the page differs, has no such part, or cannot be read or written.
+/// When the page differs, has no such section, or cannot be read or written.
 #[track_caller]
 pub fn check(page: &str, name: &str, lines: &[String]) {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,8 @@ pub fn check(page: &str, name: &str, lines: &[String]) {
     assert!(new == old, "the part {name} of {page} is old; make docs writes it:\n{text}");
 }
 
-/// The page with these lines as its part `name`; `None` where it has no such part.
+/// Returns the page with these lines in the section `name`, or `None` if the page has no such
+/// section.
 fn with_part(page: &str, name: &str, lines: &[String]) -> Option<String> {
     let begin = format!("<!-- declared: {name} -->\n");
     let (before, rest) = page.split_once(&begin)?;

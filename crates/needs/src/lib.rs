@@ -1,10 +1,10 @@
-//! The requirements of tests. A test that lacks something is skipped: the reason is printed past
-//! the harness, which would hide it, and counted. Where `IOTOMY_REQUIRE` names the missing thing,
-//! the test fails.
+//! The requirements of tests. A test whose requirement is missing is skipped. The skip is counted, and its reason is
+//! printed directly to standard error, because the test harness would hide it. If `IOTOMY_REQUIRE` names the missing
+//! requirement, the test fails.
 //!
-//! `IOTOMY_REQUIRE` is a list of [names](Need::name) with commas between them, such as `bpf,root,browser`.
-//! An unknown name in it fails every test that asks. `IOTOMY_SKIPS` is a file to which every skip is
-//! appended, a line each, so that the skips of many test programs can be counted.
+//! `IOTOMY_REQUIRE` is a comma-separated list of [names](Need::name), such as `bpf,root,browser`. An unknown name in it
+//! fails every test that reads it. `IOTOMY_SKIPS` is a file to which every skip is appended, one per line, so that the
+//! skips of many test programs can be counted.
 
 pub mod guide;
 
@@ -14,13 +14,13 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The variable that names what must not be missing.
+/// The variable that lists the requirements that must not be missing.
 pub const REQUIRE: &str = "IOTOMY_REQUIRE";
 
 /// The variable that names the file to which skips are appended.
 pub const SKIPS: &str = "IOTOMY_SKIPS";
 
-/// Something that a test may need.
+/// A requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// BPF programs that the kernel loads and attaches.
@@ -31,25 +31,25 @@ pub enum Need {
     Root,
     /// Chromium and its driver.
     Browser,
-    /// `/dev/fuse`, to be mounted.
+    /// A usable `/dev/fuse`.
     Fuse,
-    /// Namespaces of one's own: `unshare`, and mounts inside of them.
+    /// Private namespaces: `unshare`, and mounts inside of them.
     Namespaces,
-    /// Mounts and block devices of one's own (loop, zram), and file systems made on them.
+    /// Private mounts and block devices (loop, zram), and file systems created on them.
     Devices,
-    /// Rings of `io_uring`.
+    /// `io_uring` rings.
     IoUring,
-    /// Programs of others, such as strace, perl or a C compiler.
+    /// External programs, such as strace, perl or a C compiler.
     Programs,
     /// The command as `make build` links it.
     Build,
-    /// A property of this kernel, processor or file system. It cannot be required: there is nothing
-    /// to install or allow.
+    /// A property of this kernel, processor or file system. It cannot be required, because there is
+    /// nothing to install or permit.
     Machine,
 }
 
 impl Need {
-    /// Everything that can be required.
+    /// All requirements that `IOTOMY_REQUIRE` can name.
     pub const ALL: [Self; 10] = [
         Self::Bpf,
         Self::Ptrace,
@@ -63,7 +63,7 @@ impl Need {
         Self::Build,
     ];
 
-    /// As it is written in `IOTOMY_REQUIRE`.
+    /// Returns the name in `IOTOMY_REQUIRE`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,11 +88,11 @@ impl fmt::Display for Need {
     }
 }
 
-/// The needs that a list names.
+/// Parses a list of requirements.
 ///
 /// # Errors
 ///
-/// A name that is none.
+/// When a name in the list is unknown.
 pub fn parse(list: &str) -> Result<Vec<Need>, String> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let need = |name: &str| {
@@ -104,22 +104,23 @@ pub fn parse(list: &str) -> Result<Vec<Need>, String> {
     names.map(need).collect()
 }
 
-/// The names in `IOTOMY_REQUIRE`.
+/// Returns the requirements in `IOTOMY_REQUIRE`.
 ///
 /// # Errors
 ///
-/// A name in it that is none.
+/// When a name in it is unknown.
 pub fn required() -> Result<&'static [Need], String> {
     static REQUIRED: OnceLock<Result<Vec<Need>, String>> = OnceLock::new();
     let list = || std::env::var(REQUIRE).unwrap_or_default();
     REQUIRED.get_or_init(|| parse(&list())).as_deref().map_err(Clone::clone)
 }
 
-/// Says that a test, or a part of one, cannot be run here, as `need` is missing, and why.
+/// Reports that a test, or a part of one, cannot run here because `need` is missing, with the
+/// reason.
 ///
 /// # Panics
 ///
-/// If `IOTOMY_REQUIRE` names what is missing, or something unknown.
+/// When `IOTOMY_REQUIRE` contains `need` or an unknown name.
 #[track_caller]
 pub fn skip(need: Need, reason: &str) {
     let required = required().unwrap_or_else(|error| panic!("{error}"));
@@ -162,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Not one of its own: the tests below start it, each with another environment.
+    /// Not an independent test: the tests below start it, each with a different environment.
     #[test]
     fn skips_if_asked() {
         if std::env::var_os("IOTOMY_NEEDS_ASKED").is_some() {
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The output of a test program that skips something.
+    /// Returns the output of a test program that skips something.
     fn skipping(require: &str, skips: &std::path::Path) -> std::process::Output {
         let mut tests = Command::new(std::env::current_exe().unwrap());
         tests.args(["--exact", "tests::skips_if_asked"]).env("IOTOMY_NEEDS_ASKED", "1");

@@ -1,5 +1,5 @@
-//! Workloads for the tests of descriptors: which file, how much of it was mapped, how much was
-//! requested.
+//! Workloads for the tests of descriptors: which file was used, how much of it was mapped, how much
+//! was requested.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -7,24 +7,25 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::{many, raw};
 
-/// One of each at a time, so that the kernel gives the second the memory of the first.
+/// Opens and closes one of each in turn, so that the kernel reuses the memory of the first for the
+/// second.
 pub(crate) fn anonymous(times: u64) {
     let one = 1u64;
     let mut expirations = 0u64;
     for _ in 0..times {
-        // SAFETY: takes numbers.
+        // SAFETY: the arguments are numbers.
         let event = unsafe { libc::syscall(libc::SYS_eventfd2, 0, libc::EFD_NONBLOCK) };
         // SAFETY: 8 bytes are readable.
         let sent = unsafe { libc::syscall(libc::SYS_write, event, &raw const one, 8) };
-        // SAFETY: the descriptor is nobody else's.
+        // SAFETY: nothing else uses the descriptor.
         unsafe { libc::syscall(libc::SYS_close, event) };
-        // SAFETY: takes numbers.
+        // SAFETY: the arguments are numbers.
         let timer = unsafe {
             libc::syscall(libc::SYS_timerfd_create, libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK)
         };
         // SAFETY: 8 bytes are writable.
         let got = unsafe { libc::syscall(libc::SYS_read, timer, &raw mut expirations, 8) };
-        // SAFETY: the descriptor is nobody else's.
+        // SAFETY: nothing else uses the descriptor.
         unsafe { libc::syscall(libc::SYS_close, timer) };
         assert_eq!((sent, got), (8, -1));
     }
@@ -35,7 +36,7 @@ pub(crate) fn maps(times: u64) {
     for _ in 0..times {
         for kind in [libc::MAP_PRIVATE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS] {
             let none = std::ptr::null_mut::<u8>();
-            // SAFETY: a new mapping, wherever the kernel has room.
+            // SAFETY: a new mapping at an address that the kernel chooses.
             let at = unsafe {
                 libc::syscall(
                     libc::SYS_mmap,
@@ -48,7 +49,7 @@ pub(crate) fn maps(times: u64) {
                 )
             };
             assert!(at > 0);
-            // SAFETY: the mapping just made, to which nothing refers.
+            // SAFETY: the mapping was created above, and nothing refers to it.
             unsafe { libc::syscall(libc::SYS_munmap, at, 65536) };
         }
     }
@@ -57,10 +58,10 @@ pub(crate) fn maps(times: u64) {
 pub(crate) fn refused_after_a_spin(times: u64, file: &str) {
     let file = File::open(file).expect("a file of a byte");
     let none = std::ptr::null_mut();
-    // SAFETY: a new mapping, wherever the kernel has room.
+    // SAFETY: a new mapping at an address that the kernel chooses.
     let at = unsafe { libc::mmap(none, 1, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     assert_ne!(at, libc::MAP_FAILED);
-    // SAFETY: a readable byte that stays mapped; others write it by other means, at any time.
+    // SAFETY: a readable byte that stays mapped; other processes may write to it at any time.
     let go = unsafe { AtomicU8::from_ptr(at.cast()) };
     raw::refuse_getppid();
     many::ready();
@@ -75,19 +76,19 @@ pub(crate) fn refused_after_a_spin(times: u64, file: &str) {
 pub(crate) fn touches(path: &str) {
     let file = File::open(path).expect("a file");
     let length = usize::try_from(file.metadata().expect("a file").len()).expect("a size of memory");
-    // SAFETY: takes no pointers. Where it does nothing, there is nothing to wait for.
+    // SAFETY: takes no pointers. A failure needs no handling.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     let none = std::ptr::null_mut();
     let (access, map) = (libc::PROT_READ, libc::MAP_PRIVATE);
-    // SAFETY: a new mapping, wherever the kernel has room.
+    // SAFETY: a new mapping at an address that the kernel chooses.
     let at = unsafe { libc::mmap(none, length, access, map, file.as_raw_fd(), 0) };
     assert_ne!(at, libc::MAP_FAILED);
-    // SAFETY: the mapping just made.
+    // SAFETY: the mapping was created above.
     assert_eq!(unsafe { libc::madvise(at, length, libc::MADV_RANDOM) }, 0);
     for page in (0..length).step_by(4096) {
-        // SAFETY: below its length, so inside of the mapping.
+        // SAFETY: `page` is below the length, so the address is inside the mapping.
         let place = unsafe { at.cast::<u8>().add(page) };
-        // SAFETY: a byte of the mapping, which nobody writes.
+        // SAFETY: a byte of the mapping, which nothing writes.
         std::hint::black_box(unsafe { place.read_volatile() });
     }
 }
@@ -98,7 +99,7 @@ pub(crate) fn polls(times: u64) {
         // SAFETY: there is room for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
     }
-    // Two that can be written to, and three with nothing to read.
+    // Two writable ends, and three readable ends without data.
     let asked = [ends[0][1], ends[1][1], ends[0][0], ends[1][0], ends[2][0]];
     let mut asked = asked.map(|fd| libc::pollfd {
         fd,
@@ -112,7 +113,7 @@ pub(crate) fn polls(times: u64) {
     }
 }
 
-/// Runs the code in two files in turn, each mapped in the place of the other.
+/// Runs the code in two files in turn, each mapped in place of the other.
 pub(crate) fn swaps(times: u64, paths: &[String]) {
     const PAGE: usize = 4096;
     let files: Vec<File> = paths.iter().map(|path| File::open(path).expect("a file")).collect();
@@ -121,10 +122,10 @@ pub(crate) fn swaps(times: u64, paths: &[String]) {
         let access = libc::PROT_READ | libc::PROT_EXEC;
         let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
         let kind = libc::MAP_PRIVATE | fixed;
-        // SAFETY: a new mapping, in the place of one that was made here and is not used any more.
+        // SAFETY: a new mapping, at the address of an earlier one that is no longer used.
         place = unsafe { libc::mmap(place, PAGE, access, kind, file.as_raw_fd(), 0) };
         assert_ne!(place, libc::MAP_FAILED);
-        // SAFETY: the test has put a function of this kind there, which changes no memory.
+        // SAFETY: the test has put a function of this type there, which changes no memory.
         let code: extern "C" fn() = unsafe { std::mem::transmute(place) };
         code();
     }

@@ -1,11 +1,11 @@
-//! The subject of the observers' truth tests: a program that does exactly 23 of a thing when told
-//! to do 23, by raw system calls, so that a test can say what an observer must have counted.
+//! The subject of the observers' truth tests: a program that makes exactly 23 calls when 23 are
+//! requested, by raw system calls, so that a test knows the count that an observer must report.
 //!
-//! It is no part of iotomy. It is the one exception to the rule that only `iotomy-sys` has unsafe
-//! code: a wrapper, however thin, might make another call than the one that is to be counted.
+//! It is not part of iotomy. It is the one exception to the rule that only `iotomy-sys` has unsafe
+//! code: a wrapper, however thin, might make a different call than the one to be counted.
 //!
-//! The one invariant: the calls a subject is about are made by no other part of it, neither by the
-//! loader nor by the language's runtime. That is why it blocks in `readv` and not in `read`.
+//! The one invariant: no other part of the subject makes the calls under test, neither the loader
+//! nor the language's runtime. For that reason it blocks in `readv` and not in `read`.
 
 #![allow(unsafe_code, reason = "a test subject that makes raw system calls")]
 
@@ -25,76 +25,77 @@ fn main() -> ExitCode {
     match command {
         // N calls of getppid.
         "getppid" => raw::getppid(number(1)),
-        // 23 failing openat (ENOENT) and 7 failing readv (EBADF).
+        // 23 openat calls that fail (ENOENT) and 7 readv calls that fail (EBADF).
         "errors" => raw::errors(),
         // N calls of the 32-bit getpid from a 64-bit program.
         "int80" => raw::int80(number(1)),
         // N writes to a pipe by the 32-bit call, each read back at once.
         "int80-write" => raw::int80_write(number(1)),
-        // N calls of getppid and N more that seccomp refuses.
+        // N calls of getppid, and N more that seccomp refuses.
         "refused" => raw::refused(number(1)),
-        // N calls of getppid in place of which seccomp sends a signal, which has a handler.
+        // N calls of getppid that seccomp replaces with a handled signal.
         "trapped" => raw::trapped(number(1)),
-        // One call of getppid for which seccomp ends the process.
+        // One call of getppid, for which seccomp ends the process.
         "killed-by-seccomp" => raw::killed_by_seccomp(),
-        // The same, of a thread of its own that alone is ended.
+        // One call of getppid in a separate thread, for which seccomp ends only that thread.
         "thread-killed-by-seccomp" => raw::thread_killed_by_seccomp(),
-        // N calls of each of three numbers that no call has.
+        // N calls of each of three unassigned numbers.
         "odd-numbers" => raw::odd_numbers(number(1)),
-        // Says "ready" and spins without a call until FILE's byte is no 0; then one sched_yield and N such
-        // refused calls.
+        // Prints "ready" and spins without a call until FILE's byte is not 0; then one sched_yield and N refused calls
+        // of getppid.
         "refused-after-a-spin" => files::refused_after_a_spin(number(1), &arguments[2]),
         // N writes of SIZE bytes to a pipe, each read back at once.
         "pipe" => raw::pipe(number(1), number(2)),
-        // N times an eventfd that is written to and a timerfd that has nothing to read, made and closed.
+        // N times: creates and closes an eventfd that is written to and a timerfd that has nothing to read.
         "anonymous" => files::anonymous(number(1)),
-        // N mappings of 64 KiB of its own program, and as many anonymous ones with its descriptor.
+        // N mappings of 64 KiB of its own program, and N anonymous mappings with its descriptor.
         "maps" => files::maps(number(1)),
-        // N times the code in each of two FILEs, mapped at one address in turn.
+        // N times: runs the code in each of two FILEs, mapped at one address in turn.
         "swaps" => files::swaps(number(1), &arguments[2..]),
-        // A byte of each page of FILE, mapped, of which nothing is in memory any more where that can be had.
+        // Reads one byte of each page of the mapped FILE, after dropping its pages from memory where possible.
         "touches" => files::touches(&arguments[1]),
-        // N polls of 5 ends of pipes of which 2 are ready.
+        // N polls of 5 pipe ends, 2 of which are ready.
         "polls" => files::polls(number(1)),
         // One nanosleep of MS.
         "sleep" => raw::sleep(number(1)),
-        // Reads of 16 MiB from the zero device until the thread has been on a CPU for MS.
+        // Reads of 16 MiB from the zero device until the thread has used MS of CPU time.
         "spin-read" => raw::spin_read(number(1)),
-        // N times at a whole millisecond, a read and a pread64 of 4 MiB from the zero device.
+        // N times, at a whole millisecond: a read and a pread64 of 4 MiB from the zero device.
         "woken" => raw::woken(number(1)),
         // T threads with N calls of getppid each.
         "threads" => many::threads(number(1), number(2)),
-        // For MS, four threads that each make one short-lived thread after the other.
+        // For MS: four threads, each of which starts short-lived threads one after the other.
         "thread-storm" => many::thread_storm(number(1)),
         // N children, one after the other, with 23 calls of getppid each.
         "forks" => many::forks(number(1)),
-        // The same by vfork.
+        // N children by vfork, one after the other, with 23 calls of getppid each.
         "vforks" => many::vforks(number(1)),
         // N children at once, with one call of getppid each.
         "children" => many::children(number(1)),
-        // DEPTH processes, each the child of the one before, with one call of getppid each.
+        // DEPTH processes, each a child of the previous one, with one call of getppid each.
         "chain" => many::chain(number(1)),
-        // N times itself anew by execve, with one call of getppid in each image but the last.
+        // N execve calls of itself, with one call of getppid in each image but the last.
         "execs" => many::execs(number(1)),
-        // A thread dies inside a readv because another ends the process.
+        // A thread dies inside a readv because another thread ends the process.
         "thread-dies" => many::thread_dies(),
-        // A thread that is not the first executes `getppid 23` while the first is in pause.
+        // A thread other than the first executes `getppid 23` while the first is in pause.
         "exec-from-thread" => many::exec_from_thread(),
-        // Ends at once and leaves a child in a nanosleep of MS.
+        // Exits at once and leaves a child in a nanosleep of MS.
         "outlive" => many::outlive(number(1)),
-        // The same with a child that says "ready" and its process id, and is in pause.
+        // Exits at once and leaves a child in pause, which prints "ready" and its process id.
         "outlive-ready" => many::outlive_ready(),
         // N signals to itself, each handled.
         "signal" => signals::handled(number(1), libc::SIGUSR1),
-        // The same with a real-time signal.
+        // N real-time signals to itself, each handled.
         "signal-rt" => signals::handled(number(1), libc::SIGRTMIN() + 3),
         // A readv that a handled signal interrupts.
         "interrupted" => signals::interrupted(),
-        // A child that stops itself, is continued by its parent, then makes N calls of getppid.
+        // A child stops itself, is continued by its parent, then makes N calls of getppid.
         "stopped" => signals::stopped(number(1)),
-        // Dies of signal N.
+        // Dies from signal N.
         "die" => signals::die(number(1)),
-        // Says "ready" and its process id, waits for a byte on stdin, then N calls of getppid in each of two threads.
+        // Prints "ready" and its process id, waits for a byte on stdin, then makes N calls of getppid in each of two
+        // threads.
         "on-demand" => many::on_demand(number(1)),
         _ => {
             eprintln!("{USAGE}");

@@ -13,7 +13,6 @@ pub(crate) fn threads(count: u64, calls: u64) {
     }
 }
 
-/// A child that runs `body`, which may make system calls only, and ends.
 pub(crate) fn thread_storm(ms: u64) {
     let until = std::time::Instant::now() + std::time::Duration::from_millis(ms);
     std::thread::scope(|scope| {
@@ -27,8 +26,9 @@ pub(crate) fn thread_storm(ms: u64) {
     });
 }
 
+/// Forks a child that runs `body`, which may only make system calls, and then ends.
 fn fork(body: impl FnOnce()) -> i32 {
-    // SAFETY: the child makes system calls only and ends in `_exit`.
+    // SAFETY: the child only makes system calls and ends with `_exit`.
     match unsafe { libc::fork() } {
         0 => {
             body();
@@ -64,14 +64,15 @@ extern "C" fn vforked(_: *mut libc::c_void) -> i32 {
     leave(0)
 }
 
-/// By `clone` with the flags of `vfork`, on a stack of its own: `vfork` returns twice on one stack,
-/// which no compiled language but C bears.
+/// Uses `clone` with the flags of `vfork` and a separate stack: `vfork` returns twice on one stack,
+/// which among compiled languages only C supports.
 pub(crate) fn vforks(count: u64) {
     let mut stack = vec![0u128; 4096];
     let top = stack.as_mut_ptr_range().end.cast();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     for _ in 0..count {
-        // SAFETY: the stack outlives the child, which the parent waits for; it only makes calls.
+        // SAFETY: the stack outlives the child, because the parent waits for it; the child only
+        // makes calls.
         let pid = unsafe { libc::clone(vforked, top, flags, std::ptr::null_mut()) };
         assert!(pid > 0);
         wait(pid);
@@ -90,7 +91,7 @@ pub(crate) fn chain(depth: u64) {
     }
 }
 
-/// Becomes this program anew, with `arguments`.
+/// Executes this program again, with `arguments`.
 fn execute(arguments: &[&str]) -> ! {
     let program = std::env::current_exe().expect("the path of this program");
     let program = CString::new(program.as_os_str().as_bytes()).expect("a path");
@@ -113,8 +114,8 @@ pub(crate) fn execs(count: u64) {
     }
 }
 
-/// Returns when thread `tid` of this process is in the call of this number: asked of `/proc`, so
-/// that nothing is left to the length of a sleep.
+/// Waits until thread `tid` of this process is in the call with this number, according to `/proc`,
+/// so that no sleep needs a guessed duration.
 fn wait_until_in_call(tid: i32, number: i64) {
     let path = format!("/proc/self/task/{tid}/syscall");
     let wanted = format!("{number} ");
@@ -160,8 +161,8 @@ pub(crate) fn outlive(ms: u64) {
 pub(crate) fn outlive_ready() {
     fork(|| {
         ready();
-        // Its parent's reader waits for the end of this output.
-        // SAFETY: closes the standard output, which nothing writes to any more.
+        // The parent's reader waits for the end of this output.
+        // SAFETY: closes the standard output, to which nothing writes any more.
         unsafe { libc::close(1) };
         // SAFETY: takes no arguments.
         unsafe { libc::syscall(libc::SYS_pause) };

@@ -24,7 +24,7 @@ pub(crate) fn errors() {
     }
 }
 
-/// One byte by `readv(2)`.
+/// Reads one byte by `readv(2)`.
 pub(crate) fn readv(fd: i32, byte: &mut u8) -> i64 {
     let room = libc::iovec { iov_base: (&raw mut *byte).cast(), iov_len: 1 };
     // SAFETY: `room` describes one writable byte.
@@ -42,20 +42,21 @@ pub(crate) fn int80(times: u64) {
     }
 }
 
-/// The other argument register holds another pipe, for who takes one ABI for the other.
+/// Writes to a pipe by the 32-bit call. The register of the 64-bit ABI's argument holds another
+/// pipe, to detect observers that confuse the two ABIs.
 pub(crate) fn int80_write(times: u64) {
     const WRITE: u32 = 4;
     let [reader, writer] = new_pipe();
     let [_, decoy] = new_pipe();
     let (access, map) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh page where 32 bits reach it, nobody else's; its address is checked.
+    // SAFETY: a new page below 4 GiB that nothing else uses; its address is checked.
     let page =
         unsafe { libc::mmap(std::ptr::null_mut(), 4096, access, map | libc::MAP_32BIT, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED);
     for _ in 0..times {
-        // SAFETY: writes ten bytes of the page; rbx, which the compiler keeps for
-        // itself, is put back, and the 32-bit entry may spoil r8 to r11.
+        // SAFETY: writes ten bytes of the page; rbx, which the compiler reserves, is restored, and
+        // the 32-bit entry may clobber r8 to r11.
         unsafe {
             std::arch::asm!("xchg rbx, {fd}", "int 0x80", "xchg rbx, {fd}",
                 fd = inout(reg) u64::from(writer.unsigned_abs()) => _,
@@ -68,14 +69,14 @@ pub(crate) fn int80_write(times: u64) {
     }
 }
 
-/// `times` calls of getppid, then as many that a seccomp filter refuses with EACCES.
+/// Makes `times` calls of getppid, then as many that a seccomp filter refuses with EACCES.
 pub(crate) fn refused(times: u64) {
     getppid(times);
     refuse_getppid();
     getppid(times);
 }
 
-/// From here on a seccomp filter refuses getppid with EACCES.
+/// Installs a seccomp filter that refuses getppid with EACCES.
 pub(crate) fn refuse_getppid() {
     filter_getppid(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32);
 }
@@ -104,7 +105,8 @@ pub(crate) fn thread_killed_by_seccomp() {
     let (usual, none) = (std::ptr::null(), std::ptr::null_mut());
     // SAFETY: room for the thread's id; the function takes no argument.
     assert_eq!(unsafe { libc::pthread_create(&raw mut thread, usual, die, none) }, 0);
-    // SAFETY: a thread that is to be joined; the kernel wakes who waits, however it ended.
+    // SAFETY: a thread that has not been joined; the kernel wakes the waiting thread, however it
+    // ended.
     assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
 }
 
@@ -117,11 +119,12 @@ pub(crate) fn odd_numbers(times: u64) {
     }
 }
 
-/// From here on a seccomp filter does this to getppid.
+/// Installs a seccomp filter that applies this action to getppid.
 fn filter_getppid(action: u32) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
-        // The number of the call; if it is getppid's, the next, else the one after it.
+        // Loads the call's number; for getppid continues with the next statement, otherwise with
+        // the one after it.
         statement(0x20, 0),
         libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_getppid as u32 },
         statement(0x06, action),
@@ -191,7 +194,7 @@ pub(crate) fn woken(times: u64) {
         };
         // SAFETY: the buffer is writable.
         unsafe { libc::syscall(libc::SYS_read, zero, buffer.as_mut_ptr(), buffer.len()) };
-        // SAFETY: it still is.
+        // SAFETY: the buffer is writable.
         unsafe { libc::syscall(libc::SYS_pread64, zero, buffer.as_mut_ptr(), buffer.len(), 0) };
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn interrupted() {
 }
 
 pub(crate) fn stopped(calls: u64) {
-    // SAFETY: the child makes system calls only and ends in `_exit`.
+    // SAFETY: the child only makes system calls and ends with `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         send(this_process(), libc::SIGSTOP);
@@ -76,7 +76,7 @@ pub(crate) fn stopped(calls: u64) {
 
 pub(crate) fn die(signal: u64) {
     let signal = i32::try_from(signal).expect("a signal's number");
-    // SAFETY: a disposition that needs no handler.
+    // SAFETY: this disposition needs no handler.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     send(this_process(), signal);
 }

@@ -1,8 +1,8 @@
 //! Signals to a watching process, and its sudden death.
 //!
-//! A signal reaches any thread of a process that lets it through, and the usual test harness has
-//! threads of its own. So this test has none: it starts itself anew as a process that does nothing
-//! but watch, as iotomy does.
+//! A signal reaches any thread of a process that does not block it, and the usual test harness has
+//! its own threads. Therefore this test uses no harness: it starts itself again as a process that
+//! only watches, as iotomy does.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
 
@@ -15,7 +15,7 @@ use iotomy_record::Exit;
 
 const WATCHER: &str = "IOTOMY_TEST_WATCHER";
 
-/// A test of the observer of this name.
+/// A test that takes the name of an observer.
 type Test = fn(&str);
 
 fn main() {
@@ -42,7 +42,7 @@ fn main() {
     }
 }
 
-/// Watches the subject with the arguments given, then says what came of it.
+/// Watches the subject with the given arguments, then prints the result.
 fn watcher(observer: &str) {
     let observer: &dyn Observer = iotomy_observe::observer(observer).unwrap();
     let program = env!("CARGO_BIN_EXE_iotomy-subject");
@@ -67,7 +67,7 @@ fn watcher(observer: &str) {
     println!("{:?} {calls} {}", seen.exit, seen.still_running.len());
 }
 
-/// A watcher at work on a subject that says it is ready.
+/// A running watcher, and a subject that has reported that it is ready.
 struct Watch {
     watcher: Child,
     go: ChildStdin,
@@ -103,8 +103,8 @@ impl Watch {
     }
 }
 
-/// This program, which hears of an interrupt also where the tests are run as a job in the background,
-/// which ignores them.
+/// Returns a command for this program with the default handling of SIGINT. Tests that run as a background job would
+/// otherwise ignore it.
 fn itself(signals: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=INT").args(signals).arg(std::env::current_exe().unwrap());
@@ -116,13 +116,14 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.success());
 }
 
-/// The line of `/proc/PID/status` that begins with `name`.
+/// Returns the line of `/proc/PID/status` that begins with `name`.
 fn status(pid: u32, name: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
 }
 
-/// Whether a subject other than `except` is a child of this process, alive or not reaped.
+/// Returns whether this process has a child other than `except` that is a subject, alive or not
+/// reaped.
 fn has_subject(parent: u32, except: u32) -> bool {
     let is_one = |entry: std::io::Result<std::fs::DirEntry>| {
         let directory = entry.unwrap().path();
@@ -141,7 +142,8 @@ fn killed(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["on-demand", "23"]);
     watch.signal("KILL");
     watch.watcher.wait().unwrap();
-    // The kernel lets go of tracees while the tracer dies, and of the dead before they are reaped.
+    // The kernel detaches tracees while the tracer dies, and detaches dead tracees before they are
+    // reaped.
     assert_eq!(status(watch.subject, "TracerPid:"), "0");
     let state = status(watch.subject, "State:");
     assert!(!state.starts_with(['t', 'T']), "{state}");
@@ -158,7 +160,7 @@ fn passed_on(observer: &str) {
 
 fn ends_waiting(observer: &str) {
     let mut watch = Watch::start(itself(&[]), observer, &["outlive-ready"]);
-    // Until the watcher has reaped the command, a signal is passed on to it.
+    // Until the watcher has reaped the command, it forwards signals to the command.
     while has_subject(watch.watcher.id(), watch.subject) {
         std::thread::yield_now();
     }

@@ -1,9 +1,9 @@
-//! Truth: every observer watches a program that does exactly so many of a thing, and must have
-//! counted exactly so many.
+//! Truth: every observer watches a program that makes an exactly known number of calls, and must
+//! report exactly that number.
 //!
-//! Each test runs every registered observer. One that does not work here is skipped, which is
-//! printed with the reason and counted. Watches wait for children of this process, so the tests
-//! take turns.
+//! Each test runs every registered observer. An observer that does not work here is skipped; the
+//! skip is printed with the reason and counted. Watches wait for children of this process, so the
+//! tests run one at a time.
 
 mod harness;
 
@@ -92,8 +92,8 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
         let row = watched.row("nanosleep");
         assert_eq!(row.calls, 1);
         assert!(row.wall_ns >= 400_000_000 && row.max_ns == row.wall_ns);
-        // On a busy machine it may wait for a CPU before it sleeps and once it is woken; that is not part of
-        // the sleep.
+        // On a busy machine it may have run queue delay before it blocks and after it is woken; that is not part of the
+        // blocked time.
         if let (Some(blocked_ns), Some(on_cpu_ns)) = (row.blocked_ns, row.on_cpu_ns) {
             assert!(blocked_ns >= 200_000_000 && on_cpu_ns * 4 <= blocked_ns, "{row:?}");
         }
@@ -109,8 +109,8 @@ fn a_sleep_takes_its_time_and_a_long_read_takes_cpu_time() {
     });
 }
 
-/// What interrupts and a hypervisor take of a CPU is in the one and not in the other: as much as the kernel
-/// counts of that, they may be apart. It counts in ticks, so that one run of five must do.
+/// Only one of the two figures includes the time that interrupts and a hypervisor take from a CPU, so they may differ
+/// by the amount that the kernel counts for those. The kernel counts in ticks, so only one run of five must agree.
 #[test]
 fn time_on_a_cpu_is_what_the_scheduler_says_it_is() {
     each_observer(|observer| {
@@ -141,7 +141,7 @@ fn time_on_a_cpu_is_what_the_scheduler_says_it_is() {
 #[test]
 fn a_call_without_room_for_all_its_rows_is_lost_as_a_whole() {
     each_observer(|observer| {
-        // By turns calls that return, fail and sleep find their tables full.
+        // Calls that return, fail and block find their tables full in turn.
         for rows in 1..12 {
             let watched = watch(
                 observer,
@@ -161,7 +161,7 @@ fn a_call_without_room_for_all_its_rows_is_lost_as_a_whole() {
 #[test]
 fn a_duration_ends_the_watch_and_not_the_command() {
     each_observer(|observer| {
-        // Where the command has not come to its sleep in that time, or the watch to its end, it takes longer here.
+        // If the command has not reached its sleep, or the watch its end, within that duration, the next try is longer.
         let tries = [100, 400, 1_600, 6_400].map(|ms: u64| {
             move || {
                 let mut target = command(subject(), &["sleep", &(4 * ms).to_string()]);
@@ -193,7 +193,8 @@ fn only_the_calls_asked_for_are_reported() {
 
 #[test]
 fn no_more_time_is_booked_than_the_processors_have() {
-    // All there are: a quota lets fewer of them work for longer, and two at once for a moment.
+    // All CPUs of the machine: under a quota fewer CPUs run for longer, and for a moment more than
+    // one.
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
     let cpus = stat.lines().filter(is_cpu).count() as u64;
@@ -232,7 +233,7 @@ fn mappings_of_a_file_are_counted_and_anonymous_ones_are_not() {
 fn descriptors_asked_after_and_ready_are_summed() {
     truth(&["polls", "23"], |watched| {
         let poll = watched.row("poll");
-        // The language's own start asks after the three standard streams.
+        // The language's startup code polls the three standard streams.
         assert_eq!(poll.calls, 24);
         assert_eq!((poll.asked, poll.ready), (Some(23 * 5 + 3), Some(23 * 2)));
     });
@@ -265,7 +266,7 @@ fn a_copy_by_dd_is_counted_block_by_block() {
 
 #[test]
 fn counts_agree_with_strace_call_by_call() {
-    // Not of threads: how often their allocations call the kernel is a matter of luck.
+    // Excludes threads: how often their allocations call the kernel is random.
     for arguments in [&["forks", "5"][..], &["vforks", "5"], &["execs", "3"], &["errors"]] {
         let Some(expected) = harness::strace(subject(), arguments) else { return };
         truth(arguments, |watched| assert_eq!(watched.counts(), expected, "{arguments:?}"));

@@ -1,4 +1,4 @@
-//! Samples of a program that says what it did where.
+//! Samples of a program that reports what it did and where.
 
 mod harness;
 
@@ -7,7 +7,7 @@ use iotomy_observe::anatomy::SampleSettings;
 use iotomy_observe::{Probe, anatomy};
 use iotomy_record::Exit;
 
-/// `mov $4000000, %ecx; 1: dec %ecx; jnz 1b; ret`: a millisecond or some.
+/// `mov $4000000, %ecx; 1: dec %ecx; jnz 1b; ret`: about a millisecond.
 const CODE: [u8; 10] = [0xb9, 0x00, 0x09, 0x3d, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3];
 
 #[test]
@@ -23,7 +23,7 @@ fn time_is_of_the_file_that_is_mapped_and_not_of_the_one_that_was_mapped_there_b
         std::fs::write(path, page).unwrap();
     }
     let [first, second] = paths.each_ref().map(|path| path.to_str().unwrap());
-    // As many turns as it takes for samples enough: how many fall on one is a matter of the machine's speed.
+    // Doubles the turns until there are enough samples: the number of samples per turn depends on the machine's speed.
     let mut samples = [0, 0];
     for doubling in 0..8 {
         let turns = (40_u64 << doubling).to_string();
@@ -41,21 +41,21 @@ fn time_is_of_the_file_that_is_mapped_and_not_of_the_one_that_was_mapped_there_b
         }
     }
     let [first, second] = samples;
-    // Both ran the same, in turn. Of so many samples a half is further off than five standard errors.
+    // Both files ran the same code, in turn. With this many samples, a factor of two exceeds five standard errors.
     assert!(first + second >= 300, "{first} and {second} samples");
     assert!(first < 2 * second && second < 2 * first, "{first} and {second} samples");
 }
 
-/// The usual rate, which is not in step with the kernel's tick: at one that is, all samples fall on the
-/// same moments of such a turn.
+/// The usual rate, which is not synchronous with the kernel's tick: at a synchronous rate, all samples would be at the
+/// same points of such a turn.
 #[test]
 fn what_a_timer_wakes_has_as_many_samples_as_time() {
     const USUAL: u32 = 997;
     if let Probe::Unsupported { reason, .. } = anatomy::probe() {
         return skip(Need::Bpf, &reason);
     }
-    // Watched again until by the exact times, which are a matter of the machine's speed, so many samples of
-    // either are due.
+    // Repeats the watch until, by the exact times, this many samples of each call are due; how long that takes depends
+    // on the machine's speed.
     const DUE: f64 = 300.0;
     let (mut samples, mut ns) = ([0, 0], [0, 0]);
     let due = |ns: u64| ns as f64 / 1e9 * f64::from(USUAL);
@@ -73,7 +73,7 @@ fn what_a_timer_wakes_has_as_many_samples_as_time() {
         }
     }
     let [read, pread] = [0, 1].map(|at| samples[at] as f64 / due(ns[at]));
-    // Of so many samples five standard errors of the ratio are less than a half.
+    // With this many samples, five standard errors of the ratio are less than a half.
     assert!(
         (0.6..1.67).contains(&(read / pread)),
         "{read} and {pread} of the samples that were due"

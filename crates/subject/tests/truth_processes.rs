@@ -1,5 +1,5 @@
-//! Truth of processes and threads: who is watched, as whom, from when on, and how each ends. As
-//! `truth.rs`, every test runs every observer.
+//! Truth of processes and threads: which are watched, under which identity, from when on, and how
+//! each ends. As in `truth.rs`, every test runs every observer.
 
 mod harness;
 
@@ -72,7 +72,8 @@ fn an_exec_begins_a_new_image_and_is_counted_in_the_old_one() {
             assert_eq!(image.argv[1..], ["execs".to_owned(), left.to_string()]);
         }
         let made = |row: &&iotomy_record::Call| row.syscall == "execve";
-        // The first image has its own making and that of its successor, the last has none.
+        // The first image has the execve that created it and that of its successor; the last has
+        // none.
         let counts: Vec<u64> = watched.calls.iter().filter(made).map(|row| row.calls).collect();
         assert_eq!(counts.len(), 23);
         assert_eq!((counts[0], counts[1..].iter().sum::<u64>()), (2, 22));
@@ -139,7 +140,7 @@ fn death_by_a_signal_is_the_command_s_exit() {
 #[test]
 fn children_that_outlive_the_command_are_listed_or_waited_for() {
     each_observer(|observer| {
-        // Longer than any machine takes to end a watch; it is killed.
+        // Longer than any machine needs to end a watch; the process is killed afterwards.
         let left = watch(observer, &command(subject(), &["outlive", "600000"]));
         assert_eq!(left.exit, Some(Exit::Code(0)));
         assert_eq!(left.still_running.len(), 1, "{:?}", left.still_running);
@@ -224,8 +225,8 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
     });
 }
 
-/// An entry shows that what was attached to was in no call, so that a return without one is of a call that
-/// was refused, and not of one from before the watch.
+/// An entry shows that the attached process was in no call, so a return without an entry belongs to a refused call, and
+/// not to a call from before the watch.
 #[test]
 fn calls_that_are_refused_are_counted_in_a_process_that_was_in_none() {
     each_observer(|observer| {
@@ -256,7 +257,8 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
         if observer.declaration().name != "bpf" {
             return; // no ledger
         }
-        // It is to outlast ten watches, however long they take to begin, and is then killed.
+        // The process must outlast ten watches, however long they take to start; it is killed
+        // afterwards.
         let storm = ["thread-storm", "600000"];
         let mut running =
             Killed(std::process::Command::new(subject()).args(storm).spawn().unwrap());
@@ -284,7 +286,7 @@ fn a_process_that_does_not_exist_cannot_be_attached_to() {
     });
 }
 
-/// A process that does not outlive its test, also when that fails.
+/// A process that is killed at the end of its test, even when the test fails.
 struct Killed(std::process::Child);
 
 impl Drop for Killed {
@@ -294,7 +296,7 @@ impl Drop for Killed {
     }
 }
 
-/// Whether its signal ends it or is handled, its caller never sees such a call return.
+/// Whether the signal ends the caller or is handled, the caller never sees such a call return.
 #[test]
 fn calls_in_place_of_which_seccomp_sends_a_signal_are_open_by_every_observer() {
     for (words, open, exit) in [
@@ -321,7 +323,7 @@ fn numbers_that_no_call_has_are_told_alike_by_every_observer() {
     });
 }
 
-/// A thread asleep all along shows no end of its call, one that was woken shows the second.
+/// A thread that is blocked throughout shows no end of its call; a thread that was woken does.
 #[test]
 fn what_a_thread_was_in_when_the_watch_began_is_told() {
     each_observer(|observer| {

@@ -1,4 +1,4 @@
-//! What the truth tests have in common: turns, skips, and sums over a record's rows.
+//! Shared parts of the truth tests: turns, skips, and sums over a record's rows.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a test ends at what goes wrong")]
@@ -18,7 +18,7 @@ use iotomy_sys::launch::Command;
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs `test` with every observer that works here, and says which do not.
+/// Runs `test` with every observer that works here, and reports a skip for the others.
 pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(!OBSERVERS.is_empty());
@@ -34,7 +34,7 @@ pub(crate) fn each_observer(test: impl Fn(&dyn Observer)) {
     }
 }
 
-/// Watches the subject and looks at what every observer makes of it.
+/// Watches the subject with every observer and checks each result.
 pub(crate) fn truth(arguments: &[&str], check: impl Fn(&Watched)) {
     each_observer(|observer| {
         let watched = watch(observer, &command(subject(), arguments));
@@ -48,10 +48,10 @@ pub(crate) fn subject() -> &'static str {
     env!("CARGO_BIN_EXE_iotomy-subject")
 }
 
-/// cargo sets a path along which the loader would look for every library in vain.
+/// cargo sets a path in which the loader would search for every library without success.
 const NO_LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", "");
 
-/// A request to watch a program with everything on.
+/// Returns a request to watch a program with all features enabled.
 pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request {
     let program = program.as_ref().to_owned();
     let argv = std::iter::once(program.clone().into_os_string())
@@ -90,7 +90,7 @@ impl Watched {
         self.0.calls.iter().filter(move |row| row.syscall == name)
     }
 
-    /// The only row of call `name`.
+    /// Returns the only row of call `name`.
     pub(crate) fn row(&self, name: &str) -> &Call {
         let mut rows = self.rows(name);
         let row = rows.next().unwrap_or_else(|| panic!("no {name} in {:#?}", self.counts()));
@@ -114,7 +114,7 @@ impl Watched {
         self.rows(name).filter_map(|row| row.error_kinds.get(error)).sum()
     }
 
-    /// Calls and errors by name, as [`strace`] gives them.
+    /// Returns calls and errors by name, in the form of [`strace`].
     pub(crate) fn counts(&self) -> BTreeMap<String, (u64, u64)> {
         let mut counts = BTreeMap::new();
         for row in self.0.calls.iter().filter(|row| row.calls > 0) {
@@ -125,7 +125,7 @@ impl Watched {
     }
 }
 
-/// Calls and errors by name, as `strace -f -c` counts them; those of calls that return.
+/// Returns calls and errors by name, as `strace -f -c` counts them; only calls that return.
 pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<String, (u64, u64)>> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let report = tempfile::NamedTempFile::new().unwrap();
@@ -141,7 +141,7 @@ pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<Strin
     }
     let mut counts = BTreeMap::new();
     for line in std::fs::read_to_string(report.path()).unwrap().lines() {
-        // % time, seconds, usecs/call, calls, errors (blank for none), name.
+        // The columns: % time, seconds, usecs/call, calls, errors (blank for none), name.
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (calls, errors, name) = match fields[..] {
             [_, _, _, calls, name] => (calls, "0", name),
@@ -157,23 +157,23 @@ pub(crate) fn strace(program: &str, arguments: &[&str]) -> Option<BTreeMap<Strin
     Some(counts)
 }
 
-/// Time that interrupts and a hypervisor have taken of all CPUs so far.
+/// Returns the time that interrupts and a hypervisor have taken from all CPUs so far.
 pub(crate) fn taken_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let all = stat.lines().next().unwrap().split_whitespace().skip(1);
-    // user nice system idle iowait irq softirq steal, in hundredths of a second.
+    // The columns: user nice system idle iowait irq softirq steal, in hundredths of a second.
     let ticks: u64 = all.skip(5).take(3).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
     ticks * 10_000_000
 }
 
-/// The user this process runs as.
+/// Returns the user that this process runs as.
 pub(crate) fn user() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The processes whose parent this one is, ended or not.
+/// Returns the child processes of this process, ended or not.
 pub(crate) fn children() -> Vec<u32> {
     let wanted = format!("PPid:\t{}\n", std::process::id());
     let is_child = |pid: &u32| {
@@ -183,22 +183,22 @@ pub(crate) fn children() -> Vec<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_child).collect()
 }
 
-/// Ends a process that is nobody's child any more.
+/// Kills a process whose parent has ended.
 pub(crate) fn kill(pid: u32) {
     let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     assert!(killed.unwrap().success());
 }
 
-/// Writes a script, while nobody forks: who has it open for writing, as a child has until it executes its
-/// own program, keeps everybody from executing it.
+/// Writes a script while no test forks. A child of a fork has the script open for writing until it executes its own
+/// program, and no process can execute a file that is open for writing.
 pub(crate) fn write_program(path: &Path, text: &str) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The subject running by itself, until it is let go and waited for. It is the child of a shell: a
-/// child of this process would be waited for by the watch.
+/// The running subject, until it is released and waited for. It is the child of a shell, because
+/// the watch would wait for a child of this process.
 pub(crate) struct Running {
     shell: Child,
     said: BufReader<ChildStdout>,
@@ -212,7 +212,7 @@ impl Running {
         running
     }
 
-    /// The same for one that is in no call once it has said that it is ready.
+    /// Starts the subject and returns when it prints "ready"; it need not be in a call.
     pub(crate) fn until_ready(arguments: &[&str]) -> Self {
         let mut shell = std::process::Command::new("/bin/sh")
             .args(["-c", "\"$0\" \"$@\"; echo \"status $?\"", subject()])
@@ -228,7 +228,7 @@ impl Running {
         Self { shell, said, pid }
     }
 
-    /// Returns when one thread is in `read` and the other in `futex`.
+    /// Waits until one thread is in `read` and the other in `futex`.
     fn wait_until_in_calls(&self) {
         loop {
             let mut calls: Vec<String> = std::fs::read_dir(format!("/proc/{}/task", self.pid))
@@ -253,8 +253,8 @@ impl Running {
         self.shell.stdin.take().unwrap().write_all(b"x").unwrap();
     }
 
-    /// Lets it go once all its threads are traced, or, by an observer that leaves no trace of itself
-    /// in `/proc`, once the watch is in the poll it waits in.
+    /// Releases the subject once all its threads are traced. For an observer that is not visible in `/proc`, releases
+    /// it once the watch is blocked in its poll.
     pub(crate) fn let_go_once_watched(&mut self, observer: &str) {
         self.wait_until_watched(observer);
         self.let_go();
@@ -275,7 +275,7 @@ impl Running {
         })
     }
 
-    /// Its exit status.
+    /// Waits for the subject and returns its exit status.
     pub(crate) fn wait(mut self) -> i32 {
         let mut line = String::new();
         self.said.read_line(&mut line).unwrap();
@@ -284,8 +284,8 @@ impl Running {
     }
 }
 
-/// Whether a thread of this process waits in poll or ppoll, or in one that was disturbed and goes on as
-/// restart_syscall (numbers of x86-64).
+/// Returns whether a thread of this process is in poll or ppoll, or in a restart_syscall that continues an interrupted
+/// one (x86-64 numbers).
 fn a_thread_polls() -> bool {
     std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
         let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
