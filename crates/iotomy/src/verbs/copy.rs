@@ -17,6 +17,7 @@ mod account;
 mod explain;
 mod fault;
 mod list;
+mod messages;
 mod options;
 mod preserve;
 mod progress;
@@ -44,7 +45,8 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
 use self::account::nanoseconds;
-use self::fault::{Stop, unwritable};
+use self::fault::Stop;
+use self::messages::unwritable;
 pub(crate) use self::options::{CopyArgs, MANUAL};
 use self::options::{INPUT, OUTPUT, is_standard};
 use self::progress::Meter;
@@ -155,7 +157,7 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
     let (why, make) = match errno {
         Errno::NOENT => ("there is no such directory".to_owned(), "make it first"),
         Errno::NOTDIR => ("it is not a directory".to_owned(), "name one"),
-        errno => (fault::message(&errno.into()), "name a directory"),
+        errno => (messages::message(&errno.into()), "name a directory"),
     };
     let what = match sources {
         [source] => source.display().to_string(),

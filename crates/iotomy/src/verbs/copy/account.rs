@@ -15,7 +15,7 @@ use iotomy_movers::{End, Kind, Mover, Probe};
 use iotomy_record::{CopyPart, CopyPlan, MoverReason, MoverRefusal, TriedMover};
 use iotomy_sys::probe::memory;
 
-use super::fault::{message, number};
+use super::messages::{message, number};
 use super::options::{Choice, CopyArgs};
 use super::source::Source;
 use super::target::Target;

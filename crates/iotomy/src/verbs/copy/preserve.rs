@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::fault::message;
+use super::messages::message;
 use super::source::Source;
 use super::target::Target;
 

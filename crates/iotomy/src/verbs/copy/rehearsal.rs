@@ -10,11 +10,12 @@ use iotomy_movers::chooser::{self, Plan};
 use iotomy_movers::{End, Kind};
 use rustix::fs::{SeekFrom, seek, tell};
 
-use super::fault::{Stop, message};
+use super::fault::Stop;
+use super::fault::all_refused;
+use super::messages::message;
 use super::options::CopyArgs;
 use super::source::Source;
 use super::target::Target;
-use super::transfer::all_refused;
 
 /// Bytes a mover is tried with that could be refused: whole blocks of every file system.
 const REHEARSAL: u64 = 1 << 20;

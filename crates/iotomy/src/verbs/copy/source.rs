@@ -12,7 +12,7 @@ use iotomy_sys::close::close;
 use rustix::fs::{Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, open, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{is_folder, message, open_at_start, unreadable};
+use super::messages::{is_folder, message, open_at_start, unreadable};
 use super::options::{INPUT, is_standard};
 
 /// The magic numbers of file systems seen, by device: thousands of files ask once.

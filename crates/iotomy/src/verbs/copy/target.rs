@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::fault::{message, more_room, number, open_at_start, unclosed, unwritable};
+use super::messages::{message, more_room, number, open_at_start, unclosed, unwritable};
 use super::options::{CopyArgs, OUTPUT, is_standard};
 use super::source::FileSystems;
 

@@ -18,9 +18,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::stdio::stdin;
 
-use super::fault::{
-    Stop, answer, failed, is_folder, message, number, open_at_start, unclosed, unreadable,
-};
+use super::fault::{SMALLER, Stop, all_refused, failed};
+use super::messages::{is_folder, message, number, open_at_start, unclosed, unreadable};
 use super::options::{Choice, INPUT, is_standard};
 use super::rehearsal::rehearse;
 use super::same::refuse_pipe_to_itself;
@@ -357,35 +356,4 @@ fn no_memory(source: &Source, target: &Target<'_>, bytes: u64) -> Stop {
         target.name,
         number(bytes)
     ))
-}
-
-/// The advice where there is no memory.
-const SMALLER: &str =
-    "make --block-size, --depth or --threads smaller, or see `ulimit -v` for what it may have";
-
-/// Every mover of the plan was refused by the kernel.
-pub(super) fn all_refused(
-    source: &Source,
-    target: &Target<'_>,
-    report: &Report,
-    before: u64,
-) -> anyhow::Error {
-    let all: Vec<String> = report
-        .refused
-        .iter()
-        .map(|r| format!("{}: {}: {}", r.mover, r.call, answer(r.errno)))
-        .collect();
-    let mut text = format!("cannot copy {} to {}: ", source.name, target.name) + &all.join("; ");
-    if before > 0 {
-        text += &format!(" after {} bytes", number(before));
-    }
-    if let Some(state) = target.state(before) {
-        text += "; ";
-        text += &state;
-    }
-    let hint = match report.refused.last() {
-        Some(last) if last.errno == Some(Errno::NOMEM) => SMALLER,
-        _ => "leave out --mover and --reflink",
-    };
-    anyhow!(text + "; " + hint)
 }

@@ -14,7 +14,8 @@ use iotomy_sys::buffer::Aligned;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek, tell};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::fault::{Stop, message, number};
+use super::fault::Stop;
+use super::messages::{message, number};
 use super::source::Source;
 use super::target::{Target, articled};
 
