@@ -1,4 +1,4 @@
-//! Errors, as the user is told of them.
+//! How errors are printed.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use crate::screen::shown;
 /// The exit status when something could not be run.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
 
-/// An error as the user sees it: one line, whatever names are in it. With standard error gone there
-/// is nobody left to tell.
+/// Prints an error in one line, whatever names it contains. If standard error is closed, nothing
+/// can be reported.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let _ = writeln!(io::stderr(), "iotomy: {}", shown(&one_line(error)));
 }

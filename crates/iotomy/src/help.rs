@@ -1,8 +1,8 @@
 //! The parts of help and man pages besides the options: exit status, environment, files, examples.
 //!
-//! Each verb declares its own part ([`Manual`]) beside its options; environment and files follow from the
-//! options that a verb has ([`surroundings`]). Help takes them only when it is asked for, so that no other
-//! start pays for the text.
+//! Each verb declares its own part ([`Manual`]) beside its options; environment and files follow
+//! from the options of the verb ([`surroundings`]). Help builds them only on request, so that other
+//! starts do not pay for the text.
 
 mod page;
 mod surroundings;
@@ -20,8 +20,8 @@ use crate::manual::{Manual, below};
 use crate::screen::OutputStyle;
 use crate::verbs;
 
-/// The declaration of a verb, or of a verb below one, as in `history list`; that of iotomy itself
-/// where the name is empty.
+/// The declaration of a verb, or of a subcommand, as in `history list`; that of iotomy itself where
+/// the name is empty.
 fn manual(name: &str) -> Option<&'static Manual> {
     let own: [(&str, &Manual); 12] = [
         ("", &cli::MANUAL),

@@ -29,7 +29,7 @@ static MEMORY: Memory = Memory;
 fn main() -> ExitCode {
     share_one_arena();
     with_enough_stack(run).unwrap_or_else(|error| {
-        // With standard error gone there is nobody left to tell.
+        // If standard error is closed, nothing can be reported.
         let _ = writeln!(
             io::stderr(),
             "iotomy: cannot allocate a stack: {error}; raise the limit (ulimit -s, -v)"
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    // A limit of file sizes is an error to be told, and not the end of iotomy.
+    // A limit on file sizes must be an error to report, not the end of iotomy.
     iotomy_sys::signals::ignore_file_size();
     let cli = match Cli::read() {
         Ok(cli) => cli,
@@ -136,7 +136,7 @@ fn escape_words(error: &mut clap::Error) {
 
 fn print(answer: &clap::Error) -> io::Result<()> {
     match was_closed(io::stdout().as_fd()) {
-        // The standard library would take it for written.
+        // The standard library would count it as written.
         true => Err(Errno::BADF.into()),
         false if screen::speaks_utf8() && !screen::is_dumb() => answer.print(),
         // The library would colour help for a terminal with an empty TERM, too.

@@ -5,18 +5,18 @@ use clap::Command;
 /// The declaration of a verb.
 #[derive(Debug)]
 pub(crate) struct Manual {
-    /// Command lines, and what they do. Lines that belong together are one example.
+    /// Command lines with their explanations. Lines that belong together are one example.
     pub(crate) examples: &'static [Example],
-    /// Every exit status, and what it means.
+    /// Every exit status with its meaning.
     pub(crate) status: &'static [Fact],
     /// Other pages, as in `strace(1)`; the command's own family is added.
     pub(crate) see_also: &'static [&'static str],
 }
 
-/// Command lines, and what they do.
+/// Command lines and their explanation.
 pub(crate) type Example = (&'static str, &'static str);
 
-/// A name, and what it means.
+/// A name and its meaning.
 pub(crate) type Fact = (&'static str, &'static str);
 
 /// The status of a verb that has done its work.

@@ -20,7 +20,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How reports look; every verb that prints one has these.
+/// The style options of reports; every verb that prints a report has them.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct OutputStyle {
     /// When to colour the report
@@ -39,7 +39,7 @@ const WIDEST: usize = 100;
 const NARROWEST: usize = 60;
 
 impl OutputStyle {
-    /// How a report on `stream` is to look.
+    /// The style of a report on `stream`.
     pub(crate) fn on(self, stream: &(impl AsFd + IsTerminal)) -> Style {
         let terminal = stream.is_terminal();
         let columns = rustix::termios::tcgetwinsize(stream).ok().filter(|_| terminal);
@@ -53,7 +53,7 @@ impl OutputStyle {
         Style { color, unicode: self.unicode(), width }
     }
 
-    /// How a view of a whole terminal is to look, with nothing in it yet.
+    /// The style of a view on a whole, empty terminal.
     pub(crate) fn of_a_screen(self) -> iotomy_report::live::Setting {
         let color = match self.color {
             Color::Always => true,
@@ -63,7 +63,7 @@ impl OutputStyle {
         iotomy_report::live::Setting { color, unicode: self.unicode(), ..Default::default() }
     }
 
-    /// How a report in a file is to look: as wide everywhere.
+    /// The style of a report in a file: the same width everywhere.
     pub(crate) fn in_a_file(self) -> Style {
         Style { color: self.color == Color::Always, unicode: self.unicode(), width: WIDEST }
     }
@@ -97,7 +97,7 @@ impl StatusLine {
         }
     }
 
-    /// Takes it away, for other text.
+    /// Removes it, to make room for other text.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -109,13 +109,12 @@ fn set(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Whether the terminal takes characters only: it is called `dumb`, or nothing says what it is.
+/// Whether the terminal only takes characters: `TERM` is `dumb`, unset or empty.
 pub(crate) fn is_dumb() -> bool {
     set("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Whether characters outside ASCII are understood: whether the locale's encoding is UTF-8. Without a
-/// locale it is that of POSIX, which has ASCII alone.
+/// Whether the locale's encoding is UTF-8. Without a locale it is POSIX's, which is ASCII.
 pub(crate) fn speaks_utf8() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_some_and(|locale| is_of_utf8(&locale.to_string_lossy()))
@@ -128,7 +127,7 @@ fn is_of_utf8(locale: &str) -> bool {
     encoding.eq_ignore_ascii_case("UTF-8") || encoding.eq_ignore_ascii_case("utf8")
 }
 
-/// A line of ours for the user, with whatever names in it, as this locale can show it.
+/// A line for the user, with names escaped as this locale needs.
 pub(crate) fn shown(text: &str) -> String {
     message(text, speaks_utf8())
 }

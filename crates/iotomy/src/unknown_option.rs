@@ -8,7 +8,7 @@ use crate::cli::Cli;
 use crate::manual::below;
 use crate::verbs::complete::line::Line;
 
-/// The line about an unknown option, if that is what the parser met; `words` is the command line.
+/// The message about an unknown option, if the parser reports one; `words` is the command line.
 pub(crate) fn message(error: &clap::Error, words: &[String]) -> Option<String> {
     // Other errors name options, too: two that exclude each other.
     if error.kind() != ErrorKind::UnknownArgument {
@@ -59,8 +59,8 @@ fn takes_quoted_commands(verb: &Command) -> bool {
     verb.get_positionals().any(|one| is_command(one) && !one.is_trailing_var_arg_set())
 }
 
-/// The option that a short one may stand for: the same letter otherwise written, or the first long one that
-/// begins with it.
+/// The option that an unknown short one may mean: the same letter in the other case, or the first
+/// long option that begins with it.
 fn like_short(verb: &Command, unknown: &str) -> Option<String> {
     let sign =
         unknown.strip_prefix('-').filter(|signs| signs.chars().count() == 1)?.chars().next()?;

@@ -151,13 +151,14 @@ fn argument(roff: &mut Roff, argument: &Arg) {
     roff.control("RE", []);
 }
 
-/// A name, and indented what it means.
+/// A name, with its meaning indented.
 fn entry(roff: &mut Roff, name: impl Into<Vec<Inline>>, says: &str) {
     roff.control("TP", []).text(name);
     text(roff, says, "IP");
 }
 
-/// Paragraphs, begun by the macro `next` from the second on; lines of the form `- NAME  what` are a list.
+/// Paragraphs, each but the first begun by the macro `next`; lines of the form `- NAME  text` are a
+/// list.
 fn text(roff: &mut Roff, text: &str, next: &str) {
     let (mut is_first, mut is_list, mut is_fresh) = (true, false, false);
     for line in text.lines() {
@@ -185,7 +186,7 @@ fn text(roff: &mut Roff, text: &str, next: &str) {
     }
 }
 
-/// A text whose words in backquotes are bold.
+/// A text with the words in backquotes in bold.
 fn inlines(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts.map(|(at, part)| if at % 2 == 0 { roman(part) } else { bold(part) }).collect()

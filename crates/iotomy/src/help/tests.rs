@@ -81,7 +81,7 @@ fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The texts between quotation marks that look like a variable's name, by their letters.
+/// The quoted texts that look like the name of a variable.
 fn variables(text: &str) -> Vec<&str> {
     let is_name = |part: &&str| {
         part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
@@ -120,7 +120,7 @@ fn every_variable_that_is_read_is_in_the_environment() {
         }
     }
     assert!(count > 15, "{count}");
-    // And what no source reads is in none.
+    // Variables that no source reads must not be listed.
     let everything: String = all.iter().map(|(_, text)| text.as_str()).collect();
     for name in said.iter().filter(|name| **name != "LC_*") {
         assert!(everything.contains(&format!("\"{name}\"")), "{name}");

@@ -1,7 +1,7 @@
-//! `iotomy anatomy`: a trace whose calls are dissected into the layers of the kernel.
+//! `iotomy anatomy`: a trace with the time of each call split into the layers of the kernel.
 //!
-//! As with `trace`, once a command runs, its run is never lost: whatever goes wrong afterwards is said,
-//! and the command's own exit status stands, unless it was 0.
+//! As with `trace`, once a command runs, its run is never lost: later errors are printed, and the
+//! command's own exit status stands, unless it was 0.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ pub(crate) struct AnatomyArgs {
     looks: OutputStyle,
 }
 
-/// Not in step with the kernel's own clock ticks, nor with what programs do so often a second.
+/// Not in step with the kernel's clock ticks, nor with programs that run at round rates.
 const RATE: u32 = 997;
 
 /// Where a sample takes 40 µs, as it does in some virtual machines, this many take two fifths of the time;
@@ -236,7 +236,7 @@ fn record(
     assemble(trace, started, dissection)
 }
 
-/// Watches a command to its end, as `race` has it: what was seen, and its dissection.
+/// Watches a command to its end, for `race`: the observation, and its dissection.
 pub(super) fn command_dissected(
     command: &Command,
     started: &str,
@@ -262,7 +262,7 @@ fn assemble(trace: Trace, started: String, dissection: Dissection) -> Anatomy {
     }
 }
 
-/// The report first, then the record: what cannot be written must not cost what can.
+/// The report first, then the record: an output that fails must not prevent the others.
 fn write_out(
     args: &AnatomyArgs,
     record: &Anatomy,

@@ -1,9 +1,9 @@
-//! `iotomy complete`, which the shells' scripts ask what may stand at the cursor.
+//! `iotomy complete`, by which the shells' scripts get the candidates at the cursor.
 //!
-//! All that is known of a command line is here; a script only shows it, and asks its own shell for files,
-//! users and the arguments of other commands. The answer is one line that says what the shell is to add,
-//! one with the part of the word that stays as it is, and a line for each value, with its description
-//! behind a tab. Nothing is ever said of what cannot be looked up: the user is in the middle of a line.
+//! All knowledge of the command line is here; a script only displays it, and asks its own shell for
+//! files, users and the arguments of other commands. The answer is one line that names the
+//! additions of the shell, one with the unchanged part of the word, and a line for each value, with
+//! its description after a tab. Failed lookups are silent: the user is in the middle of a line.
 
 mod kinds;
 pub(crate) mod line;
@@ -18,7 +18,7 @@ use clap::{Arg, Command, ValueHint};
 use self::line::{Line, Place};
 use crate::screen::shown;
 
-/// The scripts, by the names that their shells look for.
+/// The scripts, by the file names that their shells expect.
 pub(super) const SCRIPTS: [(&str, &str); 3] = [
     ("iotomy.bash", include_str!("complete/iotomy.bash")),
     ("_iotomy", include_str!("complete/iotomy.zsh")),
@@ -45,7 +45,7 @@ struct Answer {
     values: Vec<Candidate>,
 }
 
-/// A value, and what it is.
+/// A value, and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate(String, String);
 

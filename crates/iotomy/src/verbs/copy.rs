@@ -1,8 +1,8 @@
-//! `iotomy copy`: bytes moved by the fastest way there is for a pair of descriptors.
+//! `iotomy copy`: moves bytes by the fastest mover for a pair of descriptors.
 //!
-//! It owns the command line, what is said, and what came of the parts; which way is taken and how the
-//! bytes go it is the business of [`iotomy_movers`]. Nothing is asked of the kernel that a small copy
-//! could do without: no thread, no probe, no clock but the monotonic one.
+//! This module owns the command line, the messages and the results; the choice of the mover and the
+//! work are in [`iotomy_movers`]. A small copy makes no call that it could do without: no thread,
+//! no probe, no clock but the monotonic one.
 //!
 //! The flow:
 //!
@@ -59,19 +59,19 @@ use crate::errors::{COULD_NOT_RUN, one_line, print_error};
 /// A check of the result failed.
 const CHECK_FAILED: u8 = 1;
 
-/// A run under way, and what has come of it so far.
+/// A run in progress, and its results so far.
 struct Session<'a> {
     args: &'a CopyArgs,
     systems: FileSystems,
     meter: Meter,
-    /// Whether several targets are filled, whose sizes are not all known in front.
+    /// Whether there are several targets, whose sizes are not all known in advance.
     is_folder: bool,
     moved: Moved,
     fsync: Duration,
     /// Whether all that was read back was right; nothing was when it is `None`.
     verified: Option<bool>,
     status: u8,
-    /// The errors that were said.
+    /// The printed errors.
     messages: Vec<String>,
     /// For records and explanations only.
     contract: String,
@@ -129,13 +129,13 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(session.status))
 }
 
-/// Whether anybody will ask what was done, and how. That all runs are to be kept is not looked at here:
-/// to look takes a small copy too long, so it keeps those that make a record anyway.
+/// Whether the traffic has to be recorded. The setting that keeps all runs is not read here:
+/// reading it takes a small copy too long, so it applies only to runs that make a record anyway.
 fn makes_record(args: &CopyArgs) -> bool {
     args.json.is_some() || args.explain || args.save.is_given()
 }
 
-/// The target as a folder, when it is one; else why it is none.
+/// The target as a directory, or the reason why it is none.
 fn folder(target: &Path) -> Result<OwnedFd, Errno> {
     if is_standard(target, OUTPUT) {
         return Err(Errno::NOENT);
@@ -144,7 +144,7 @@ fn folder(target: &Path) -> Result<OwnedFd, Errno> {
     open(target, flags, Mode::empty())
 }
 
-/// Refuses a target that must be a folder and is none.
+/// Refuses a target that must be a directory and is none.
 ///
 /// # Errors
 /// It ends with a slash, or there are several sources that are not to be joined.
@@ -170,7 +170,8 @@ fn is_no_folder(args: &CopyArgs, sources: &[PathBuf], target: &Path, errno: Errn
     bail!("cannot copy {what} into {}: {why}; {make}, or {hint}", target.display())
 }
 
-/// Refuses a record that would take the place of what is copied, or cannot be written; else its place.
+/// Refuses a record that would overwrite a source or the target, or cannot be written; otherwise
+/// returns its place.
 fn spares(json: &Path, sources: &[PathBuf], target: &Path) -> Result<OutputFile> {
     let here = outputs::here();
     let is_taken = |path: &Path| same_output(json, path, &here);
@@ -211,8 +212,8 @@ impl<'a> Session<'a> {
         makes_record(self.args)
     }
 
-    /// Copies every source into a folder, under the last part of its name. One that fails does not
-    /// keep the others from being copied.
+    /// Copies every source into a directory, under the last component of its name. A failure does
+    /// not prevent the other copies.
     fn fill_folder(&mut self, sources: &[PathBuf], path: &Path, folder: &OwnedFd) {
         self.is_folder = sources.len() > 1;
         let mut made: HashSet<&OsStr> = HashSet::new();
@@ -250,7 +251,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Copies sources into one file, and says what went wrong.
+    /// Copies sources into one file, and prints errors.
     fn part(&mut self, sources: &[PathBuf], place: TargetPlace<'_>) {
         let done = transfer::transfer(self, sources, place);
         self.settle(done);

@@ -62,17 +62,17 @@ struct Findings {
 }
 
 impl Findings {
-    /// The observer a trace takes when none is asked for: the first that is ready.
+    /// The observer that a trace uses by default: the first that is ready.
     fn observer(&self) -> Option<&'static str> {
         let observers = self.abilities.iter().filter(|tried| tried.group == OBSERVER_GROUP);
         observers.into_iter().find(|tried| tried.outcome.is_ready()).map(|tried| tried.name)
     }
 }
 
-/// Tries everything and says what came of it.
+/// Tries everything and prints the results.
 ///
 /// # Errors
-/// The folder is none, or the list could not be written.
+/// When the directory does not exist, or the list could not be written.
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let json = args.json.as_deref().map(|path| outputs::open_one("--json", path, &outputs::here()));
     let json = json.transpose()?;

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &GenerateArgs, command: Command, page: Page) -> Result<E
             for (name, script) in complete::SCRIPTS {
                 put(folder, name, script.as_bytes())?;
             }
-            // Of these, the command line's declaration alone, without what is hidden.
+            // For these shells, only the declaration of the command line, without hidden parts.
             let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
             let mut shown = Command::new("iotomy")
                 .version(env!("CARGO_PKG_VERSION"))
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &GenerateArgs, command: Command, page: Page) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// A page for a command, whose manual is declared by `name`, and for each of those below it.
+/// A page for a command, whose manual is declared under `name`, and for each of its subcommands.
 fn pages(
     command: &Command,
     name: &str,

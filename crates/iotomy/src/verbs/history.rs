@@ -1,7 +1,7 @@
-//! `iotomy history`: the runs that were kept, and what they say of one another.
+//! `iotomy history`: the kept runs, and their comparison.
 //!
-//! Glue only: the store and what is made of it are the business of [`iotomy_history`], and how it looks
-//! that of [`iotomy_report`].
+//! Glue only: [`iotomy_history`] has the store and the comparisons, and [`iotomy_report`] prints
+//! them.
 
 mod change;
 mod compare;
@@ -81,7 +81,7 @@ enum HistoryCommand {
     Import(change::ImportArgs),
 }
 
-/// Looks, compares or changes.
+/// Lists, compares or changes runs.
 ///
 /// # Errors
 /// A run that is none, or a history that cannot be read or written.
@@ -123,7 +123,7 @@ fn pick(text: &str) -> Result<Pick, String> {
     }
 }
 
-/// How many of these there are, all told.
+/// The total number of these.
 fn count(store: &Store, filter: &Filter) -> Result<u64> {
     let all = store.list(&Filter { last: None, ..filter.clone() })?;
     Ok(all.len() as u64)

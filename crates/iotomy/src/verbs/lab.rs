@@ -1,4 +1,4 @@
-//! `iotomy lab`: experiments, and what they say of the claims they were made for.
+//! `iotomy lab`: experiments, and their verdicts on the claims.
 
 mod bound;
 mod given;

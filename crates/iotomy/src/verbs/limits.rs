@@ -88,10 +88,10 @@ pub(crate) struct LimitsArgs {
     looks: OutputStyle,
 }
 
-/// Takes what is kept, measures the rest, keeps it and shows all.
+/// Loads the kept limits, measures the others, keeps them and prints all.
 ///
 /// # Errors
-/// A name or folder that is none, or an output that cannot be written.
+/// When a name or directory does not exist, or an output cannot be written.
 pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     let here = outputs::here();
     let stdout = Path::new("-");
@@ -192,14 +192,14 @@ fn named(names: &[String]) -> Result<Vec<&'static Declaration>> {
         .collect()
 }
 
-/// Limits whose names hold the word or a part of it, or are held by it.
+/// Limits whose names contain the word or a part of it, or are contained in it.
 fn alike(word: &str) -> Vec<&'static str> {
     let parts: Vec<&str> = word.split(['-', '_']).filter(|part| part.len() > 2).collect();
     let is_like = |name: &str| parts.iter().any(|part| name.contains(part)) || word.contains(name);
     declarations().map(|limit| limit.name).filter(|name| is_like(name)).take(6).collect()
 }
 
-/// The folders, one of each file system.
+/// The directories, one per file system.
 fn folders(paths: &[PathBuf]) -> Result<Vec<Folder>> {
     let mut folders: Vec<Folder> = Vec::new();
     for path in paths {
@@ -239,7 +239,7 @@ fn only_help() -> String {
     help
 }
 
-/// One line on standard error that says what is being measured, on a terminal only.
+/// A progress line on standard error, on a terminal only.
 pub(super) struct ProgressLine {
     is_shown: bool,
 }
@@ -260,7 +260,7 @@ impl ProgressLine {
 
     fn put(&mut self, text: &str) {
         if self.is_shown {
-            // Nobody is left to look where it cannot be written.
+            // If it cannot be written, nobody reads it.
             let mut stderr = std::io::stderr();
             let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
         }

@@ -1,5 +1,5 @@
-//! The files a run is to write, looked up before it: what cannot be written is told while nothing has
-//! been run yet, and what runs then leads none of them elsewhere.
+//! The output files of a run, opened before it: an output that cannot be written is reported before
+//! anything runs, and the run cannot redirect any of them.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use iotomy_sys::startup::was_closed;
 use crate::errors::print_error;
 use crate::screen::OutputStyle;
 
-/// The name of the current folder, for messages; empty where it has none any more.
+/// The name of the current directory, for messages; empty if it was removed.
 pub(super) fn here() -> PathBuf {
     std::env::current_dir().unwrap_or_default()
 }
@@ -23,14 +23,14 @@ pub(super) fn here() -> PathBuf {
 pub(super) struct Outputs(Vec<(&'static str, OutputFile)>);
 
 impl Outputs {
-    /// The output that was asked for by an option, if it was.
+    /// The output requested by an option, if any.
     pub(super) fn take(&mut self, option: &str) -> Option<OutputFile> {
         let at = self.0.iter().position(|(of, _)| *of == option)?;
         Some(self.0.swap_remove(at).1)
     }
 }
 
-/// Looks outputs up. Each has the option that names it; one that was not asked for is no output.
+/// Opens outputs, each with the option that names it; an option that was not given has none.
 ///
 /// # Errors
 /// One that cannot be written, or two that lead to one place: the first of them, by its option.
@@ -49,7 +49,7 @@ pub(super) fn open(outputs: &[(&'static str, Option<&Path>)], here: &Path) -> Re
     Ok(Outputs(each.collect::<Result<_>>()?))
 }
 
-/// Looks up the output that an option names.
+/// Opens the output that an option names.
 ///
 /// # Errors
 /// It cannot be written.
@@ -60,14 +60,14 @@ pub(super) fn open_one(option: &str, path: &Path, here: &Path) -> Result<OutputF
     Ok(OutputFile::open(path, here)?)
 }
 
-/// Writes the report of a command's run: to the file that was asked for, or to standard error.
+/// Writes the report of a command's run: to the requested file, or to standard error.
 pub(super) fn report(
     to: Option<OutputFile>,
     looks: OutputStyle,
     text: impl FnOnce(&Style) -> String,
 ) -> Result<(), StoreError> {
     let Some(to) = to else {
-        // With standard error gone there is nobody left to tell.
+        // If standard error is closed, nothing can be reported.
         let _ = std::io::stderr().write_all(text(&looks.on(&std::io::stderr())).as_bytes());
         return Ok(());
     };
@@ -78,8 +78,8 @@ pub(super) fn report(
     to.put(text(&style).as_bytes())
 }
 
-/// Does each of these, whatever became of those before: what cannot be written must not cost what
-/// can. Errors behind the first are said here.
+/// Runs all of these, also after a failure: an output that fails must not prevent the others.
+/// Errors after the first are printed here.
 ///
 /// # Errors
 /// The first there was.

@@ -288,7 +288,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
             let drawn = flame.map_or(Ok(()), |to| draw(to, record));
             let written = outputs::all([written, drawn]);
             let interrupted = record.interrupted.map(|signal| interrupted(signal.cast_signed()));
-            // A signal goes before what else went wrong, as it does where nothing was made.
+            // A signal takes precedence over other errors, as it does when no run was made.
             if let (Some(code), Err(error)) = (interrupted, &written) {
                 print_error(&anyhow!("{error:#}"));
                 return Ok(code);
@@ -303,7 +303,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
                         Ok(ExitCode::SUCCESS) => Ok(done),
                         checked => checked,
                     },
-                    // Why there is no comparison was said.
+                    // The reason for the missing comparison was printed.
                     (None, None) if args.check => Ok(ExitCode::from(COULD_NOT_RUN)),
                     _ => Ok(done),
                 },
@@ -313,7 +313,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<ExitCode> {
     }
 }
 
-/// Says what went wrong, with what the command said itself; how iotomy ends.
+/// Prints an error with the command's own standard error; returns the exit status.
 fn failed(error: RaceError) -> ExitCode {
     let said = match &error {
         RaceError::Interrupted(signal) => return interrupted(*signal),
@@ -334,7 +334,7 @@ fn interrupted(signal: i32) -> ExitCode {
 fn show_stderr(said: &[u8]) {
     let text = String::from_utf8_lossy(said);
     for line in text.lines() {
-        // With standard error gone there is nobody left to tell.
+        // If standard error is closed, nothing can be reported.
         let _ = writeln!(std::io::stderr(), "  | {}", shown(line));
     }
 }
@@ -349,7 +349,7 @@ fn files(args: &RaceArgs) -> [(&'static str, Option<&Path>); 4] {
     ]
 }
 
-/// A difference is that of two.
+/// A difference needs two contenders.
 fn check_pair(options: &Options) -> Result<()> {
     match contenders(options)?.len() {
         2 => Ok(()),
@@ -414,7 +414,7 @@ fn draw(to: OutputFile, race: &Race) -> Result<()> {
     Ok(to.put(picture.as_bytes())?)
 }
 
-/// The report first, then the others: what cannot be written must not cost what can.
+/// The report first, then the other outputs: one that fails must not prevent the others.
 fn write_out(args: &RaceArgs, record: &Race, mut outputs: Outputs) -> Result<()> {
     let dash = Path::new("-");
     let takes_stdout = files(args).iter().any(|(_, path)| *path == Some(dash));
@@ -422,7 +422,7 @@ fn write_out(args: &RaceArgs, record: &Race, mut outputs: Outputs) -> Result<()>
     if !args.quiet {
         if takes_stdout {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stderr()));
-            // With standard error gone there is nobody left to tell.
+            // If standard error is closed, nothing can be reported.
             let _ = std::io::stderr().write_all(text.as_bytes());
         } else {
             let text = iotomy_report::race(record, &args.looks.on(&std::io::stdout()));

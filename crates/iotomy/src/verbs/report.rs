@@ -121,7 +121,7 @@ fn page(args: &ReportArgs, sources: &[Source<'_>], here: &Path) -> Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     if args.output.is_none() {
-        // Where the name was not given, it is said. With standard error gone there is nobody to tell.
+        // A default name is printed. If standard error is closed, it cannot be.
         let name = shown(&to.to_string_lossy());
         let _ = writeln!(std::io::stderr(), "iotomy: wrote {name}");
     }
@@ -131,7 +131,7 @@ fn page(args: &ReportArgs, sources: &[Source<'_>], here: &Path) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Beside nothing of the record's: in the current folder.
+/// A default name in the current directory that overwrites no record.
 fn usual_name(records: &[PathBuf]) -> PathBuf {
     match records {
         [one] if one.as_os_str() != "-" => {

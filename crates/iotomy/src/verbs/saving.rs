@@ -1,4 +1,4 @@
-//! Records that are kept in the history: asked for by `--save`, or by the configuration of every run.
+//! Saves records in the history: with `--save`, or by the configuration for every run.
 //!
 //! The one rule: the run is over by then. An error here is printed and changes nothing that the run
 //! did. With `--save` the status reports it as well, as for any other output; a user who keeps all
@@ -31,7 +31,7 @@ pub(super) fn run_name(text: &str) -> Result<String, String> {
 }
 
 impl SaveArgs {
-    /// Whether this run was asked to be kept.
+    /// Whether saving was requested for this run.
     pub(super) fn is_given(&self) -> bool {
         self.save.is_some()
     }
@@ -41,7 +41,7 @@ impl SaveArgs {
         self.save.as_ref().and_then(Option::as_deref)
     }
 
-    /// Whether the run is to be kept: it was asked, or all are.
+    /// Whether the run is to be saved: by request, or by configuration.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_given()
             || Config::of_user().map(Config::keeps_always).unwrap_or_else(|error| {
@@ -50,8 +50,8 @@ impl SaveArgs {
             })
     }
 
-    /// Keeps the record of a run that [`SaveArgs::is_wanted`]; `false` when it was asked for and could
-    /// not be done, which is said.
+    /// Saves the record of a run that [`SaveArgs::is_wanted`]; `false` if it was requested and
+    /// failed, which is printed.
     pub(super) fn keep(&self, record: RecordRef<'_>, quiet: bool) -> bool {
         match self.kept(record) {
             Ok((id, namesakes)) if self.is_given() && !quiet => {
@@ -61,7 +61,7 @@ impl SaveArgs {
                     }
                     _ => String::new(),
                 };
-                // With standard error gone there is nobody left to tell.
+                // If standard error is closed, nothing can be reported.
                 let _ = writeln!(std::io::stderr(), "iotomy: kept as run {id} of the history{set}");
             }
             Ok(_) => {}
@@ -96,8 +96,8 @@ impl SaveArgs {
     }
 }
 
-/// Has something kept in the history, which is begun where there is none. One that proves damaged is set aside, a
-/// new one is begun, and that is said.
+/// Saves something in the history, which is created if there is none. A damaged one is set aside
+/// with a message, and a new one is created.
 pub(super) fn keep_in<T>(path: &Path, keep: impl Fn(&mut Store) -> Result<T>) -> Result<T> {
     let kept = || {
         let mut store = Store::make(path)?;

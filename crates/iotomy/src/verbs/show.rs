@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A record as the run that made it printed it, but for what `view` says otherwise.
+/// A record in the form that its run printed, with the changes of `view`.
 pub(super) fn text(record: Record, view: &ViewArgs, style: &Style) -> String {
     match record {
         Record::Trace(mut trace) => {

@@ -1,8 +1,7 @@
-//! `iotomy trace`: watches a command, a process or the machine, and reports what it asked of the
-//! kernel.
+//! `iotomy trace`: watches the system calls of a command, a process or the machine.
 //!
-//! Once a command runs, its run is never lost: whatever goes wrong afterwards with the report or
-//! the record is said, and the command's own exit status stands, unless it was 0.
+//! Once a command runs, its run is never lost: a later error of the report or the record is
+//! printed, and the command's own exit status stands, unless it was 0.
 
 mod calls;
 mod live;
@@ -239,7 +238,7 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     Ok(ended(record.exit, written, kept))
 }
 
-/// How iotomy ends: as the command did, unless that did well and what was to come of it did not.
+/// The exit status: the command's, unless that is 0 and an output failed.
 pub(super) fn ended(exit: Option<Exit>, written: Result<()>, is_kept: bool) -> ExitCode {
     let own = u8::try_from(exit.map_or(0, Exit::status)).unwrap_or(u8::MAX);
     let failed = written.map_err(|error| print_error(&error)).is_err() || !is_kept;
@@ -269,7 +268,8 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
     Ok(view)
 }
 
-/// A watch without a command ends by the user, who sits at a terminal and sees nothing until then.
+/// A watch without a command is ended by the user, who sits at a terminal and sees nothing until
+/// then.
 pub(super) fn say_how_to_end(pid: Option<u32>, duration: Option<Duration>) {
     let stderr = std::io::stderr();
     if !stderr.is_terminal() {
@@ -310,7 +310,7 @@ fn request(args: &TraceArgs) -> Result<Request, Refusal> {
     })
 }
 
-/// The command that `argv` means, run by `user` or whoever runs this.
+/// The command for `argv`, run as `user` or as the current user.
 pub(super) fn command(argv: &[OsString], user: &UserArgs) -> Result<Command, Refusal> {
     let name = argv.first().map(OsString::as_os_str).unwrap_or_default();
     let mut command = Command { argv: argv.to_vec(), ..Command::default() };

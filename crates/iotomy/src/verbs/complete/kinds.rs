@@ -78,12 +78,12 @@ pub(super) fn for_argument(verb: &str, argument: &str) -> Option<Kind> {
     KINDS.iter().find(|(of, id, _)| is(of, id)).map(|(.., kind)| *kind)
 }
 
-/// As many runs as a history is looked up for.
+/// The number of runs looked up in a history.
 const RUNS: u64 = 200;
 
 impl Kind {
-    /// The values for a word: what the shell adds, how many bytes of the word stay, and the values that
-    /// may stand behind these.
+    /// The candidates for a word: the additions of the shell, the number of bytes of the word that
+    /// stay, and the values that may follow them.
     pub(super) fn candidates(
         self,
         word: &str,

@@ -1,4 +1,4 @@
-//! A command line up to the cursor: what may stand there, by the declaration of the command line.
+//! A command line up to the cursor, and the candidates there by its declaration.
 
 use clap::{Arg, ArgAction, Command};
 
@@ -11,7 +11,7 @@ pub(crate) enum Place<'a> {
     Verb,
     /// An option.
     Option,
-    /// A value of this argument, behind so many bytes of the word.
+    /// A value of this argument, after this many bytes of the word.
     Value(&'a Arg, usize),
     /// A word of the command that iotomy runs, which begins with the word of this number.
     Command(usize),
@@ -32,8 +32,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads the words of a command line, the first of which is iotomy itself, and the last the one at the
-    /// cursor.
+    /// Parses the words of a command line, from iotomy itself to the word at the cursor.
     pub(crate) fn read(root: &'a Command, words: &[String]) -> Self {
         let mut line =
             Self { command: root, name: String::new(), positionals: vec![], place: Place::Nothing };
@@ -77,7 +76,7 @@ impl<'a> Line<'a> {
         all.get(self.positionals.len()).or_else(|| all.last().filter(is_repeated)).copied()
     }
 
-    /// The option whose value is the next word, if it is.
+    /// The option whose value is the next word, if any.
     fn value_behind(&self, option: Written<'_>) -> Option<&'a Arg> {
         let takes = |argument: &&Arg| takes_value(argument) && !argument.is_require_equals_set();
         match option {

@@ -1,7 +1,7 @@
 //! The account of a copy, as its record stores it: the two ends, the contract, every mover with the
 //! reason why it was tried, kept for later or not considered, and the traffic.
 //!
-//! It is taken down in two steps: before anything moves, and when it is known what came of it.
+//! It is recorded in two steps: before anything moves, and with the result.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -140,7 +140,7 @@ fn described(end: &End<'_>) -> String {
     text
 }
 
-/// Notes how much of what was written is in memory only, of each target that is a regular file.
+/// Notes how many of the written pages of each regular target are still dirty.
 pub(super) fn note_dirty(parts: &mut [CopyPart]) {
     for part in parts {
         part.dirty_bytes = dirty_bytes(Path::new(&part.target));
@@ -148,7 +148,7 @@ pub(super) fn note_dirty(parts: &mut [CopyPart]) {
 }
 
 fn dirty_bytes(path: &Path) -> Option<u64> {
-    // Looked at first: to open a device or a FIFO may do something.
+    // Checked first: opening a device or a FIFO may have effects.
     if !path.symlink_metadata().ok()?.is_file() {
         return None;
     }

@@ -26,7 +26,7 @@ fn style() -> Style {
     OutputStyle::default().on(&std::io::stderr())
 }
 
-/// With standard error gone there is nobody left to tell.
+/// If standard error is closed, nothing can be reported.
 fn print(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -15,9 +15,9 @@ use super::target::Target;
 pub(super) enum Stop {
     /// It could not be done.
     Failed(anyhow::Error),
-    /// It was done, and a check says that it is wrong.
+    /// It was done, and a check found a difference.
     Differs(anyhow::Error),
-    /// Whoever read the target has gone, which is no error.
+    /// The reader of the target has closed its end, which is no error.
     ReaderGone,
 }
 

@@ -17,7 +17,7 @@ pub(super) fn print() -> Result<()> {
     Ok(OutputFile::write(Path::new("-"), &here, text.as_bytes())?)
 }
 
-/// The indent of what is said of a mover.
+/// The indent of the text about a mover.
 const INDENT: usize = 18;
 /// Columns a line has at most.
 const WIDTH: usize = 100;

@@ -27,8 +27,8 @@ pub(super) fn answer(errno: Option<Errno>) -> String {
     }
 }
 
-/// Looks whether a standard stream is one that iotomy was given: the null device is in the place of one
-/// that was closed, and would swallow the copy.
+/// Checks that a standard stream was open when iotomy started: a closed one was replaced by the
+/// null device, which would swallow the copy.
 ///
 /// # Errors
 /// As read(2) and write(2) of a closed one.
@@ -36,7 +36,7 @@ pub(super) fn open_at_start(stream: BorrowedFd<'_>) -> io::Result<()> {
     if was_closed(stream) { Err(Errno::BADF.into()) } else { Ok(()) }
 }
 
-/// A source that could not be opened or looked at.
+/// The error for a source that could not be opened or examined.
 pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         ErrorKind::NotFound => "; check the name",
@@ -49,7 +49,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot read {name}: {}{hint}", message(error))
 }
 
-/// A folder where a file was to be read.
+/// The error for a source that is a directory.
 pub(super) fn is_folder(name: &str) -> anyhow::Error {
     anyhow!("cannot copy {name}: it is a directory; name the files in it")
 }
@@ -64,7 +64,7 @@ const ENXIO: i32 = 6;
 /// `ETXTBSY`: a program that runs.
 const ETXTBSY: i32 = 26;
 
-/// Why `ENXIO` may be what opening this name says, where it can be told.
+/// The cause of `ENXIO` for this name, where it can be determined.
 fn nobody_there(name: &str) -> &'static str {
     match stat(name).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
         Ok(FileType::Socket) => "; a socket cannot be opened by its name",
@@ -94,8 +94,7 @@ pub(super) fn unwritable(name: &str, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot write {name}: {}{hint}", message(error))
 }
 
-/// An end that says at its close that something went wrong, behind so many bytes; `state` is what became of the
-/// target.
+/// The error of an end whose close fails, after `bytes`; `state` describes the target.
 pub(super) fn unclosed(name: &str, error: &io::Error, bytes: u64, state: &str) -> anyhow::Error {
     anyhow!("cannot close {name}: {} after {} bytes; {state}", message(error), number(bytes))
 }

@@ -1,4 +1,4 @@
-//! The command line of `iotomy copy`, and what of it becomes a mover's job.
+//! The command line of `iotomy copy`, and the mover's job made from it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -152,15 +152,15 @@ pub(crate) struct CopyArgs {
     pub(super) save: SaveArgs,
 }
 
-/// Requests under way at once, unless asked otherwise.
+/// The default number of requests in flight.
 const DEPTH: u32 = 8;
-/// Threads, unless asked otherwise.
+/// The default number of threads.
 const THREADS: u32 = 2;
 
 /// The mover that maps the source.
 const MAPPING: &str = "mmap-write";
 
-/// When to do what can also be left to iotomy.
+/// A setting that can be left to iotomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Choice {
     /// As appropriate
@@ -186,7 +186,7 @@ const STANDARD: [[&str; 4]; 2] = [
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"],
 ];
 
-/// Whether a path stands for standard input (of sources) or output (of the target).
+/// Whether a path means standard input (for sources) or output (for the target).
 pub(super) fn is_standard(path: &Path, role: usize) -> bool {
     STANDARD[role].iter().any(|name| path == Path::new(name))
 }
@@ -265,7 +265,7 @@ impl CopyArgs {
         }
     }
 
-    /// The mover that was asked for by name.
+    /// The mover requested by name.
     pub(super) fn mover(&self) -> Option<&'static dyn Mover> {
         self.mover.and_then(iotomy_movers::mover)
     }
@@ -294,7 +294,7 @@ impl CopyArgs {
         }
     }
 
-    /// Whether what a regular target holds is to go.
+    /// Whether the old content of a regular target is discarded.
     pub(super) fn truncates(&self) -> bool {
         self.seek.is_none() && !self.append
     }

@@ -61,7 +61,7 @@ fn own(target: &Target<'_>, user: u32, group: u32) -> Result<bool, Errno> {
     }
 }
 
-/// Copies the attributes; the error comes with the name of the one it is of.
+/// Copies the attributes; the error comes with the name of the attribute.
 fn attributes(source: &Source, target: &Target<'_>) -> Result<(), (String, Errno)> {
     let list = match grown(|buffer| flistxattr(source.fd(), buffer)) {
         Ok(list) => list,
@@ -86,7 +86,7 @@ fn attributes(source: &Source, target: &Target<'_>) -> Result<(), (String, Errno
         }
     }
     if !has_list {
-        // One that its folder gave it. Most files have none, which is no error.
+        // An ACL inherited from its directory. Most files have none, which is no error.
         let _ = fremovexattr(target.fd(), ACCESS_LIST);
     }
     Ok(())

@@ -31,9 +31,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// Draws the progress line at its times.
 pub(super) struct Meter {
     when: Choice,
-    /// Asked of the clock when somebody is to know it: its first answer costs as much as several calls.
+    /// Read only when it is needed: the first reading of the clock costs as much as several calls.
     begun: Option<Instant>,
-    /// Of what is moved next.
+    /// The size of the next part.
     size: Option<u64>,
     shared: Arc<Shared>,
     drawing: Option<JoinHandle<()>>,
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Meter {
-    /// Nothing is drawn yet. `timed` says that the time since the start will be asked for.
+    /// Draws nothing yet. `timed`: the time since the start will be needed.
     pub(super) fn new(when: Choice, timed: bool) -> Self {
         let begun = (timed || when == Choice::Always).then(Instant::now);
         Self {
@@ -81,16 +81,16 @@ impl Meter {
         Arc::clone(&self.shared)
     }
 
-    /// So many bytes are to be moved next, as far as that is known: all there are, unless there are
-    /// `more` behind them.
+    /// Announces the next part with its size, as far as that is known: the total, unless `more`
+    /// parts follow.
     pub(super) fn expect(&mut self, size: Option<u64>, more: bool) {
         self.size = size;
         let total = size.filter(|_| !more).unwrap_or(UNKNOWN);
         self.shared.total.store(total, Ordering::Relaxed);
     }
 
-    /// A plan is about to be carried out: starts drawing when it can take long. `quiet` says that an
-    /// end is a terminal, on which drawing would only disturb.
+    /// A plan is about to run: starts drawing if it can take long. `quiet`: an end is a terminal,
+    /// which drawing would disturb.
     pub(super) fn begin(&mut self, plan: &mut Plan, quiet: impl Fn() -> bool) {
         let wanted = match self.when {
             Choice::Never => false,
@@ -111,33 +111,33 @@ impl Meter {
             self.shared = shared;
             let shared = Arc::clone(&self.shared);
             let first = if self.when == Choice::Always { REDRAW } else { QUIET };
-            // Without a thread to be had there is no progress, and the copy goes on.
+            // If no thread can be created, there is no progress line, and the copy goes on.
             self.drawing = std::thread::Builder::new().spawn(move || shared.draw(first)).ok();
         }
     }
 
-    /// Whether what comes next can take long, or what was has.
+    /// Whether the next part can take long, or the last one did.
     fn is_long(&mut self) -> bool {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         self.size.is_none_or(|size| size >= LONG) || begun.elapsed() >= LONG_AGO
     }
 
-    /// Asked once, of however many files.
+    /// Checked once, for any number of files.
     fn is_on_terminal(&mut self) -> bool {
         *self.terminal.get_or_insert_with(|| std::io::stderr().is_terminal())
     }
 
-    /// Takes the line away, so that something else can be said.
+    /// Removes the line, to make room for other text.
     pub(super) fn clear(&self) {
         self.shared.clear_line(&mut self.shared.state());
     }
 
-    /// Ends the drawing; what was asked for expressly ends with a line that stays.
+    /// Ends the drawing; if it was requested explicitly, the last line stays.
     pub(super) fn end(&mut self) {
         self.shared.state().over = true;
         self.shared.wake.notify_all();
         if let Some(drawing) = self.drawing.take() {
-            // A thread that panicked has said so.
+            // A thread that panicked has printed the reason.
             let _ = drawing.join();
         }
         self.clear();
@@ -262,7 +262,7 @@ fn clock(seconds: f64) -> String {
 /// The mover that began last, by its place in [`MOVERS`].
 static AT_WORK: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// A mover that tells when it begins: a plan may go through several before one is not refused.
+/// A mover that reports its start: a plan may try several before one is not refused.
 struct Announced(usize);
 
 impl Mover for Announced {
@@ -289,7 +289,7 @@ impl Mover for Announced {
     }
 }
 
-/// Makes the movers of a plan tell when they begin.
+/// Makes the movers of a plan report their start.
 fn announce(plan: &mut Plan) {
     static ALL: OnceLock<Vec<Announced>> = OnceLock::new();
     let all = ALL.get_or_init(|| (0..MOVERS.len()).map(Announced).collect());

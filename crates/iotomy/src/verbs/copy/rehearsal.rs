@@ -1,4 +1,5 @@
-//! A trial of what the kernel may refuse as a whole, before the target is emptied for it.
+//! A trial of requests that the kernel may refuse as a whole, before the target is emptied for
+//! them.
 //!
 //! The invariant: no content is removed for a plan that may fail untried. A plan that cannot be
 //! tried is refused.
@@ -20,12 +21,12 @@ use super::target::Target;
 /// Bytes a mover is tried with that could be refused: whole blocks of every file system.
 const REHEARSAL: u64 = 1 << 20;
 
-/// Bytes of room asked for in one call, which is refused as a whole.
+/// Bytes of room requested in one call, which is refused as a whole.
 const ROOM: u64 = 1 << 30;
 
-/// Tries a plan that the kernel may refuse as a whole on a file that nobody sees, before the target
-/// is emptied for it. A plan with a mover that is never refused needs no such trial. Of several
-/// `sources` the second could still be refused when the first is there.
+/// Tries a plan that the kernel may refuse as a whole on an invisible file, before the target is
+/// emptied for it. A plan with a mover that is never refused needs no trial. With several
+/// `sources`, the second could still be refused when the first has been copied.
 ///
 /// # Errors
 /// Every mover was refused, or could not be tried; the target is as it was.
@@ -64,7 +65,7 @@ pub(super) fn rehearse(
     };
     let moved = AtomicU64::new(0);
     let outcome = chooser::run(plan, &from, &to, &args.job(count, &moved));
-    // Else the copy would begin behind what was tried with.
+    // Otherwise the copy would begin behind the bytes of the trial.
     seek(source.fd(), SeekFrom::Start(at)).map_err(|e| {
         Stop::Failed(anyhow!("cannot seek in {}: {}", source.name, message(&e.into())))
     })?;
@@ -77,7 +78,7 @@ pub(super) fn rehearse(
     }
 }
 
-/// Whether what is read for the trial can be read again.
+/// Whether the bytes read for the trial can be read again.
 fn gives_again(source: &End<'_>) -> bool {
     source.has_true_size() || source.kind() == Kind::Block || source.is_zero_device()
 }

@@ -1,4 +1,4 @@
-//! A source that is the target too, by whatever names.
+//! Detects a source that is also the target, under any name.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -110,7 +110,7 @@ pub(super) fn refuse_pipe_to_itself(sources: &[PathBuf], place: TargetPlace<'_>)
     }
 }
 
-/// Whether a path leads into this folder, as far as its words tell: no call is made for it.
+/// Whether a path leads into this directory, judged by its text: no call is made.
 pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
     let words = |path: &Path| -> Vec<_> {
         let is_word = |part: &Component<'_>| *part != Component::CurDir;

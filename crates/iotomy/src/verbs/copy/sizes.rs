@@ -33,7 +33,7 @@ pub(in crate::verbs) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "invalid size: files end below 8 EiB".into())
 }
 
-/// A block size: what a buffer can have.
+/// A block size that a buffer can have.
 pub(super) fn block_size(text: &str) -> Result<usize, String> {
     const MOST: u64 = 1 << 30;
     let bytes = size(text)?;

@@ -15,7 +15,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::messages::{is_folder, message, open_at_start, unreadable};
 use super::options::{INPUT, is_standard};
 
-/// The magic numbers of file systems seen, by device: thousands of files ask once.
+/// The magic numbers of file systems, by device: thousands of files need one lookup.
 #[derive(Debug, Default)]
 pub(super) struct FileSystems(Vec<(u64, u64)>);
 
@@ -51,7 +51,7 @@ impl Source {
     /// Opens it; opening a FIFO waits for its writer.
     ///
     /// # Errors
-    /// It cannot be read, or is a folder.
+    /// When it cannot be read, or is a directory.
     pub(super) fn open(path: &Path, systems: &mut FileSystems) -> Result<Self> {
         let (hold, name) = if is_standard(path, INPUT) {
             let fd = rustix::stdio::stdin();
@@ -84,10 +84,10 @@ impl Source {
         End::known(self.fd(), &self.stat, self.flags, self.magic)
     }
 
-    /// Closes it. Standard input is left to whoever opened it.
+    /// Closes it. Standard input is left open for its owner.
     ///
     /// # Errors
-    /// Its name, and what the kernel said.
+    /// Its name, and the kernel's error.
     pub(super) fn close(self) -> Result<(), (String, io::Error)> {
         match self.hold {
             Hold::Own(fd) => close(fd).map_err(|error| (self.name, error)),
@@ -141,7 +141,7 @@ impl Source {
         Ok(skipped)
     }
 
-    /// Moves bytes to where nobody is.
+    /// Reads bytes and discards them.
     fn drop_bytes(&self, bytes: u64) -> Result<u64> {
         let cannot =
             |e: &io::Error| anyhow!("cannot skip {bytes} bytes of {}: {}", self.name, message(e));

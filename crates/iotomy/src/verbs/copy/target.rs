@@ -1,5 +1,5 @@
-//! The end bytes go to: opening it without harm, emptying it once it is clear that a mover serves,
-//! and leaving it in a state that can be told after a failure.
+//! The end that bytes go to: opened without harm, emptied once a mover is sure to serve, and left
+//! in a state that can be described after a failure.
 //!
 //! The invariant: until [`Target::begin`] nothing that was there before has changed.
 
@@ -27,13 +27,13 @@ use super::source::FileSystems;
 /// Where a target is to be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TargetPlace<'a> {
-    /// The folder `name` is in, when it is open already.
+    /// The directory that `name` is relative to, when it is open already.
     pub(super) folder: Option<BorrowedFd<'a>>,
-    /// The name in that folder, or the whole path.
+    /// The name in that directory, or the whole path.
     pub(super) name: &'a Path,
     /// The whole path.
     pub(super) path: &'a Path,
-    /// Whether it is known that something has the name which is no folder.
+    /// Whether the name is known to exist and to be no directory.
     pub(super) is_there: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Target<'a> {
     /// Opens it; a new file gets `mode` less the umask. Opening a FIFO waits for its reader.
     ///
     /// # Errors
-    /// It cannot be written to, or not in the way asked for.
+    /// When it cannot be written to, or not in the requested way.
     pub(super) fn open(
         place: TargetPlace<'a>,
         mode: Mode,
@@ -122,8 +122,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Refuses a device that was opened for appending, by `--append` or by the shell: Linux takes the
-    /// flag and writes over the device's start all the same.
+    /// Refuses a device that was opened for appending, by `--append` or by the shell: Linux accepts
+    /// the flag and overwrites the device's start all the same.
     fn can_append(&self) -> Result<()> {
         let end = self.end();
         if !end.is_append() || end.kind() != Kind::Block {
@@ -170,7 +170,7 @@ impl<'a> Target<'a> {
         self.hold.as_fd()
     }
 
-    /// The folder that its name is in, open: not of standard output.
+    /// The directory that its name is in, open; not for standard output.
     pub(super) fn folder(&self) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |folder, name: &Path| openat(folder, name, flags, Mode::empty());
@@ -189,7 +189,7 @@ impl<'a> Target<'a> {
         matches!(self.hold, Hold::Fresh(_) | Hold::Named { made: true, .. })
     }
 
-    /// Whether it is a file that is to end where what is copied ends.
+    /// Whether it is a file that is to end where the copied bytes end.
     pub(super) fn ends_with_the_copy(&self) -> bool {
         let is_emptied = self.truncates || matches!(self.hold, Hold::Fresh(_));
         is_emptied && self.end().has_true_size()
@@ -228,7 +228,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A file like it that is gone with the value, to try on what might be refused.
+    /// A file like it that is removed with the value, to try requests that might be refused.
     ///
     /// # Errors
     /// Why none can be made.

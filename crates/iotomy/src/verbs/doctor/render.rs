@@ -1,7 +1,7 @@
-//! The list of abilities as text: the answer in the first line, then the machine, then a line an
-//! ability, none wider than asked for.
+//! The list of abilities as text: the answer in the first line, then the machine, then a line per
+//! ability, none wider than requested.
 //!
-//! It sees findings only and tries nothing. Colour repeats what a word already says.
+//! It sees results only and tries nothing. Colour repeats the meaning of a word.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ fn summary(found: &Findings) -> String {
 }
 
 fn machine(page: &mut Page, machine: &Machine) {
-    // The record has 0 for what the kernel did not tell.
+    // The record has 0 for facts that the kernel did not report.
     let known = |number: u64, text: String| if number == 0 { "unknown".to_owned() } else { text };
     let mib = machine.memory_bytes >> 20;
     let rows = [
@@ -67,7 +67,7 @@ fn machine(page: &mut Page, machine: &Machine) {
 }
 
 fn ability(page: &mut Page, tried: &TriedAbility, names: usize) {
-    /// Both words, so that what follows is aligned.
+    /// The longer of both words, so that the next column is aligned.
     const STATE: usize = 5;
     let (style, state) = if tried.outcome.is_ready() { (GREEN, "ready") } else { (YELLOW, "not") };
     page.text.push_str("  ");
@@ -108,12 +108,12 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Ends the line that is `indent` columns long with `label` and `text`; what does not fit goes
-    /// below, under the text.
+    /// Ends the line that is `indent` columns long with `label` and `text`; text that does not fit
+    /// continues below, aligned.
     fn wrapped(&mut self, indent: usize, label: &str, text: &str) {
         let indent = indent + label.len();
         self.text.push_str(label);
-        // Folders that were named are in it.
+        // Named directories are part of it.
         let text = message(text, self.unicode);
         for (at, line) in lines(&text, self.width.saturating_sub(indent)).iter().enumerate() {
             if at > 0 {

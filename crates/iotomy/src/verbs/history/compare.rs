@@ -1,4 +1,4 @@
-//! Runs held against one another.
+//! The comparison of runs.
 
 use std::process::ExitCode;
 
@@ -135,7 +135,7 @@ pub(in crate::verbs) fn checked(found: &Against) -> Result<ExitCode> {
 fn held(store: &Store, earlier: &Pick, later: &KeptRun, in_detail: bool) -> Result<Against> {
     let record = store.record(later.id)?;
     let candidate = Candidate {
-        // Two runs of any machines may be looked at; a baseline is to judge.
+        // Two runs of any machines may be viewed; only a baseline judges.
         is_unjudged: in_detail,
         ..Candidate::kept(later, record.as_ref())
     };

@@ -1,4 +1,4 @@
-//! The end of a command that is watched for an experiment whose time is up.
+//! Ends a command that is watched for an experiment whose time is up.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -42,7 +42,7 @@ impl Viewer for Bound {
 
     fn update(&mut self, _: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
         if self.at.is_some_and(|at| Instant::now() >= at) {
-            // Once: what does not work is not tried again and again.
+            // Once: a failed attempt is not repeated.
             self.at = None;
             let kill = |command: &OwnedFd| pidfd_send_signal(command, Signal::KILL).is_ok();
             self.has_ended_it = self.command.as_ref().is_some_and(kill);

@@ -12,7 +12,7 @@ use crate::verbs::copy::sizes::size;
 /// The values given for axes: a name may be an axis of several experiments.
 pub(super) type AxisArguments = Vec<(String, Vec<String>)>;
 
-/// Those of `-L`, each held against the experiments it is for.
+/// The values of `-L`, each checked against its experiments.
 ///
 /// # Errors
 /// When a name is no axis of any, or a value not one of its axis.
@@ -41,7 +41,7 @@ pub(super) fn given(axes: &[Axis], chosen: &[&'static dyn Experiment]) -> Result
     Ok(given)
 }
 
-/// The given values as those of an experiment's axes.
+/// The given values for an experiment's axes.
 pub(super) fn values(
     experiment: &dyn Experiment,
     given: &AxisArguments,

@@ -31,7 +31,7 @@ pub(super) struct CommandHost {
     status: StatusLine,
     state: Option<State>,
     streams: Streams,
-    /// When what is watched has to be over.
+    /// The end of the time for watched runs.
     end: Option<Instant>,
 }
 
@@ -100,7 +100,7 @@ impl RunHost for CommandHost {
             self.status.clear();
             let error = anyhow::Error::from(error);
             print_error(&error.context("if it is interrupted, this run cannot be resumed"));
-            // Said once.
+            // Printed once.
             self.state = None;
         }
     }

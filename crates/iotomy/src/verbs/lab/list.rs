@@ -1,4 +1,4 @@
-//! `iotomy lab list`: what the experiments say of themselves.
+//! `iotomy lab list`: the declarations of the experiments.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -107,7 +107,7 @@ pub(crate) fn axis_values(axis: &Axis) -> Vec<String> {
     values.map(|one| value(axis, one)).collect()
 }
 
-/// A value as the command line takes it.
+/// A value in the form of the command line.
 fn value(axis: &Axis, value: Value) -> String {
     match value {
         Value::S(name) => name.to_owned(),

@@ -180,7 +180,7 @@ fn nothing_measured(record: &Sweep) -> Option<anyhow::Error> {
     })
 }
 
-/// A folder that a killed run had left has gone, or could not.
+/// Reports that the leftovers of a killed run were removed, or could not be.
 fn tell_of(left: &LeftBehind) {
     let path = left.path.display();
     print_error(&match &left.error {
@@ -205,7 +205,7 @@ fn say_how_to_go_on(args: &RunArgs, experiment: &str, state: Option<&State>) {
 
 fn run_one(ask: &RunRequest<'_>, turn: Turn, around: &mut CommandHost) -> Result<Sweep> {
     let (experiment, before) = (turn.experiment, turn.before?);
-    // One that had come to its end is shown again, and not measured.
+    // A finished run is printed again, and not measured.
     if !before.run.is_partial {
         return Ok(before);
     }
@@ -215,7 +215,7 @@ fn run_one(ask: &RunRequest<'_>, turn: Turn, around: &mut CommandHost) -> Result
     if let (Err(RunError::Prepare { experiment, .. }), Some(state)) = (&found, around.state())
         && state.load(experiment).is_ok_and(|kept| kept.is_some_and(|kept| kept.run.rounds == 0))
     {
-        // Of what could not be begun there is nothing to go on with.
+        // A run that could not be started cannot be resumed.
         state.forget(experiment);
     }
     Ok(found?)
@@ -232,7 +232,7 @@ fn write_out(
     let mut failed = Ok(());
     if !args.quiet && json.as_ref().is_some_and(OutputFile::is_standard) {
         let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stderr()));
-        // With standard error gone there is nobody left to tell.
+        // If standard error is closed, nothing can be reported.
         let _ = std::io::stderr().write_all(text.as_bytes());
     } else if !args.quiet {
         let text = iotomy_report::sweep(record, &args.looks.on(&std::io::stdout()));

@@ -1,7 +1,7 @@
-//! The experiments of a run, one after the other: which they are, and what each begins with.
+//! The experiments of a run, one after the other: their selection, and the start of each.
 //!
-//! The invariant: before any is run, what is to be run of each is kept, so that whatever ends this
-//! process `--resume` does what was asked for, also of those whose turn had not come.
+//! The invariant: before any experiment runs, the plan of each is saved, so that `--resume`
+//! completes the request however this process ends, including experiments that had not started.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,13 +22,13 @@ use super::named;
 use super::run::RunArgs;
 use crate::verbs::outputs;
 
-/// The folder where none is named.
+/// The default directory.
 const FOLDER: &str = "/var/tmp";
 
 /// Standard output.
 const DASH: &str = "-";
 
-/// The experiments asked for.
+/// The requested experiments.
 ///
 /// # Errors
 /// A name that is none, or nothing to go on with.
@@ -117,7 +117,7 @@ impl RunRequest<'_> {
         Start { started: rfc3339(SystemTime::now()), machine: machine(), before }
     }
 
-    /// The folder to go on in: that of `--path` if there is one, which may be refused later, or the
+    /// The directory to resume in: that of `--path` if given, which may be refused later, or the
     /// earlier run's own.
     pub(super) fn folder_of(&self, before: &Sweep) -> Result<Folder> {
         let own = before.run.volume.as_ref().map(|volume| Path::new(&volume.path));
@@ -133,7 +133,7 @@ impl RunRequest<'_> {
         Ok(Folder::open(path)?)
     }
 
-    /// Where the record of an experiment goes: into a folder by its name.
+    /// The file for an experiment's record: in a directory, under the experiment's name.
     fn file_of(&self, experiment: &str) -> Option<PathBuf> {
         let given = self.args.json.as_ref()?;
         Some(match given != Path::new(DASH) && self.here.join(given).is_dir() {
@@ -142,7 +142,7 @@ impl RunRequest<'_> {
         })
     }
 
-    /// The same as it is kept, to be found from any folder. A name that is no text is not.
+    /// The absolute form that is saved. A name that is no text is not saved.
     fn kept_as(&self, json: Option<&Path>) -> Option<String> {
         match json?.to_str()? {
             DASH => Some(DASH.to_owned()),
@@ -154,7 +154,7 @@ impl RunRequest<'_> {
 /// The start of each experiment; those that had not begun are planned, and saved.
 ///
 /// # Errors
-/// An output that cannot be written, or a folder that is of no use.
+/// When an output cannot be written, or a directory cannot be used.
 pub(super) fn turns(
     ask: &RunRequest<'_>,
     chosen: &[&'static dyn Experiment],
@@ -198,7 +198,7 @@ pub(super) fn turns(
     Ok(turns)
 }
 
-/// An experiment that has not begun, of the size and in the folder of another that has.
+/// An experiment that has not begun, with the size and the directory of one that has.
 fn planned_like(
     ask: &RunRequest<'_>,
     (experiment, json): (&'static dyn Experiment, Option<String>),

@@ -14,7 +14,7 @@ use crate::verbs::trace::watching;
 
 /// The observers, and the terminal.
 pub(super) struct CommandHost {
-    /// The observer asked for, and once it has watched, the one that did.
+    /// The requested observer; after the first watch, the one that was used.
     pub(super) observer: String,
     /// The samples of the traced runs, where flame graphs are wanted.
     pub(super) flames: Option<Flames>,

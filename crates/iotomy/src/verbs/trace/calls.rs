@@ -42,7 +42,7 @@ fn is_call(name: &str) -> bool {
     [Abi::X86_64, Abi::I386].into_iter().any(|abi| syscalls::number(abi, name).is_some())
 }
 
-/// Calls whose names hold the word, or are held by it.
+/// Calls whose names contain the word, or are contained in it.
 fn advice(word: &str) -> String {
     let known = (0..512).map(|number| syscalls::name(Abi::X86_64, number));
     let alike: Vec<String> = known

@@ -1,8 +1,8 @@
 //! `--live`: the viewer of a watch that shows it on the terminal.
 //!
-//! It owns the terminal and the command's output while the watch goes on, and nothing of what is
-//! shown: that is [`iotomy_report::live`]'s. It runs in the watch's own loop, so what it takes is
-//! bounded: a look is due after twenty times what the last one took, and a second at least.
+//! It owns the terminal and the command's output during the watch, but not the content, which is
+//! [`iotomy_report::live`]'s. It runs in the watch's own loop, so its time is bounded: a refresh is
+//! due after twenty times the duration of the last one, and after a second at least.
 
 mod capture;
 mod keys;
@@ -25,19 +25,19 @@ use self::capture::Capture;
 use self::terminal::Terminal;
 use crate::screen::is_dumb;
 
-/// Between two looks, unless they take long.
+/// The interval of refreshes, unless they take long.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A look waits for this many times what the last one took of a CPU: one in twenty, 5 %.
+/// The interval in multiples of the CPU time of the last refresh: one in twenty, 5 %.
 const SPARING: u32 = 20;
 
 /// The delay of an early first screen, before the first second is over.
 const FIRST: Duration = Duration::from_millis(250);
 
-/// Between two drawings of what the command writes.
+/// The interval of drawing the command's output.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// The view of a watch. Dropped, it gives the terminal back, with what the command wrote.
+/// The view of a watch. Dropping it restores the terminal, with the command's output.
 pub(super) struct LiveView {
     terminal: Terminal,
     screen: Screen,
@@ -47,7 +47,7 @@ pub(super) struct LiveView {
     is_up: bool,
     /// Whether the view was left because its terminal is gone.
     is_lost: bool,
-    /// When the next look is due.
+    /// When the next refresh is due.
     next: Instant,
     /// When the screen is to be drawn again.
     redraw: Option<Instant>,
@@ -92,10 +92,10 @@ impl LiveView {
         })
     }
 
-    /// The streams of the command: what is a terminal is kept for the view.
+    /// The streams of the command: those that are a terminal are captured for the view.
     ///
     /// # Errors
-    /// When there is no terminal to be had for it.
+    /// When no terminal can be opened for it.
     pub(super) fn streams(&mut self) -> Result<Streams> {
         let made = capture::streams(self.terminal.size());
         let (streams, capture) = made.context(
@@ -197,13 +197,14 @@ impl LiveView {
         }
     }
 
-    /// The terminal is gone. Writing may tell before reading does.
+    /// The terminal is gone. A write may notice it before a read does.
     fn lose(&mut self) {
         self.leave(None);
         self.is_lost = true;
     }
 
-    /// Without a view, a command is still watched; any other watch ends, which nobody could end now.
+    /// Without a view, a command is still watched; any other watch ends, as nobody could end it
+    /// later.
     fn wish(&self) -> ViewerRequest {
         if self.is_lost && !self.is_command { ViewerRequest::End } else { ViewerRequest::GoOn }
     }

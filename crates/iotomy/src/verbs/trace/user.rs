@@ -1,9 +1,9 @@
-//! `--user`: whom the command runs as, and with which environment. Users are looked up by `getent` and
-//! `id`, which ask what the machine has for that; the C library would load it into this process, which is
-//! linked statically.
+//! `--user`: the user that the command runs as, and its environment. Users are looked up by
+//! `getent` and `id`, which use the machine's NSS modules; the C library would load them into this
+//! process, which is linked statically.
 //!
-//! The environment is that of a login, as `su -` makes it: what root has in its own, from secrets to
-//! folders of programs, is not another user's.
+//! The environment is that of a login, as with `su -`: root's own variables, from secrets to
+//! directories of programs, are not passed to another user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) struct UserArgs {
     preserve_environment: bool,
 }
 
-/// Variables that describe the terminal and the language, of whoever sits there.
+/// Variables that describe the user's terminal and language.
 const KEPT: [&str; 6] = ["TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "TZ"];
 
 /// And those that begin so.
@@ -100,7 +100,7 @@ fn environment(
     variables
 }
 
-/// `ENV_PATH` or `ENV_SUPATH` of login.defs(5), or what su(1) has without.
+/// `ENV_PATH` or `ENV_SUPATH` of login.defs(5), or the default of su(1).
 fn path(login_defs: &str, is_root: bool) -> String {
     let (wanted, usual) = match is_root {
         true => (

@@ -1,4 +1,4 @@
-//! Watching by the observer asked for, or by the best there is: what `trace` and `race` share.
+//! Watches by the requested observer, or by the best available one: shared by `trace` and `race`.
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -49,7 +49,7 @@ pub(in crate::verbs) fn watch(
         say_fall_back(*observer, refused.last());
         match observer.watch_before(request, viewer.as_deref_mut()) {
             Err(error @ ObserveError::Unsupported { .. }) => refused.push(error),
-            // A fall-back that cannot do it either: the best one's reason is what helps.
+            // If the fall-back fails too, the reason of the best observer helps most.
             Err(error @ ObserveError::Target { .. }) => return Err(refused.pop().unwrap_or(error)),
             watched => return watched,
         }
@@ -57,7 +57,7 @@ pub(in crate::verbs) fn watch(
     Err(refused.swap_remove(0))
 }
 
-/// Says in a line that and why a lesser observer is about to be used.
+/// Prints a line about the fall-back to a lesser observer, with the reason.
 fn say_fall_back(observer: &dyn Observer, refused: Option<&ObserveError>) {
     let Some(ObserveError::Unsupported { observer: other, reason, remedy }) = refused else {
         return;

@@ -77,7 +77,7 @@ fn pair(size: (u16, u16)) -> io::Result<(File, OwnedFd)> {
 
 fn resize(master: &File, (columns, rows): (u16, u16)) {
     let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-    // A program that asks finds the former size.
+    // A program that asks gets the former size.
     let _ = tcsetwinsize(master, size);
 }
 
@@ -91,7 +91,7 @@ impl Capture {
                 Ok(0) => break,
                 Ok(n) => written.extend_from_slice(&bytes[..n]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Nothing there, or nobody who could write.
+                // No data, or no writer.
                 Err(_) => break,
             }
         }

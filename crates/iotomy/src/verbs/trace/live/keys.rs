@@ -2,7 +2,7 @@
 
 use iotomy_report::live::Key;
 
-/// The keys in what was read at once. A sequence that is not known is left out whole.
+/// The keys in the bytes of one read. An unknown sequence is skipped as a whole.
 pub(super) fn keys(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.as_ref();

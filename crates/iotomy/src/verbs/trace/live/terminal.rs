@@ -1,7 +1,7 @@
-//! The terminal while it is a live view's: its whole screen, its keys one by one, and its way back.
+//! The terminal during a live view: its screen, its keys one by one, and its restoration.
 //!
-//! The one invariant: whatever ends this process, the terminal is as it was. An end in order, a panic
-//! too, calls [`restore`], which acts once; after a SIGKILL it is the guard who does.
+//! The one invariant: however this process ends, the terminal is restored. A normal end, and a
+//! panic, call [`restore`], which acts once; after a SIGKILL the guard does it.
 //!
 //! Keys that send signals keep doing so, to the whole foreground group, as without a view.
 
@@ -19,7 +19,7 @@ use rustix::termios::{
     tcgetattr, tcgetwinsize, tcsetattr,
 };
 
-/// The alternate screen, cleared, without a cursor; and the way back.
+/// Enters the alternate screen, cleared and without a cursor; and the sequence to leave it.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
@@ -76,7 +76,7 @@ impl Terminal {
         let mut keyed = as_it_was;
         keyed.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
         keyed.input_modes -= InputModes::IXON;
-        // A read returns what there is, which may be nothing.
+        // A read returns the available bytes, possibly none.
         keyed.special_codes[SpecialCodeIndex::VMIN] = 0;
         keyed.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(&self.tty, OptionalActions::Now, &keyed)?;
@@ -113,12 +113,12 @@ impl Terminal {
         }
     }
 
-    /// Forgets what is shown, so that all of it is drawn the next time.
+    /// Forgets the displayed content, so that the next drawing is complete.
     pub(super) fn forget(&mut self) {
         self.shown = Buffer::default();
     }
 
-    /// Draws what differs from what is shown.
+    /// Draws the differences from the displayed content.
     pub(super) fn show(&mut self, next: Buffer) -> io::Result<()> {
         if next.area != self.shown.area {
             self.backend.clear()?;
@@ -130,9 +130,9 @@ impl Terminal {
         Ok(())
     }
 
-    /// Writes what a command wrote.
+    /// Writes a command's output.
     pub(super) fn write(&mut self, bytes: &[u8]) {
-        // With the terminal gone there is nobody left to tell.
+        // If the terminal is gone, nothing can be reported.
         let _ = self.tty.write_all(bytes);
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         let Ok(mut child) = script.spawn() else {
             return iotomy_needs::skip(iotomy_needs::Need::Programs, "there is no script");
         };
-        // Open until the end: its end would be that of the terminal.
+        // Open until the end: closing it would end the terminal.
         let keys = child.stdin.take();
         let output = child.wait_with_output().unwrap();
         drop(keys);
