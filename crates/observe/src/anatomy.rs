@@ -55,7 +55,7 @@ pub struct Dissection {
     pub block: Option<BlockIo>,
     /// Why it could not.
     pub block_refused: Option<String>,
-    /// The slowest calls, where stories were asked for.
+    /// The slowest calls, where stories were requested.
     pub stories: Option<SlowestCalls>,
 }
 
@@ -67,12 +67,12 @@ fn unsupported(reason: String) -> ObserveError {
     ObserveError::Unsupported { observer: "bpf", remedy: bpf::remedy(&reason, REMEDY), reason }
 }
 
-/// Watches as the `bpf` observer does, takes samples, and notes what is slept in, what the block layer
-/// does, and what else is asked for.
+/// Watches as the `bpf` observer does, takes samples, and notes the reasons of sleeps, the work of
+/// the block layer, and further requested data.
 ///
 /// # Errors
-/// As [`crate::Observer::watch`]; besides, when samples, the kernel's symbols, or stories that were
-/// asked for are not to be had. A command is not started then.
+/// As [`crate::Observer::watch`]; also when samples, the kernel's symbols, or requested stories are
+/// unavailable. A command is not started then.
 pub fn watch(
     request: &Request,
     asked: SampleSettings,
@@ -131,8 +131,8 @@ fn dissect(sampler: Sampler, observation: &Observation) -> Dissection {
     Dissection { sampling, calls, stacks, ..Dissection::default() }
 }
 
-/// How many of the innermost functions of a sleep are the switch to another task, and the program that
-/// looked at it.
+/// The number of innermost functions of a sleep that belong to the switch to another task, and to
+/// the program that observed it.
 fn asleep_since(frames: &[String]) -> usize {
     frames.iter().position(|frame| frame == "__schedule").unwrap_or(0)
 }

@@ -40,7 +40,8 @@ pub(crate) struct Names {
     pub(crate) argv: Vec<String>,
 }
 
-/// The names of process `pid`: of what vanishes meanwhile, or may not be looked at, those that could be read.
+/// The names of process `pid`, as far as they could be read: it may vanish meanwhile, or be
+/// inaccessible.
 pub(crate) fn names(pid: u32) -> Names {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let comm = lossless(comm.strip_suffix(b"\n").unwrap_or(&comm));
@@ -66,8 +67,8 @@ pub(crate) fn arguments(pid: u32) -> Vec<String> {
     line.split(|byte| *byte == 0).map(lossless).collect()
 }
 
-/// The living processes that `pid` has made, and theirs, by what their users call them. Empty where the kernel does not
-/// tell (`CONFIG_PROC_CHILDREN`).
+/// The living descendants of `pid`, under the names that users know them by. Empty where the kernel
+/// does not list them (`CONFIG_PROC_CHILDREN`).
 pub(crate) fn descendants(pid: u32) -> Vec<Running> {
     let mut found: Vec<Running> = Vec::new();
     let mut makers = vec![pid];
@@ -76,7 +77,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<Running> {
         for thread in threads.flatten() {
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
-                // An id that is used anew while this looks must not make it go round.
+                // An id that is reused meanwhile must not cause an endless loop.
                 if child == pid || found.iter().any(|one| one.pid == child) {
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! The `bpf` observer: BPF programs on BTF-typed raw tracepoints count and time every call in the
 //! kernel; user space sleeps until the command has ended and then reads the totals.
 //!
-//! The order is the point: load, attach, calibrate, and only then is a command let go, so that its
+//! The order matters: load, attach, calibrate, and only then is a command released, so that its
 //! very first call is counted.
 //!
 //! # How calls are counted
@@ -19,15 +19,17 @@
 //! ends or executes another program. Counters are 32 bits wide; one that overflows is carried into a table of its
 //! own.
 //!
-//! User space adds rows up by image. When many threads have ended, a ring buffer wakes it, and it takes and frees
-//! their rows, so memory follows the living threads. A watch ends at one moment (`ended_ns`): detaching takes
-//! milliseconds and goes program by program. From then on only whoever closes a thread's books changes them.
+//! User space sums rows by image. When many threads have ended, a ring buffer wakes it, and it
+//! collects and frees their rows, so memory follows the living threads. A watch ends at one moment
+//! (`ended_ns`): detaching takes milliseconds and goes program by program. After that moment a
+//! thread's books only change when they are closed.
 //!
-//! An exec keeps the thread and gives it a new id and image; the exec's own call is booked in the image that made
-//! it. An `execve` from iotomy's own child (the launcher, image 0) is booked in the image it makes. A thread that
-//! ends is settled at its last switch, not at `sched_process_exit`, so that its last work is in the ledger.
-//! File paths are walked in BPF on first sight: a process may be gone before user space could ask /proc. Process
-//! ids are those of iotomy's own pid namespace, so a watch works inside a container.
+//! An exec keeps the thread and gives it a new id and image; the exec's own call is counted in the
+//! image that made it. An `execve` from iotomy's own child (the launcher, image 0) is counted in
+//! the image it makes. A thread that ends is settled at its last switch, not at
+//! `sched_process_exit`, so that its last work is in the ledger. File paths are walked in BPF on
+//! first sight: a process may be gone before user space could read /proc. Process ids are those of
+//! iotomy's own pid namespace, so a watch works inside a container.
 //!
 //! # How programs are loaded
 //!
@@ -39,8 +41,8 @@
 //! the loaded maps. Maps are read in batches by `sys::map_batch`: libbpf-rs takes a short batch for the last one,
 //! and the kernel may return one in the middle.
 //!
-//! The overhead is measured before the command is let go ([`calibrate`]): a call and a switch each have a range
-//! (`price.rs`), from which the run's overhead follows by its exact counts.
+//! The overhead is measured before the command is released ([`calibrate`]): a call and a switch
+//! each have a range (`price.rs`), from which the run's overhead follows by its exact counts.
 
 pub(crate) mod block;
 mod books;
@@ -123,7 +125,7 @@ impl Observer for Bpf {
 /// Watches as the observer does, with others beside it.
 ///
 /// # Errors
-/// As [`Observer::watch_before`], and what keeps a companion from beginning.
+/// As [`Observer::watch_before`], and when a companion cannot start.
 pub(crate) fn watch(
     request: &Request,
     companions: &mut [&mut dyn Companion],
@@ -160,7 +162,7 @@ pub(crate) fn watch(
     }
 }
 
-/// Tries what [`watch`] does before anything is watched.
+/// Tries the steps of [`watch`] before anything is watched.
 ///
 /// # Errors
 /// The refused call and the kernel's error.
@@ -231,7 +233,7 @@ fn transfers() -> [[u8; 512]; 2] {
     [of_abi(Abi::X86_64), of_abi(Abi::I386)]
 }
 
-/// One watch under way.
+/// A watch in progress.
 struct Watch<'a, 'c> {
     request: &'a Request,
     session: Session,
@@ -300,7 +302,7 @@ impl Watch<'_, '_> {
         Ok(self.observation(wall_ns, None))
     }
 
-    /// Tells the viewer that the watch begins.
+    /// Notifies the viewer that the watch begins.
     fn show(&self, viewer: &mut OptionalViewer<'_>, pid: Option<u32>) {
         if let Some(viewer) = viewer {
             viewer.begin(&WatchStart {

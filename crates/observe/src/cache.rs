@@ -18,8 +18,8 @@ pub(crate) fn cached_bytes(path: &Path) -> Option<u64> {
     Some(bytes(cached.pages))
 }
 
-/// Notes what the files are once the watch is over: the room they take, if they are as large as they
-/// were, and how much of those written to is still in memory only.
+/// Notes the state of the files at the end of the watch: their allocated size, whether they kept
+/// their size, and how much of the written ones is still dirty.
 pub(crate) fn note_end(files: &mut [FileUse]) {
     for file in files {
         if file.kind != FileKind::File || !file.path.starts_with('/') {
@@ -47,7 +47,7 @@ fn dirty_bytes(path: &Path) -> Option<u64> {
 
 fn opened(path: &Path, how: OFlags) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | how;
-    // Looked at first: to open a device or a FIFO may do something.
+    // Checked first: opening a device or a FIFO may have effects.
     let is_file = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile;
     if !is_file(rustix::fs::stat(path).ok()?.st_mode) {
         return None;

@@ -23,7 +23,7 @@ pub enum ObserveError {
     /// There is no process to attach to.
     #[error("cannot attach to process {pid}: {source}; {}", attach_remedy(source))]
     Attach {
-        /// The process asked for.
+        /// The requested process.
         pid: u32,
         /// The kernel's error.
         source: io::Error,

@@ -20,11 +20,11 @@ const HELD: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// The last signal that asked for an end during a watch, 0 for none.
+/// The last signal that requested an end during a watch, 0 for none.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 
-/// The signal that asked for an end since this was called last, if one did: a watch passes it on to
-/// its command, and who makes several watches must know not to go on.
+/// The signal that requested an end since the last call, if any: a watch passes it on to its
+/// command, and a caller that makes several watches must know not to continue.
 pub fn take_interrupt() -> Option<i32> {
     Some(ASKED.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
 }
@@ -38,7 +38,7 @@ pub fn is_interrupted() -> bool {
 pub(crate) struct Interrupts {
     original: SigSet,
     descriptor: SignalFd,
-    /// A bit a signal that whoever started this process had it ignore, as `nohup` does.
+    /// A bit for each signal that the parent set to be ignored, as `nohup` does.
     ignored: u64,
 }
 
@@ -82,7 +82,7 @@ impl Interrupts {
     }
 }
 
-/// The signals this process ignores; held back, they come all the same.
+/// The signals this process ignores; while blocked, they arrive all the same.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -93,10 +93,10 @@ fn ignored() -> u64 {
 const SI_KERNEL: i32 = 0x80;
 
 impl Interrupt {
-    /// Passes the signal on to process `pid`. In this process's group it has it already when it came
-    /// from a terminal; a command in a group of its own gets it as a terminal would send it, to the
-    /// whole group, because its first process may be a shell that waits for the others. Returns
-    /// whether there was somebody to have it.
+    /// Passes the signal on to process `pid`. A process in this process's group has received it
+    /// already when it came from a terminal; a command in a group of its own gets it as a terminal
+    /// would send it, to the whole group, because its first process may be a shell that waits for
+    /// the others. Returns whether there was a receiver.
     pub(crate) fn pass_on(self, pid: u32) -> bool {
         let pid = Pid::from_raw(pid.cast_signed());
         match getpgid(Some(pid)) {
@@ -112,7 +112,7 @@ impl Interrupt {
         self.signal as i32
     }
 
-    /// Whether the signal asks for an end, where there is no command to pass it on to.
+    /// Whether the signal requests an end, where there is no command to pass it on to.
     pub(crate) fn ends_a_watch(self) -> bool {
         !self.ignored && !matches!(self.signal, Signal::SIGUSR1 | Signal::SIGUSR2)
     }

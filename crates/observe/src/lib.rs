@@ -1,8 +1,7 @@
-//! Watching a process tree: what it asked of the kernel, how often, and where its threads' time
-//! went.
+//! Watches a process tree: its system calls, their counts, and the time of its threads by state.
 //!
-//! An observer is one file (with a folder of its own parts, if it needs them) and one line in
-//! [`OBSERVERS`]. It takes a [`Request`], starts or finds what is to be watched, and returns an
+//! An observer is one file (with a directory for its parts, if it needs them) and one line in
+//! [`OBSERVERS`]. It takes a [`Request`], starts or finds the target, and returns an
 //! [`Observation`] made of record types; it prints nothing and judges nothing.
 //!
 //! The one invariant: nothing is lost silently. The number of events that an observer could not

@@ -1,4 +1,4 @@
-//! Names for numbers, and the order of rows: the same whoever observed.
+//! Names for numbers, and the order of rows: the same for all observers.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use iotomy_sys::syscalls::{self, Abi};
 /// The suffix in records for names of calls by the 32-bit entry.
 const I386: &str = "(i386)";
 
-/// From this number on calls are told apart no more: none that a kernel has is near it.
+/// From this number on calls are not distinguished any more: no call of a kernel is near it.
 pub(crate) const BEYOND: u32 = 0x3fff;
 
 /// A call as the record names it.
@@ -53,9 +53,10 @@ const COMM: usize = 15;
 /// The name that users know a program by, empty where it equals `exec`: the kernel's name of the
 /// process where that is known, as in `ps` and `top`, and its arguments.
 ///
-/// The kernel's name is that of what was executed, a link or a script, unless the program chose another;
-/// it is cut, and its whole is looked for among the first arguments. Where it is not known, or says
-/// nothing, it is the first argument that counts: by that a program of several tells which one is meant.
+/// The kernel's name is that of the executed file, a link or a script, unless the program chose
+/// another; it is cut, and its full form is searched for among the first arguments. Where it is
+/// unknown, or means nothing, the first argument counts: a program with several names is told by it
+/// which one is meant.
 pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String {
     let name = match comm.filter(|comm| !comm.is_empty()) {
         Some(comm) if is_cut(exec, comm) => exec,
@@ -73,12 +74,13 @@ pub(crate) fn called(exec: &str, comm: Option<&str>, argv: &[String]) -> String 
     if name == exec { String::new() } else { name.to_owned() }
 }
 
-/// Whether `comm` is what the kernel makes of `name`.
+/// Whether `comm` is the kernel's shortened form of `name`.
 fn is_cut(name: &str, comm: &str) -> bool {
     name == comm || (comm.len() == COMM && name.starts_with(comm))
 }
 
-/// The last component of a path, as a title has it: without a login shell's dash, and what follows.
+/// The last component of a path, as in a process title: without a login shell's dash, and without
+/// the rest.
 fn first_word(word: &str) -> &str {
     let name = basename(word.split_ascii_whitespace().next().unwrap_or_default());
     name.strip_prefix('-').unwrap_or(name)

@@ -11,13 +11,14 @@ pub struct Declaration {
     pub name: &'static str,
     /// A one-line summary.
     pub summary: &'static str,
-    /// How it works, what it costs and what it cannot see.
+    /// Its mechanism, its overhead and its blind spots.
     pub description: &'static str,
     /// The privilege it needs.
     pub privilege: &'static str,
     /// Whether it slows calls so much that their times cannot be taken at face value.
     pub times_inflated: bool,
-    /// Whether it tells on-CPU, blocked and runnable time apart, and so can fill a ledger.
+    /// Whether it separates on-CPU time, blocked time and run queue delay, and so can fill a
+    /// ledger.
     pub splits_time: bool,
     /// Whether it can watch all processes at once.
     pub watches_machine: bool,
@@ -37,7 +38,7 @@ pub enum Probe {
     },
 }
 
-/// A way to watch a process tree.
+/// A mechanism to watch a process tree.
 pub trait Observer: Sync {
     /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
@@ -46,9 +47,9 @@ pub trait Observer: Sync {
     fn probe(&self) -> Probe;
 
     /// Watches until the request is fulfilled. For a command: until it has ended (and, with
-    /// [`Request::wait`], every process it left), or the duration is over; signals this process
-    /// receives meanwhile are passed on to the command. For a process or the machine: until it
-    /// ends, the duration is over, or this process is told to stop.
+    /// [`Request::wait`], every process it left), or the duration is over; signals to this process
+    /// are passed on to the command meanwhile. For a process or the machine: until it ends, the
+    /// duration is over, or a signal ends the watch.
     ///
     /// # Errors
     /// The error that kept the watch from starting. Once a command runs, its run is never lost to

@@ -1,8 +1,9 @@
 //! The overhead of watching: per-call overheads measured at the start, and the overhead of a run in
 //! all.
 //!
-//! A price is a range. Its lower end is that of calls in a tight loop, of which everything is in the nearest cache;
-//! its upper end that of calls between which the caches were used for something else. A program's calls lie between.
+//! An overhead is a range. Its lower end is that of calls in a tight loop, with everything in the
+//! nearest cache; its upper end that of calls between which the caches were used for other work. A
+//! program's calls lie between.
 
 /// From the least to the most, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -12,7 +13,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// From any two figures, of which measuring may have made one negative or the larger one the other.
+    /// Orders two measured figures, of which noise may have made one negative or swapped them.
     pub(crate) fn between(low: f64, high: f64) -> Self {
         let low = low.max(0.0);
         Self { low, high: high.max(low) }

@@ -1,17 +1,18 @@
-//! The observer for who may not use BPF: the kernel stops every thread of the tree at the entry and
-//! the return of every call, and iotomy looks on.
+//! The observer for users without BPF: the kernel stops every thread of the tree at the entry and
+//! the return of every call, and iotomy examines it.
 //!
-//! It owns the tracing of a tree and nothing of what the numbers mean; counting is [`crate::tally`]'s.
-//! Its parts: [`tracer`] is the two threads of a watch, [`session`] the tracer's loop, [`stops`] what
-//! each stop means, [`tracees`] who runs what, [`procfs`] what `/proc` says, [`calibrate`] its price.
+//! It owns the tracing of a tree and not the meaning of the numbers; counting is in
+//! [`crate::tally`]. Its parts: [`tracer`] is the two threads of a watch, [`session`] the tracer's
+//! loop, [`stops`] the meaning of each stop, [`tracees`] the traced tasks, [`procfs`] the facts
+//! from `/proc`, [`calibrate`] the overhead.
 //!
-//! The one invariant: the command is a child of the thread that asked for the watch and is traced by
-//! another, which ends with the watch. So whatever becomes of the watch, the command goes on, and is
-//! still there to be waited for.
+//! The one invariant: the command is a child of the thread that requested the watch and is traced
+//! by another, which ends with the watch. So however the watch ends, the command goes on, and can
+//! still be waited for.
 //!
-//! Nothing is detached by request: when the tracer's thread ends, the kernel releases every tracee, by the same
-//! path as after SIGKILL. `nix` is not used for ptrace: its signals lack the real-time ones, whose stops could not
-//! be delivered.
+//! Nothing is detached explicitly: when the tracer's thread ends, the kernel releases every tracee,
+//! by the same path as after SIGKILL. `nix` is not used for ptrace: its signals lack the real-time
+//! ones, whose stops could not be delivered.
 
 mod calibrate;
 mod procfs;
@@ -161,8 +162,8 @@ fn watch_command(
     if command.exit.is_none() {
         command.exit = tracer::outlive(command.pid, &interrupts, viewer);
     }
-    // Says why the program was not executed, if it was not. One that was killed before it could be,
-    // by a signal passed on to it, has nothing to say.
+    // Returns the reason if the program was not executed. A child that was killed before by a
+    // signal that was passed on has no reason to report.
     if let Some(held) = command.held.take_if(|_| command.exit.is_some()) {
         held.outcome()?;
     }
@@ -236,7 +237,7 @@ fn watch_process(
     Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
 
-/// Tells the viewer that the watch begins.
+/// Notifies the viewer that the watch begins.
 fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: u32) {
     if let Some(viewer) = viewer {
         viewer.begin(&WatchStart {

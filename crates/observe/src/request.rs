@@ -13,7 +13,7 @@ use crate::naming::plain_name;
 pub enum Target {
     /// A command, from its `execve` on, with every process and thread it makes.
     Command(Command),
-    /// A running process with all its threads, and what it makes from now on.
+    /// A running process with all its threads, and the processes it creates from now on.
     Process(u32),
     /// Every process of the machine but this one.
     Machine,
@@ -32,7 +32,7 @@ pub struct Request {
     pub files: bool,
     /// The calls to report; `None` for all. The ledger covers all calls in any case.
     pub calls: Option<BTreeSet<String>>,
-    /// Most rows a bounded table keeps; what finds no room is counted as lost.
+    /// The largest number of rows of a bounded table; rows that find no room are counted as lost.
     pub rows: u32,
 }
 

@@ -1,10 +1,10 @@
-//! Program images and what was counted of each, in the record's own terms, whoever counted it.
+//! Program images and their counts, in the record's own terms, for every observer.
 //!
-//! An image is a (process, program): an `execve` or a fork begins a new one. This knows nothing of
-//! how calls are seen, and asks the kernel nothing.
+//! An image is a (process, program): an `execve` or a fork begins a new one. This module does not
+//! know how calls are observed, and makes no system call.
 //!
 //! The one invariant: a call is counted in one of two ways, never in both. Either it returned, and
-//! has its place in `calls` and in every distribution, or it did not, and is `in_flight` only.
+//! is in `calls` and in every distribution, or it did not, and is only `in_flight`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -47,8 +47,8 @@ pub(crate) struct Usage {
     pub(crate) involuntary_switches: u64,
 }
 
-/// Everything counted in one watch. It has room for a bounded number of images; of what finds none,
-/// calls and images are counted as lost.
+/// All counts of a watch. It has room for a bounded number of images; the calls of images without
+/// room are counted as lost, and so are the images.
 #[derive(Debug)]
 pub(crate) struct Tally {
     images: Vec<Image>,
@@ -70,14 +70,14 @@ struct Image {
     files: BTreeMap<FileRef, FileUse>,
 }
 
-/// A call's row, with what its name says of it looked up once.
+/// A call's row, with the properties of its name looked up once.
 #[derive(Debug)]
 struct CountedRow {
     row: Call,
     returns_bytes: bool,
     returns_ready: bool,
     never_returns: bool,
-    /// Of those in flight, the ones of which no end was seen.
+    /// Calls in flight whose end was not seen.
     unseen: u64,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Rows {
 const NOWHERE: ImageId = ImageId(usize::MAX);
 
 impl Tally {
-    /// With room for so many images.
+    /// With room for this many images.
     pub(crate) fn with_room(images: u32) -> Self {
         Self {
             images: Vec::new(),
@@ -152,7 +152,7 @@ impl Tally {
         self.images.get(image.0).map_or(&self.nobody, |image| &image.process)
     }
 
-    /// Sets what an image is: what was read of it at its beginning was its successor.
+    /// Sets the identity of an image: the facts read at its start were its successor's.
     pub(crate) fn name(&mut self, image: ImageId, found: Process) {
         let Some(Image { process, .. }) = self.image(image) else { return };
         process.exec = found.exec;
@@ -206,7 +206,7 @@ impl Tally {
         row.max_ns = row.max_ns.max(wall_ns);
     }
 
-    /// A call that was under way when the watch began returned: it is in no distribution.
+    /// A call that was in progress when the watch began returned: it is in no distribution.
     pub(crate) fn entered_before(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
         self.unfinished(image, call, wall_ns);
         if let Some(image) = self.image(image) {
@@ -214,7 +214,7 @@ impl Tally {
         }
     }
 
-    /// A call that was under way when the watch began had not returned when it ended: no end was seen.
+    /// A call that was in progress when the watch began had not returned when it ended.
     pub(crate) fn unseen(&mut self, image: ImageId, call: CallNumber, wall_ns: u64) {
         self.unfinished(image, call, wall_ns);
         if let Some(image) = self.image(image) {
@@ -232,19 +232,19 @@ impl Tally {
         file.kind == FileKind::File && !self.met.contains_key(file)
     }
 
-    /// A regular file is met for the first time: what it is, with nothing counted.
+    /// Notes the state of a regular file at its first use, with nothing counted.
     pub(crate) fn note_file(&mut self, file: FileRef, as_it_is: FileUse) {
         self.met.insert(file, as_it_is);
     }
 
-    /// A call that returned had asked after this many descriptors.
+    /// A call that returned had polled this many descriptors.
     pub(crate) fn asked(&mut self, image: ImageId, call: CallNumber, descriptors: u64) {
         let Some(image) = self.image(image) else { return };
         let asked = &mut image.row(call).row.asked;
         *asked = Some(asked.unwrap_or(0).saturating_add(descriptors));
     }
 
-    /// A call that returned moved bytes from or to a file, or mapped so many.
+    /// A call that returned moved bytes from or to a file, or mapped them.
     pub(crate) fn moved(&mut self, image: ImageId, file: FileRef, way: Direction, bytes: u64) {
         let Some(Image { process, files, .. }) = self.images.get_mut(image.0) else { return };
         let met = &self.met;
@@ -316,7 +316,7 @@ impl Tally {
         Snapshot { calls, files: files.into_values().collect(), processes, ..Snapshot::default() }
     }
 
-    /// An image's place among those of a snapshot.
+    /// An image's index among those of a snapshot.
     pub(crate) fn place(&self, image: ImageId) -> usize {
         image.0
     }

@@ -1,8 +1,8 @@
 //! The tracing file system: which tracepoints this kernel has, by which number each is listened to, and
 //! where its values are.
 //!
-//! Where nobody has mounted it, as often in containers, it is mounted for this process alone and at no
-//! place, so that nothing of that is left however the process ends.
+//! Where it is not mounted, as often in containers, it is mounted for this process alone and at no
+//! place, so that nothing of it is left however the process ends.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
-    /// That of this process alone.
+    /// The mount of this process alone.
     own: Option<OwnedFd>,
 }
 

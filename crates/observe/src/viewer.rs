@@ -1,7 +1,7 @@
 //! The viewer of a watch: it is shown the start, the signals and the counts so far, and can end the
 //! watch.
 //!
-//! The one invariant: a watch with a viewer counts what it would count without. The viewer is
+//! The one invariant: a watch with a viewer has the same counts as one without. The viewer is
 //! called from the watch's own loop, on its thread, and never between two counts.
 
 use std::os::fd::BorrowedFd;
@@ -32,13 +32,13 @@ pub enum ViewerRequest {
     End,
 }
 
-/// The counts so far, or why they cannot be had.
+/// Takes a snapshot of the counts, or returns why it cannot.
 pub type TakeSnapshot<'a> = dyn FnMut() -> Result<Snapshot, String> + 'a;
 
-/// Somebody who looks on, or nobody.
+/// The viewer, if any.
 pub type OptionalViewer<'a> = Option<&'a mut (dyn Viewer + 'static)>;
 
-/// Somebody who looks on.
+/// A viewer of a watch.
 pub trait Viewer {
     /// The watch begins. Nothing waits for a command to execute from here on, which one that is
     /// stopped from the terminal would not; and no thread of the watch has been made yet.
@@ -50,8 +50,8 @@ pub trait Viewer {
     /// When it wants to be called at the latest.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Called when a waker is readable, when it is due, and now and then. `look` is `None` when the
-    /// watch is over and only the command is still waited for.
+    /// Called when a waker is readable, when the deadline has passed, and from time to time. `look`
+    /// is `None` when the watch is over and only the command is still waited for.
     fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest;
 
     /// A signal came to this process, and is passed on to the command or ends the watch.

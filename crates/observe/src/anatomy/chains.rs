@@ -1,9 +1,9 @@
 //! The callers in user space, by name: stacks from frame pointers.
 //!
-//! The one tricky invariant: where a function keeps no frame pointer, the kernel's walk may follow anything.
-//! So a chain ends where an address is in no code that was mapped, and what is behind it is not believed.
-//! And where the innermost function keeps none, the walk passes over its caller: that is known where the
-//! function has left the stack alone, and else a gap stands there.
+//! The one tricky invariant: where a function keeps no frame pointer, the kernel's walk may follow
+//! anything. So a chain ends at an address that is in no mapped code, and the rest is discarded.
+//! And where the innermost function keeps none, the walk skips its caller: that is known where the
+//! function has left the stack alone; otherwise a gap is shown.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::mappings::Mapped;
 use super::samples::{Callers, Chain, Location, Place, SampleGroup};
 use super::user::{FrameKept, UserSymbols};
 
-/// Stands for the caller of a function that keeps no frame pointer.
+/// The caller of a function that keeps no frame pointer.
 const GAP: &str = "[caller unknown]";
 
 /// Chains of calls by their stacks.
@@ -59,7 +59,7 @@ impl<'a> Chains<'a> {
             let returns = addresses.iter().skip(1).map_while(|address| at(address - 1));
             let mut names: Vec<(String, bool)> =
                 returns.map(|place| name(&place, symbols)).collect();
-            // Functions without names are told apart by their file alone.
+            // Functions without names are distinguished only by their file.
             names.dedup_by(|one, other| one == other && !one.1);
             names.into_iter().rev().map(|(name, _)| name).collect()
         });
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_innermost_is_what_it_was_seen_to_be() {
         let (outer, _) = names(&[0x9010, 0x1010, 0x1020, 0x3010], Some("swapped"));
-        // Two of a file without names cannot be told apart.
+        // Two functions of a file without names are indistinguishable.
         assert_eq!(outer, ["libnope.so", "program", "swapped"]);
     }
 

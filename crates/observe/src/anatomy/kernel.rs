@@ -1,8 +1,8 @@
 //! Names of the kernel's functions by their addresses.
 //!
-//! The kernel tells them address by address, by a program of the watch: to read the table of all,
-//! `/proc/kallsyms`, takes longer than many a command. They are asked for while the watch's programs are
-//! still loaded: these have names there, too.
+//! The kernel resolves them address by address, through a program of the watch: reading the whole
+//! table, `/proc/kallsyms`, takes longer than many a command. They are resolved while the watch's
+//! programs are still loaded, as these have names there, too.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -22,7 +22,7 @@ impl KernelSymbols {
         Self { functions: text.lines().filter_map(function).collect() }
     }
 
-    /// Looks up in the table which of these are not named: it has trampolines of ftrace, too.
+    /// Looks up the unnamed addresses in the table, which also has trampolines of ftrace.
     pub(crate) fn complete(&mut self, addresses: &[u64]) {
         let is_unnamed = |address: &u64| !self.functions.contains_key(address);
         let unnamed: Vec<u64> = addresses.iter().copied().filter(is_unnamed).collect();
@@ -33,14 +33,14 @@ impl KernelSymbols {
         self.functions.extend(look_up(&table, &unnamed));
     }
 
-    /// The function an address is in, where it was asked for.
+    /// The function of an address that was resolved.
     pub(crate) fn name(&self, address: u64) -> Option<&str> {
         self.functions.get(&address).map(String::as_str)
     }
 }
 
-/// Those of the addresses that are behind the beginning of a function, with its name. The table has lines
-/// `ffffffff81000000 T name [module]`, which count where they are of code and show an address.
+/// The addresses at or behind the start of a function, with its name. The table has lines
+/// `ffffffff81000000 T name [module]`, which count if they are of code and show an address.
 fn look_up(table: &str, addresses: &[u64]) -> Vec<(u64, String)> {
     let start = |line: &str| {
         let mut words = line.splitn(3, ' ');
@@ -57,7 +57,7 @@ fn look_up(table: &str, addresses: &[u64]) -> Vec<(u64, String)> {
     addresses.iter().filter_map(name).collect()
 }
 
-/// The addresses to ask for, of these stacks.
+/// The addresses of these stacks to resolve.
 pub(crate) fn addresses(stacks: &HashMap<i32, Vec<u64>>) -> Vec<u64> {
     let frames = stacks.values().flat_map(|stack| stack.iter().enumerate());
     let all: HashSet<u64> = frames.map(|(depth, address)| inside(depth, *address)).collect();
@@ -84,7 +84,7 @@ fn plain(name: &str) -> String {
     without_tag(plain)
 }
 
-/// A BPF program's name has a tag of 16 digits in front, which says nothing to a reader.
+/// A BPF program's name has a tag of 16 digits in front, which means nothing to a reader.
 fn without_tag(name: &str) -> String {
     let program = name.strip_prefix("bpf_prog_").and_then(|rest| {
         let (tag, program) = rest.split_at_checked(16)?;
@@ -94,7 +94,7 @@ fn without_tag(name: &str) -> String {
     program.map_or_else(|| name.to_owned(), |program| format!("bpf_prog{program}"))
 }
 
-/// Whether names are to be had, found out without reading all of them.
+/// Whether names are available, checked without reading all of them.
 ///
 /// # Errors
 /// Why they are not.
@@ -104,7 +104,7 @@ pub(crate) fn probe() -> Result<(), String> {
     let got = fs::File::open(KALLSYMS).and_then(|mut file| file.read(&mut head));
     let got = got.map_err(|error| format!("cannot read {KALLSYMS}: {error}"))?;
     let text = String::from_utf8_lossy(&head[..got]);
-    // The first symbols may be at 0 for good: they are of each CPU's own memory.
+    // The first symbols may really be at 0: they are in each CPU's own memory.
     let shown = |line: &str| {
         let address = line.split(' ').next().unwrap_or_default();
         u64::from_str_radix(address, 16).is_ok_and(|address| address > 0)
@@ -115,7 +115,7 @@ pub(crate) fn probe() -> Result<(), String> {
 fn hidden() -> String {
     let level = fs::read_to_string(KPTR_RESTRICT).unwrap_or_default();
     match level.trim() {
-        // At 0 it depends on who asks.
+        // An address of 0 depends on the reader's privilege.
         "0" => "the kernel hides the addresses of its functions from users without CAP_SYSLOG"
             .to_owned(),
         level => format!(

@@ -1,8 +1,8 @@
-//! Which layer a stack belongs to, and what a sleep waits for: the rules of `layers.txt`.
+//! The layer of a stack, and the reason of a sleep: the rules of `layers.txt`.
 //!
 //! Pure: names in, a name out. The one tricky rule is that of the enclosing functions: a stack is
-//! walked from the inside out, the first function with a rule is kept, and is given up for an
-//! enclosing one that is met further out.
+//! walked from the inside out, and the first function with a rule decides, unless an enclosing
+//! function further out replaces it.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ pub(crate) const NOT_SAMPLED: &str = "not sampled";
 
 const SCHEDULER: &str = "scheduler and wake-up";
 const ENTRY: &str = "entry and exit";
-/// That somebody else's work is waited for, which says little where it is known what for.
+/// The reason "other work of the kernel", which counts only where no better one is known.
 const KERNEL_WORK: &str = "kernel work";
 /// The table's mark for the end of an enclosing function's work.
 const NO_LONGER: &str = "-";
 
-/// The rules, and what they said of functions before.
+/// The rules, and their results for earlier functions.
 pub(crate) struct Layers {
     rules: Rules,
     known: HashMap<String, Verdict>,
@@ -61,7 +61,7 @@ impl Layers {
         self.layer(frames, false)
     }
 
-    /// The layer of a thread that sleeps: how it fell asleep is no part of it.
+    /// The layer of a sleeping thread, without the functions of falling asleep.
     pub(crate) fn asleep<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>) -> &'static str {
         self.layer(frames, true)
     }
@@ -152,7 +152,7 @@ impl Rules {
     }
 }
 
-/// Whether a pattern, in which `*` stands for any characters, is all of a name.
+/// Whether a pattern, in which `*` matches any characters, matches the whole name.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
@@ -169,8 +169,8 @@ fn fits(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Stacks as they were found: the layer, `~` and what was waited for of a sleep, and the
-    /// functions from the outside in.
+    /// Recorded stacks: the layer, for a sleep `~` and its reason, and the functions from the
+    /// outside in.
     const FOUND: &str = include_str!("stacks.txt");
 
     #[test]

@@ -1,8 +1,8 @@
 //! The code mappings of the watched processes, program after program: maps addresses to files.
 //!
-//! Pure. A stack has no time of its own but the program image it was found in, so the one tricky
-//! invariant is which records belong to an image: a process begins anew with an exec, and goes on with what
-//! its parent had until then after a fork. Where one mapping lies over another, the later one holds.
+//! Pure. A stack has no time but that of the program image it was sampled in, so the one tricky
+//! invariant is which records belong to an image: an exec starts a process anew, and a fork
+//! continues with the parent's mappings at that time. Where mappings overlap, the later one holds.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use iotomy_sys::side_band::{Event, Record};
 /// Mappings that are kept, in all: some 30 MiB.
 const MOST: usize = 262_144;
 
-/// The mappings of the processes that this one has started or was told of, and of their children.
+/// The mappings of the processes that this one has started or attached to, and of their children.
 pub(crate) struct Mappings {
     /// Children of this process are watched.
     own: u32,
@@ -54,10 +54,10 @@ struct Mapping {
     path: usize,
 }
 
-/// A place in what is mapped.
+/// A place in a mapping.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mapped<'a> {
-    /// The file, or what the kernel calls memory of none.
+    /// The file, or the kernel's name for memory without a file.
     pub(crate) path: &'a str,
     /// 0 of memory of no file.
     pub(crate) inode: u64,
@@ -140,8 +140,8 @@ impl Mappings {
         }
     }
 
-    /// The kernel tells of an exec, and of a fork, just before an image begins; but the first image of a
-    /// command begins with its launch, before the exec that makes it.
+    /// The kernel reports an exec, and a fork, just before an image begins; but the first image of
+    /// a command begins with its launch, before the exec that makes it.
     fn era_of(&self, pid: u32, began_ns: u64) -> Option<usize> {
         let eras = self.by_pid.get(&pid)?;
         let behind = eras.partition_point(|era| self.eras[*era].began_ns <= began_ns);

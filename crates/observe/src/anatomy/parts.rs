@@ -9,7 +9,7 @@ use iotomy_record::{Call, DissectedCall, Function, Layer, LedgerRow, Stack, Stac
 
 use super::layers::{NOT_SAMPLED, UNKNOWN};
 
-/// A stack with its names, whose `ns` is that of sleeps only.
+/// A stack with its names, whose `ns` counts sleeps only.
 pub(super) struct Named(pub(super) Stack);
 
 /// Functions a layer keeps, the hottest; the stacks have them all.
@@ -18,7 +18,7 @@ const FUNCTIONS: usize = 8;
 /// A program image: process id, name, and which of that name it is.
 type Image = (u32, String, u32);
 
-/// A call of an image, or what lies outside its calls.
+/// A call of an image, or the time outside its calls.
 type Key = (Image, Option<String>);
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Whole {
     stacks: Vec<Stack>,
 }
 
-/// Splits every call of the trace, and what lies outside calls, by what was found in it.
+/// Splits every call of the trace, and the time outside calls, by the samples in it.
 pub(super) fn split(
     calls: &[Call],
     ledger: &[LedgerRow],
@@ -67,7 +67,7 @@ pub(super) fn split(
     (dissected, stacks)
 }
 
-/// The exact times. An image's time outside calls is what its calls leave of the ledger's.
+/// The exact times. An image's time outside calls is the ledger's less that of its calls.
 fn wholes(calls: &[Call], ledger: &[LedgerRow]) -> BTreeMap<Key, Whole> {
     let mut wholes: BTreeMap<Key, Whole> = BTreeMap::new();
     let mut outside: BTreeMap<Image, Whole> = BTreeMap::new();

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 
 use super::mappings::Mappings;
 
-/// How a watch is to be sampled, and what else is to be told.
+/// The settings of sampling, and the further data to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleSettings {
     /// Samples a second on each CPU.
     pub hz: u32,
-    /// How many of the slowest calls that read, and of those that write, are told moment by moment.
+    /// How many of the slowest reading calls, and of the slowest writing calls, are recorded event
+    /// by event.
     pub stories: u32,
-    /// Whether what calls what in user space is noted, too, as far as frame pointers tell.
+    /// Whether user stacks are recorded, too, as far as frame pointers allow.
     pub user_stacks: bool,
 }
 
@@ -28,7 +29,7 @@ pub(crate) struct Raw {
     pub(crate) seen: Vec<SampleGroup>,
     /// Addresses in the kernel by stack, the innermost first.
     pub(crate) stacks: HashMap<i32, Vec<u64>>,
-    /// Where the stacks of user space were asked for.
+    /// The call chains of user space, if requested.
     pub(crate) callers: Option<Callers>,
 }
 
@@ -59,7 +60,7 @@ pub(crate) enum Location {
     Kernel(i32),
     /// In user space.
     User(Place),
-    /// In the kernel, with a stack whose place was another's.
+    /// In the kernel, with a stack that collided with another's.
     Collided,
     /// It could not be found out.
     Nothing,
@@ -68,12 +69,12 @@ pub(crate) enum Location {
 /// The chain of callers in user space, down to the place of the sample or of the system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chain {
-    /// This stack, of an image that began then. In the kernel, `returns_to` is what the innermost function
-    /// may return to where it keeps no frame; 0 where there is no such address.
+    /// This stack, of an image that began then. In the kernel, `returns_to` is the address to which
+    /// the innermost function may return where it keeps no frame; 0 where there is no such address.
     Stack { id: i32, began_ns: u64, returns_to: u64 },
-    /// A stack whose place was another's.
+    /// A stack that collided with another's.
     Collided,
-    /// It was not asked for, or there is none: the launch.
+    /// Not requested, or without one: the launch.
     Nothing,
 }
 

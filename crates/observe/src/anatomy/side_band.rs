@@ -1,8 +1,9 @@
-//! Hears from the kernel what is mapped while a watch lasts, on a thread of its own that is asleep but when
-//! a ring is half full.
+//! Receives the kernel's mapping events during a watch, on a thread of its own that sleeps until a
+//! ring is half full.
 //!
-//! The one tricky invariant is the order: each CPU has its own ring, and a child's first record may be
-//! read before that of its fork. So what is younger than the round before is kept back until the next round.
+//! The one tricky invariant is the order: each CPU has its own ring, and a child's first record may
+//! be read before that of its fork. So records newer than the previous round are held back until
+//! the next round.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::thread::JoinHandle;
@@ -48,7 +49,7 @@ impl Listener {
         Ok(Self { end, thread: thread? })
     }
 
-    /// Takes what is left in the rings, too.
+    /// Reads the rest of the rings, too.
     pub(crate) fn finish(mut self) -> Option<Mappings> {
         self.end.write_all(&[0]).ok()?;
         self.thread.join().ok()
@@ -68,7 +69,7 @@ impl Rounds {
         while !self.sleep(ended) {
             self.round();
         }
-        // The second one takes what the first has kept back.
+        // The second round processes the records held back by the first.
         self.round();
         self.round();
         self.mappings

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 
-/// Functions of the files asked after so far.
+/// The functions of the files looked up so far.
 #[derive(Default)]
 pub(crate) struct UserSymbols {
     files: HashMap<(String, u64), Option<Functions>>,
@@ -21,7 +21,7 @@ struct Functions {
     segments: Vec<(u64, u64, u64)>,
     /// (address, bytes, name), by address.
     symbols: Vec<(u64, u64, String)>,
-    /// By the offset that was asked for.
+    /// By the offset that was looked up.
     framed: HashMap<u64, FrameKept>,
 }
 
@@ -52,7 +52,7 @@ impl UserSymbols {
     }
 }
 
-/// Bytes of a function that are looked at for its frame.
+/// The bytes of a function that are searched for its frame.
 const LONGEST_BEGINNING: usize = 4096;
 
 /// The effect of a function on the stack.
@@ -98,7 +98,7 @@ impl Functions {
 }
 
 fn open(path: &str, inode: u64) -> Option<File> {
-    // Not blocking: what was a file may be a pipe by now.
+    // Non-blocking: the file may have become a pipe.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -149,7 +149,7 @@ mod tests {
         std::fs::metadata(path).unwrap().ino()
     }
 
-    /// Makes a file of a program with some of its bytes changed, and asks for functions all over it.
+    /// Creates a program file with some changed bytes, and looks up functions throughout it.
     fn ask(bytes: &[u8]) -> usize {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();

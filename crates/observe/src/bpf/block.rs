@@ -4,12 +4,13 @@
 //! It goes on trace's books, so it is attached after trace's programs and before anything is
 //! watched. It only adds: where it cannot be loaded, the trace is as it would be without it.
 //!
-//! `block.bpf.c` and its parts (`causes`, `readahead`, `requests`, `story`). A bio is booked where it enters the
-//! block layer, since only there it is known who sends it (`causes.bpf.h`); a request is its first bio's. A story
-//! is written into the thread's buffer of a bounded pool; a call among the slowest changes buffers with the
-//! fastest of those kept, so nothing is copied or sent. One program serves all tracepoints of a story: its cookie
-//! tells which one it is attached to, and a table tells where the values are, which user space reads from tracefs
-//! (`block/events.rs`, `block/format.rs`), mounted or not.
+//! `block.bpf.c` and its parts (`causes`, `readahead`, `requests`, `story`). A bio is counted where
+//! it enters the block layer, since only there the sender is known (`causes.bpf.h`); a request
+//! belongs to its first bio. A story is written into the thread's buffer of a bounded pool; a call
+//! among the slowest swaps buffers with the fastest of those kept, so nothing is copied or sent.
+//! One program serves all tracepoints of a story: its cookie identifies the tracepoint, and a table
+//! gives the offsets of the values, which user space reads from tracefs (`block/events.rs`,
+//! `block/format.rs`), mounted or not.
 
 mod events;
 mod format;
@@ -38,13 +39,13 @@ use crate::tracefs::Tracefs;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/block.bpf.o")));
 
-/// Most stories of each kind that can be asked for.
+/// The largest number of stories of each kind.
 pub const MOST_STORIES: u32 = layout::MOST_STORIES as u32;
 
 /// Programs that nothing but stories need, by the beginning of their names.
 const OF_STORIES: [&str; 3] = ["story_switch", "story_waking", EVENT];
 
-/// The program of all tracepoints of the table, and that of pages that come into the cache with its own.
+/// The program of all tracepoints of the table, and that of page cache insertions with its own.
 const EVENT: &str = "story_event";
 const PAGE_ADDED: &str = "page_added";
 const PAGE_EVENT: (&str, &str) = ("filemap", "mm_filemap_add_to_page_cache");
@@ -60,7 +61,7 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BlockCounts {
     pub(crate) block: BlockIo,
-    /// Where stories were asked for.
+    /// The stories, if requested.
     pub(crate) stories: Option<SlowestCalls>,
 }
 
@@ -71,7 +72,7 @@ impl Block {
         Self { stories: stories.min(MOST_STORIES), loaded: None, found }
     }
 
-    /// Without stories, which are asked for by name, a watch is worth its while without this too.
+    /// Unless stories were requested explicitly, a watch is useful without this, too.
     fn refuse(&mut self, reason: String) -> Result<(), String> {
         self.loaded = None;
         if self.stories > 0 {
@@ -233,13 +234,13 @@ impl Loaded {
         }
     }
 
-    /// Stops counting at once, and detaches. Where the kernel refuses, a little of what came after the watch
-    /// is counted, too.
+    /// Stops counting at once, and detaches. If the kernel refuses, a few events after the watch
+    /// are counted, too.
     fn stop(&mut self) {
         let over = map(&self.object, ".data.over");
         let _ = over.update(&0u32.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY);
-        // A tracepoint whose first program goes while a second stays has the kernel wait for every CPU: these go
-        // before the trace's.
+        // When the first program of a tracepoint goes while a second stays, the kernel waits for
+        // every CPU: so these go before the trace's.
         self.links.clear();
         // With each of these it waits three times; the watch ends meanwhile. Without a thread they are dropped here.
         let links = std::mem::take(&mut self.event_links);
@@ -295,7 +296,7 @@ fn prepare(open: &mut OpenObject, stories: u32) -> Result<(), libbpf_rs::Error> 
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
-            // A story takes 6 KiB: room for them only where they are asked for.
+            // A story takes 6 KiB: there is room for them only if they were requested.
             "pool" | "given_back" if stories == 0 => map.set_max_entries(1)?,
             ".rodata.knobs" => {
                 let wire = knobs(stories);
@@ -343,7 +344,7 @@ fn kind(abi: Abi, name: &str) -> u8 {
         "preadv" | "preadv2" | "pwritev" | "pwritev2" => ASKED_VECTOR | KIND_AT,
         _ => 0,
     };
-    // Arguments of 32-bit calls are elsewhere: of these only the descriptor is looked at.
+    // Arguments of 32-bit calls are elsewhere: only their descriptor is used.
     let asked = if abi == Abi::X86_64 { asked } else { 0 };
     match (transfer.to, transfer.from) {
         (Some(to), _) => KIND_WRITE | fd(Some(to)) | asked,
@@ -357,7 +358,7 @@ mod tests {
     use super::*;
     use iotomy_needs::{Need, skip};
 
-    /// Once they were 38,000: the parts of a folio were looked at one by one.
+    /// They were once 38,000: the parts of a folio were checked one by one.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
         let loaded = Shared::load().and_then(|shared| {

@@ -108,7 +108,7 @@ impl Books {
         self.take_programs(session);
     }
 
-    /// Takes what images run, which does not change.
+    /// Reads the programs of images, which do not change.
     pub(super) fn take_programs(&mut self, session: &Session) {
         session.visit("programs", |image, program| {
             self.programs.entry(image).or_insert(program);
@@ -120,7 +120,7 @@ impl Books {
         self.calls.entry(image).or_default().entry(key.call).or_default()
     }
 
-    /// The program an image runs: its own, or that of the image it was forked from.
+    /// The program of an image: its own, or that of the image it was forked from.
     pub(super) fn program(&self, image: u32) -> Option<&Program> {
         let mut at = image;
         // An origin is always older, so the walk ends.
@@ -160,7 +160,7 @@ impl CallBook {
         self.blocked.zero = 0;
     }
 
-    /// Adds what a short counter of the kernel's rows overflowed by.
+    /// Adds the overflow of a short counter of the kernel's rows.
     fn carry(&mut self, counter: u16, count: u64) {
         let slot = usize::from(counter % CARRY_STEP);
         match counter / CARRY_STEP {

@@ -1,12 +1,14 @@
 //! The overhead that watching adds to a call and to a switch, measured on this machine.
 //!
-//! A thread of this process works in rounds, of five kinds: it makes the cheapest call there is; it writes to and reads
-//! from a socket; it does so through several sockets in turn and uses the nearest caches for something else in between,
-//! as a busy server does; it asks another thread and sleeps until the answer comes; and that with its caches used in
-//! between. The fastest block of rounds is the one least disturbed. Those unwatched, taken from those watched, leave
-//! the price. The unwatched ones are made while the programs are loaded, one block after another with a pause between:
-//! where neighbours slow the machine for a moment, that is not in all of them. It holds the clock reads, the
-//! look-ups and the kernel's slower entry path, all that the command pays too.
+//! A thread of this process works in rounds of five kinds: it makes the cheapest call there is; it
+//! writes to and reads from a socket; it does so through several sockets in turn and uses the
+//! nearest caches for other work in between, as a busy server does; it sends a request to another
+//! thread and sleeps until the answer arrives; and the same with its caches used in between. The
+//! fastest block of rounds is the least disturbed. The watched rounds less the unwatched ones are
+//! the overhead. The unwatched ones run while the programs are loaded, one block after another with
+//! a pause between: if neighbours slow the machine for a moment, not all of them are affected. The
+//! overhead includes the clock reads, the look-ups and the kernel's slower entry path, all of which
+//! the command pays too.
 //!
 //! The threads share a CPU, so that no time of theirs is another's idle time, and all of it is theirs.
 
@@ -91,7 +93,7 @@ fn price(bare: &Fastest, watched: &Fastest) -> Price {
     Price { call, switch: range(warm, cold), bare_call_ns: bare.tight }
 }
 
-/// Threads that work when asked to.
+/// Threads that work on request.
 pub(super) struct Calibration {
     /// The pause before each block.
     ask: SyncSender<Duration>,
@@ -162,7 +164,7 @@ impl Calibration {
         self.ask.send(pause).map_err(|_| THREAD_ENDED.to_owned())
     }
 
-    /// The result of what was requested.
+    /// The result of the request.
     fn fastest(&self) -> Result<Fastest, String> {
         let fastest = self.hear.recv().map_err(|_| THREAD_ENDED.to_owned())?;
         match fastest.cold_talk.is_finite() {
@@ -171,7 +173,8 @@ impl Calibration {
         }
     }
 
-    /// Attaches the loaded programs, then what is `beside` them, and returns the price with all of it.
+    /// Attaches the loaded programs, then those of `beside`, and returns the overhead with all of
+    /// them.
     ///
     /// # Errors
     /// The error that kept them from being attached.
@@ -263,7 +266,7 @@ impl Worker {
     }
 }
 
-/// By write(2) and not as a library sends to a socket: the price is that of this call.
+/// By write(2) and not by a library's send: the overhead is measured for this call.
 fn write(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         bytes = &bytes[rustix::io::retry_on_intr(|| rustix::io::write(to, bytes))?..];
@@ -298,7 +301,7 @@ fn timed(rounds: u32, mut round: impl FnMut(u32) -> io::Result<()>) -> io::Resul
     Ok(start.elapsed().as_nanos() as f64 / f64::from(rounds))
 }
 
-/// The other thread: answers until nobody asks.
+/// The other thread: answers until the requests end.
 fn answer(far: OwnedFd) {
     let evictor = Evictor::default();
     let mut message = [0; MESSAGE];

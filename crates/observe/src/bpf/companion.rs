@@ -42,7 +42,7 @@ pub(crate) trait Companion: Send {
     fn finish(&mut self, session: &Session, images: &Images);
 }
 
-/// Loads the trace's programs and those of its companions, side by side.
+/// Loads the trace's programs and those of its companions, concurrently.
 ///
 /// # Errors
 /// The refused call and the kernel's error.

@@ -327,7 +327,7 @@ impl Wire for FileName {
     }
 }
 
-/// A thread that ended, and whose rows are complete.
+/// A thread that ended, with complete rows.
 pub(super) struct Death {
     pub(super) thread: u32,
 }

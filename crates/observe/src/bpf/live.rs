@@ -1,5 +1,4 @@
-//! The structs of `trace.h` that a look at the running counts reads, and the time of a thread that is in
-//! the middle of something.
+//! The structs of `trace.h` for the running counts, and the unfinished time of a thread.
 
 use iotomy_record::LedgerRow;
 
@@ -119,8 +118,8 @@ pub(super) struct Open {
 }
 
 impl LiveThread {
-    /// Where its time in its image went until now. The thread may have gone on while it was read, so
-    /// nothing is taken to fit: what would be negative is 0.
+    /// Its time in its image until now, by state. The thread may have continued during the read, so
+    /// nothing is assumed to add up: negative results become 0.
     pub(super) fn ledger(&self) -> LedgerRow {
         let (off, blocked) = self.off();
         let span = self.span().saturating_sub(off.saturating_sub(self.off_at_last_ns));
@@ -152,7 +151,7 @@ impl LiveThread {
         self.now_ns.saturating_sub(self.last_ns)
     }
 
-    /// Time off the CPU, and of that asleep, with what lasts.
+    /// Time off the CPU, and the blocked part of it, including the present sleep.
     fn off(&self) -> (u64, u64) {
         if self.out_ns == 0 {
             return (self.off_ns, self.blocked_ns);

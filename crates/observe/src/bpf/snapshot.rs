@@ -108,7 +108,7 @@ impl NameCache {
                 self.add_call(sight, &LiveCall::read(&mut Fields(row)), request);
             }
         }
-        // Counters that overflowed are few; of them, those of the distributions of wall time.
+        // Counters that overflowed are few; among them are those of the distributions of wall time.
         session.visit("carries", |key: CallKey, row: ErrorCount| {
             let calls = if matches!(key.error / CARRY_STEP, 1 | 2) { row.count } else { 0 };
             let row = LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
@@ -318,7 +318,7 @@ impl<'a> SnapshotSums<'a> {
         sum
     }
 
-    /// The program an image runs: its own, or that of the image it was forked from.
+    /// The program of an image: its own, or that of the image it was forked from.
     fn exec(&self, image: u32) -> String {
         let mut at = image;
         // An origin is always older, so the walk ends.

@@ -1,5 +1,5 @@
-//! How often some sleeping processes are woken, counted in the kernel: of a process that is woken and
-//! sleeps on without ever leaving a call, nothing else tells.
+//! Counts in the kernel how often some sleeping processes are woken: no other count shows a process
+//! that is woken and sleeps on without leaving its call.
 
 use std::os::fd::{AsFd, AsRawFd};
 

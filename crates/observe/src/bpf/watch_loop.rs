@@ -1,4 +1,4 @@
-//! Waiting for the end of what is watched, asleep: this process must not take the CPU its subject
+//! Sleeps until the watched process ends: this process must not take the CPU that its subject
 //! needs.
 
 use std::collections::HashSet;
@@ -22,9 +22,9 @@ use crate::{ObserveError, OptionalViewer, ViewerRequest};
 pub(super) enum Subject {
     /// The command, a child of this process.
     Child(u32),
-    /// A process of somebody else's.
+    /// A process of another parent.
     Other(u32),
-    /// Nobody's: the user ends it.
+    /// No process: the user ends it.
     Machine,
 }
 
@@ -68,7 +68,7 @@ impl<'a> WatchLoop<'a> {
         })
     }
 
-    /// Waits until the watch is to end; collects what ended threads leave meanwhile. Returns how
+    /// Waits until the watch is to end; collects the rows of ended threads meanwhile. Returns how
     /// the command ended, if it did.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl<'a> WatchLoop<'a> {
                 }
             }
             dead.extend(session.dead_threads());
-            // Collecting takes time while others count on: what is due now ends first.
+            // Collecting takes time while counting goes on: work that is due now ends first.
             if dead.len() >= MANY_DEAD && !woken.late {
                 books.take_dead(session, &dead);
                 dead.clear();
@@ -135,8 +135,8 @@ impl<'a> WatchLoop<'a> {
         Ok(reap(pid))
     }
 
-    /// A thread is reported dead shortly before its last switch closes its books. Waits for those
-    /// that are on the way, at most a moment.
+    /// A thread is reported dead shortly before its last switch closes its books. Waits for such
+    /// threads, a moment at most.
     pub(super) fn let_the_dead_settle(&self, session: &Session) {
         let until = Instant::now() + Duration::from_millis(100);
         while session.counters().live_threads > 0 && Instant::now() < until {
@@ -232,7 +232,7 @@ pub(super) fn reap(pid: u32) -> Exit {
                 }
             }
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            // Somebody else took it; its status is lost.
+            // Another waiter reaped it; its status is lost.
             Err(_) => return Exit::Code(127),
         }
     }

@@ -1,5 +1,5 @@
-//! The observer tried out on a child that makes a known number of cheap calls: whether it works
-//! here, and what it adds to a call.
+//! Tries the observer on a child that makes a known number of cheap calls: whether it works here,
+//! and its overhead per call.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::price::Range;
 
 /// Calls of a trial, unless they take too long.
 const CALLS: u32 = 500;
-/// Trials, between whose results the price of a call lies.
+/// Trials; the overhead of a call lies between their results.
 const TRIALS: usize = 4;
 /// How long a trial may take at most, and how long another where not a call was made in that
 /// time: the child has to get its turns on a CPU, which takes long on a busy or an emulated machine.

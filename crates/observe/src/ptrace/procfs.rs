@@ -133,8 +133,8 @@ pub(super) fn peak_resident_bytes(pid: u32) -> u64 {
 
 /// The process as it is after it executed `path`, with nothing counted yet.
 ///
-/// The path executed names it: for a script it is the script, and for a link (`sh`) the link, as the
-/// kernel names processes. Paths that name no program (`/proc/self/exe`) are looked through.
+/// The executed path names it: for a script it is the script, and for a link (`sh`) the link, as in
+/// the kernel's names of processes. Paths that name no program (`/proc/self/exe`) are resolved.
 pub(super) fn executed(pid: u32, path: Option<&str>) -> Process {
     let of_file = process(pid);
     let leads_on = |path: &&str| !path.starts_with("/proc/") && !path.starts_with("/dev/fd/");

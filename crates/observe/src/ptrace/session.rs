@@ -5,9 +5,9 @@
 //! Detaching by hand would have to interrupt each tracee first, and some calls (`epoll_wait`,
 //! `semop`…) fail with `EINTR` when they are.
 //!
-//! The one invariant: seizing, waiting and resuming all happen on that one thread, and it sleeps in
-//! `waitpid` only, so that a tracee that stops hands it the CPU. Signals and deadlines are watched
-//! by the thread that asked for the watch: see [`super::tracer`].
+//! The one invariant: seizing, waiting and resuming all happen on that one thread, and it sleeps
+//! only in `waitpid`, so that a tracee that stops hands it the CPU. Signals and deadlines are
+//! handled by the thread that requested the watch: see [`super::tracer`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -37,7 +37,7 @@ pub(super) struct Session {
     pub(super) tracees: Tracees,
     pub(super) tally: Tally,
     pub(super) exec_calls: ExecCalls,
-    /// The calls a look shows; `None` for all.
+    /// The calls that a snapshot shows; `None` for all.
     calls: Option<BTreeSet<String>>,
     /// When the watch of them began.
     began: Instant,
@@ -48,18 +48,19 @@ pub(super) struct Session {
 /// The messages between the thread that asked for a watch and the tracer thread.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// The watch is to end. Whoever sets it also has to wake the tracer thread.
+    /// The watch is to end. The setter must also wake the tracer thread.
     pub(super) stop: AtomicBool,
     /// The root has ended, and its id may be another's.
     pub(super) root_ended: AtomicBool,
-    /// The counts so far are asked for. Whoever sets it also has to wake the tracer thread.
+    /// A snapshot is requested. The setter must also wake the tracer thread.
     asked: AtomicBool,
     snapshot: Mutex<Option<Snapshot>>,
     answered: Condvar,
 }
 
 impl Flags {
-    /// The counts so far, from the tracer thread, which `wake` wakes; it says whether that goes on.
+    /// The counts so far, from the tracer thread, which `wake` wakes; it returns whether that
+    /// thread is still running.
     pub(super) fn snapshot(&self, mut wake: impl FnMut() -> bool) -> Result<Snapshot, String> {
         /// Between two attempts at waking a thread that was just about to sleep.
         const AGAIN: Duration = Duration::from_millis(2);
@@ -155,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Restricts what a look shows.
+    /// Restricts the calls of a snapshot.
     fn of_calls(mut self, calls: Option<&BTreeSet<String>>) -> Self {
         self.calls = calls.cloned();
         self
@@ -168,7 +169,7 @@ impl Session {
         Ok(())
     }
 
-    /// Watches until it is over or told to stop.
+    /// Watches until the end, or until told to stop.
     pub(super) fn run(mut self, flags: &Flags) -> SessionResult {
         // An error of `waitpid` ends the watch, never the command.
         while !self.is_over()
@@ -199,7 +200,8 @@ impl Session {
 
     fn next(&mut self) -> io::Result<WaitResult> {
         let Some(began) = self.tracees.early_since() else { return ptrace::next_of_thread(true) };
-        // A task waits for its maker to tell of it, which takes microseconds unless it was killed.
+        // A task waits for its parent's event, which takes microseconds unless the parent was
+        // killed.
         let waited = ptrace::next_of_thread(false)?;
         if waited == WaitResult::Nothing {
             self.adopt_overdue();
@@ -217,7 +219,7 @@ impl Session {
         self.tracees.len() == 0 || (self.end.is_some() && !self.wait)
     }
 
-    /// Counts what has happened by now, and closes every account.
+    /// Counts everything up to now, and closes every account.
     fn finish(mut self) -> SessionResult {
         // News there are already, of each tracee once: more come as long as they are answered.
         for _ in 0..self.tracees.len() {

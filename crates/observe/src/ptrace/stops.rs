@@ -41,7 +41,7 @@ impl ExecCalls {
 }
 
 impl Session {
-    /// Takes note of what `waitpid` said of a task.
+    /// Processes the result of `waitpid` for a task.
     pub(super) fn note(&mut self, tid: u32, status: Status) {
         let now = Instant::now();
         match status {
@@ -78,7 +78,7 @@ impl Session {
 
     fn at_call(&mut self, tid: u32, now: Instant) {
         match ptrace::call_stop(tid) {
-            // A number that no call has is not told from another such, as by the other observer.
+            // Unknown call numbers are one row, as with the other observer.
             Ok(CallStop::Entry { abi, number, args }) => {
                 self.enters(tid, (abi, number.min(BEYOND)), &args);
             }
@@ -106,7 +106,7 @@ impl Session {
             _ => call,
         };
         let before = repeats.is_some();
-        // The clock is read last: what was asked above is not the call's time.
+        // The clock is read last: the work above is not the call's time.
         let at = Instant::now();
         let entered = Entered { call, image, files, argument, path, before, at };
         let last = tracee.entered.replace(entered);
@@ -118,7 +118,8 @@ impl Session {
 
     fn returns(&mut self, tid: u32, value: Result<u64, u32>, now: Instant) {
         let Some(tracee) = self.tracees.get(tid) else { return };
-        // Where seccomp sends a signal in place of an error, the call's number is what it "returns".
+        // Where seccomp sends a signal in place of an error, the call's number is its "return
+        // value".
         let number = tracee.entered.as_ref().map(|entered| u64::from(entered.call.1));
         if number.is_some() && value.ok() == number && procfs::is_trapped(tid) {
             return;
@@ -153,9 +154,8 @@ impl Session {
         }
     }
 
-    /// The files a call is about, and the argument that is a length mapped or a count of
-    /// descriptors asked after. The calls with one have other arguments by the 32-bit entry, where
-    /// they are left out.
+    /// The files of a call, and the argument that is a mapped length or a count of polled
+    /// descriptors. The 32-bit forms of such calls have other arguments, which are ignored.
     fn looks_at(
         &mut self,
         tid: u32,
@@ -183,7 +183,7 @@ impl Session {
         (files, args[usize::from(at)])
     }
 
-    /// A new task's first stop, one asked for by attaching, or the end of a group's stop.
+    /// A new task's first stop, one caused by attaching, or the end of a group stop.
     fn trapped(&mut self, tid: u32) {
         let Some(tracee) = self.tracees.get(tid) else { return };
         if !std::mem::take(&mut tracee.unseen) {
@@ -200,8 +200,8 @@ impl Session {
         }
     }
 
-    /// A signal comes before the call that attaching interrupted was made again: what is made next
-    /// may be its handler's.
+    /// A signal arrived before the call that attaching interrupted was restarted: the next call may
+    /// be its handler's.
     fn repeats_no_more(&mut self, tid: u32) {
         if let Some(tracee) = self.tracees.get(tid)
             && tracee.repeating.take().is_some()
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Lets go on what has waited long enough for a maker that must have been killed.
+    /// Resumes tasks that have waited long enough for a parent that must have been killed.
     pub(super) fn adopt_overdue(&mut self) {
         let now = Instant::now();
         for tid in self.tracees.overdue(now) {

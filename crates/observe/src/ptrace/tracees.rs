@@ -1,10 +1,10 @@
-//! The tasks being traced and the processes they belong to: who runs which program image, which
-//! call each thread is in, and what it had used when its image began.
+//! The traced tasks and the processes they belong to: the program image of each, the current call
+//! of each thread, and its usage when the image began.
 //!
-//! The one tricky invariant: a task becomes known once. Its own first stop and its maker's event
-//! come in either order; a stop that comes first is kept until the event says whose image the new
-//! process shares. A maker that was killed never tells, so patience ends, and a maker may tell of a
-//! task that has lived and died by then.
+//! The one tricky invariant: a task becomes known once. Its own first stop and its parent's event
+//! come in either order; a stop that comes first is kept until the event identifies the image that
+//! the new process shares. A parent that was killed sends no event, so there is a time limit, and
+//! an event may be about a task that has already ended.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) call: CallNumber,
-    /// The image that made it; `None` for the launcher's, whose `execve` is the first call of the
+    /// The image of its parent; `None` for the launcher's, whose `execve` is the first call of the
     /// image it makes.
     pub(super) image: Option<ImageId>,
     /// When the thread was let into it.
@@ -32,7 +32,7 @@ pub(super) struct Entered {
     pub(super) argument: u64,
     /// The path it executes, if it is an `execve`.
     pub(super) path: Option<String>,
-    /// Whether it was under way when the watch began.
+    /// Whether it was in progress when the watch began.
     pub(super) before: bool,
 }
 
@@ -43,8 +43,8 @@ pub(super) struct Tracee {
     pub(super) process: u32,
     /// The call it is in.
     pub(super) entered: Option<Entered>,
-    /// Whether it was there before the watch and has not shown yet what it was doing: a return is
-    /// one of a call entered before.
+    /// Whether it existed before the watch and has not stopped yet: its first return is that of a
+    /// call entered before.
     pub(super) unseen: bool,
     /// The number of the call that attaching took it out of, which it makes again: not a new one.
     pub(super) repeating: Option<u32>,
@@ -66,7 +66,7 @@ pub(super) struct Tracees {
     found: Option<Process>,
 }
 
-/// A task whose maker has not told of it.
+/// A task whose parent's event has not arrived.
 #[derive(Debug)]
 struct Early {
     tid: u32,
@@ -74,7 +74,7 @@ struct Early {
     since: Instant,
 }
 
-/// How long a task waits for its maker, which has nothing else to do than to tell of it.
+/// How long a task waits for its parent's event, which follows at once.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Tracees {
@@ -82,8 +82,8 @@ impl Tracees {
         self.threads.get_mut(&tid)
     }
 
-    /// Adds to a look at the counts what the threads are in the middle of, and leaves out the images
-    /// that nobody runs any more.
+    /// Adds the unfinished calls of the threads to a snapshot, and removes the images that no
+    /// thread runs any more.
     pub(super) fn show(
         &self,
         snapshot: &mut Snapshot,
@@ -129,14 +129,14 @@ impl Tracees {
         self.processes.get(&process).copied().flatten()
     }
 
-    /// A child that has not executed its program yet: its calls are nobody's.
+    /// A child that has not executed its program yet: its calls belong to no image.
     pub(super) fn add_launcher(&mut self, pid: u32) {
         self.processes.insert(pid, None);
         self.threads.insert(pid, Tracee::new(pid, Usage::default()));
     }
 
-    /// Looks at a process that is about to be seized: from then on until its first stop it may execute
-    /// another program, and what is read of it meanwhile is of either.
+    /// Reads a process that is about to be seized: until its first stop it may execute another
+    /// program, and the facts read meanwhile may be of either.
     pub(super) fn look_at(&mut self, pid: u32) {
         self.found = Some(procfs::process(pid));
     }
@@ -156,8 +156,8 @@ impl Tracees {
         self.threads.insert(tid, tracee);
     }
 
-    /// Task `tid` was made by thread `maker`, or by one that will never tell. Returns the stop it
-    /// waits at already, if it does.
+    /// Task `tid` was created by thread `maker`, or by one that will never report it. Returns the
+    /// stop at which it waits already, if any.
     pub(super) fn add_made(
         &mut self,
         tid: u32,
@@ -388,7 +388,7 @@ mod tests {
             (tally.process(first).exec.clone(), tally.process(first).argv.clone())
         };
         assert_eq!(name_of_the_first(true), ("before".to_owned(), vec!["before".to_owned()]));
-        // Once it has stopped, what was read of it is right.
+        // After it has stopped, the facts read from it are right.
         let read = procfs::process(pid);
         assert_eq!(name_of_the_first(false), (read.exec, read.argv));
     }

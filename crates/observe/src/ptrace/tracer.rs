@@ -1,5 +1,5 @@
-//! The two threads of a watch: the tracer, which sleeps for its tracees, and the one that asked for
-//! the watch, which sleeps for signals, the deadline, and the tracer's end.
+//! The two threads of a watch: the tracer, which sleeps for its tracees, and the requesting thread,
+//! which sleeps for signals, the deadline, and the tracer's end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,8 +28,8 @@ pub(super) struct Guide<'a> {
     pub(super) viewer: OptionalViewer<'a>,
 }
 
-/// Runs `body` on a thread of its own, whose end lets go of all it traces; tells it to stop when it
-/// is time.
+/// Runs `body` on a thread of its own, whose end releases all tracees; tells it to stop when it is
+/// time.
 pub(super) fn on_tracer_thread<T: Send>(
     mut guide: Guide<'_>,
     body: impl FnOnce(&Flags) -> T + Send,
@@ -39,7 +39,7 @@ pub(super) fn on_tracer_thread<T: Send>(
     let (ended, running) = std::io::pipe()?;
     std::thread::scope(|scope| {
         let work = || {
-            // Closed when this returns, or panics: what the other thread waits for.
+            // Closed when this returns, or panics: the other thread waits for it.
             let _running = running;
             tid.store(guide.wake.enter(), Ordering::Relaxed);
             body(&flags)
@@ -86,7 +86,7 @@ impl Guide<'_> {
                 viewer.on_signal(interrupt.number());
             }
             match self.command {
-                // A command that has just been reaped, before the flag says so, cannot have it.
+                // A command that has just been reaped, before the flag is set, cannot receive it.
                 Some(pid)
                     if !flags.root_ended.load(Ordering::Relaxed) && interrupt.pass_on(pid) => {}
                 _ if interrupt.ends_a_watch() => return true,

@@ -1,5 +1,5 @@
-//! The tracepoints a story is told from: what each is called, which of its values are shown, and
-//! whose it is. Where they are in the kernel's record is asked of the kernel.
+//! The tracepoints of stories: their names, the values that are shown, and their owner. The kernel
+//! is asked for the offsets in its record.
 
 /// A tracepoint.
 #[derive(Debug, Clone, Copy)]
@@ -8,8 +8,8 @@ pub(super) struct Tracepoint {
     pub(super) name: &'static str,
     /// The fields shown, as the kernel names them; one with `?` is left out where it is missing.
     pub(super) fields: &'static [&'static str],
-    /// Where it runs: only in the call's own thread, or also in one that the call waits for, which
-    /// is then told by this field, the device.
+    /// The thread it runs in: only the call's own thread, or also one that the call waits for,
+    /// which is then identified by this field, the device.
     pub(super) device: Option<&'static str>,
 }
 
@@ -30,9 +30,9 @@ const fn by_device(
     Tracepoint { category, name, fields, device: Some("dev") }
 }
 
-/// Every tracepoint, by layer from the top down. To let one go the kernel waits until no CPU can be
-/// inside it any more, some ten ms each and one after the other: so they are few, and those of a
-/// file system are listened to only where one is mounted.
+/// Every tracepoint, by layer from the top down. To detach one, the kernel waits until no CPU can
+/// be inside it any more, some ten ms each and one after the other: so they are few, and those of a
+/// file system are attached only where one is mounted.
 pub(super) static TRACEPOINTS: &[Tracepoint] = &[
     own("filemap", "mm_filemap_get_pages", &["index", "last_index"]),
     own("filemap", "mm_filemap_add_to_page_cache", &["index", "order?"]),
@@ -81,7 +81,7 @@ pub(super) static TRACEPOINTS: &[Tracepoint] = &[
     own("btrfs", "btrfs_transaction_commit", &["generation"]),
 ];
 
-/// Whether the tracepoint can say anything: one of a file system that is not mounted cannot.
+/// Whether the tracepoint can fire: one of a file system that is not mounted cannot.
 pub(super) fn may_happen(tracepoint: &Tracepoint, mounts: &str) -> bool {
     let mounted = |kind: &str| mounts.lines().any(|line| line.split(' ').nth(2) == Some(kind));
     match tracepoint.category {

@@ -1,4 +1,4 @@
-//! Where a tracepoint's values are in its record, as tracefs tells.
+//! The offsets of a tracepoint's values in its record, from tracefs.
 
 use super::events::Tracepoint;
 use super::layout::Plan;
