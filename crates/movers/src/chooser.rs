@@ -86,7 +86,8 @@ pub struct Failed {
     pub refused: Vec<Refused>,
 }
 
-/// Chooses among all movers for this pair of descriptors, and says of each other why it is not tried.
+/// Chooses among all movers for this pair of descriptors, and gives a reason for each that is not
+/// tried.
 pub fn choose(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Plan {
     let mut plan = choose_only(source, target, job);
     let job = &memory::fitted(source, job);
@@ -131,8 +132,8 @@ pub(crate) fn in_order(route: Route) -> Vec<(&'static dyn Mover, &'static Choice
     order
 }
 
-/// Whether what the job wants of holes can be had between these ends, by whatever mover; where not,
-/// a plan has no steps.
+/// Whether any mover can treat holes as the job requires between these ends; if not, a plan has no
+/// steps.
 ///
 /// # Errors
 /// Why it cannot.
@@ -140,7 +141,7 @@ pub fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
     holes::possible(target, job)
 }
 
-/// Says why not when a mover cannot serve this pair as the job wants it.
+/// The reason why a mover cannot serve this pair for this job, if it cannot.
 fn suits(
     mover: &dyn Mover,
     source: &End<'_>,
@@ -153,7 +154,7 @@ fn suits(
     memory::suits(mover, source, target, job)
 }
 
-/// The plan of one mover that was asked for by name.
+/// The plan of one mover that was requested by name.
 ///
 /// # Errors
 /// Why it cannot serve this pair.
@@ -175,11 +176,11 @@ fn with_block<'a>(plan: &Plan, source: &End<'_>, job: &Job<'a>) -> Job<'a> {
     memory::fitted(source, &Job { block_size, ..*job })
 }
 
-/// Whether a mover of the plan can have its buffers now: to be asked before the target is emptied for a
-/// run.
+/// Whether a mover of the plan can allocate its buffers now: to be checked before the target is
+/// emptied for a run.
 ///
 /// # Errors
-/// None can: those of so many bytes that the first of them wants are refused.
+/// When none can: the number of bytes that the first of them needs is refused.
 pub fn has_memory(
     plan: &Plan,
     source: &End<'_>,
@@ -203,11 +204,12 @@ pub fn has_memory(
 /// narrower is left so: its owner wants the other side close behind. A mover that is run by itself
 /// leaves all pipes as they are.
 ///
-/// Holes of a source become what [`Job::sparse`] says. Kept holes part a file into runs of the mover;
-/// only of the first with data is a refusal one, and afterwards it is an error as any other.
+/// Holes of a source are treated as [`Job::sparse`] requires. Kept holes split a file into several
+/// runs of the mover; only a refusal of the first run with data counts as a refusal, and later ones
+/// are errors like any other.
 ///
 /// # Errors
-/// As [`Mover::run`]: whatever goes wrong once it is clear that a mover serves.
+/// As [`Mover::run`]: any error once a mover is sure to serve.
 pub fn run(
     plan: &Plan,
     source: &End<'_>,
@@ -233,9 +235,9 @@ pub fn run(
     Ok(Report { mover: None, moved: Moved::default(), refused })
 }
 
-/// Makes a pipe hold more; refused to users who have many pipes, which is no matter.
+/// Widens a pipe; a refusal, as for users with many pipes, does not matter.
 fn widen(end: &End<'_>) {
-    // The size of a pipe that nobody has changed.
+    // The default capacity of a pipe.
     let unsized_size = ONE_ROUND as usize;
     if end.kind() == Kind::Pipe && fcntl_getpipe_size(end.fd()) == Ok(unsized_size) {
         let _ = fcntl_setpipe_size(end.fd(), PIPE_SIZE);

@@ -5,15 +5,15 @@
 //!          copy 1, or extents shared, or none on a server that copies itself
 //! ```
 //!
-//! The file system does what it can do best: share extents (btrfs, xfs), ask the server (NFS, CIFS),
-//! or copy from one page cache to the other. One crossing a GiB and at most one copy. Shared extents
-//! part at the next write, so later writes to the source never show through.
+//! The file system uses its best method: it shares extents (btrfs, xfs), asks the server (NFS,
+//! CIFS), or copies from one page cache to the other. One crossing a GiB and at most one copy.
+//! Shared extents part at the next write, so later writes to the source never show through.
 //!
-//! Which of the three it was the kernel does not say, but one call does only one of them. So after
-//! each call the file systems that may share are asked where on the disk the first extents are that
-//! it moved (`FIEMAP`): at one place, and all the call moved is referenced; at two, or at none yet, and
-//! it was copied. Where that cannot be asked either (NFS, CIFS) a reference is counted, which then
-//! only says that nothing is known of a copy made here.
+//! The kernel does not report which of the three it used, but one call uses only one of them. So
+//! after each call, on file systems that may share, the disk positions of the first moved extents
+//! are compared (`FIEMAP`): if they are equal, the whole call was a reference; if they differ, or
+//! are not allocated yet, it was a copy. Where that is not available either (NFS, CIFS), a
+//! reference is counted, which then only means that no copy made here is known.
 
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
@@ -128,7 +128,7 @@ impl Mover for CopyFileRange {
     }
 
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError> {
-        // Where nothing can be shared, nothing is to be asked about it.
+        // Where nothing can be shared, no check is needed.
         let start = match may_share(target).then(|| Positions::read(source, target)).transpose() {
             Ok(start) => start,
             Err(errno) => return Ok(Outcome::Refused { call: "lseek", errno: Some(errno) }),

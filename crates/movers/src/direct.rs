@@ -5,14 +5,14 @@
 //!          by the device, thread 1  buffer B   by the device, thread 2
 //! ```
 //!
-//! Past the page cache: the devices read and write this process's memory, the CPU copies nothing,
-//! and what others have cached stays cached. Two buffers, so that one is read into while the other is
-//! written from. Two crossings a block; each waits for a device.
+//! Bypasses the page cache: the devices read and write this process's memory, the CPU copies
+//! nothing, and cached pages of others stay cached. There are two buffers, so that one is filled
+//! while the other is written. Two crossings a block; each waits for a device.
 //!
-//! `O_DIRECT` wants offsets and lengths in the device's blocks. Both positions must be aligned; the
-//! last partial block, and what the source has grown by meanwhile, goes through the descriptors as
-//! they were given. The flag is set on descriptions of our own, opened again by `/proc/self/fd`:
-//! those given may be shared with other processes.
+//! `O_DIRECT` needs offsets and lengths in the device's blocks. Both positions must be aligned; the
+//! last partial block, and bytes by which the source has grown meanwhile, go through the
+//! descriptors as they were given. The flag is set on new file descriptions, opened through
+//! `/proc/self/fd`: the given ones may be shared with other processes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -110,7 +110,8 @@ impl Mover for Direct {
 
 /// The traffic of `bytes` that bypass the page cache.
 fn past_the_cache(source: &End<'_>, target: &End<'_>, bytes: u64) -> Moved {
-    // A file system in memory has no device that could do the copying: it takes the flag, and copies all the same.
+    // A file system in memory has no device that could copy: it accepts the flag, and copies all
+    // the same.
     let is_in_memory = |end: &&&End<'_>| end.magic() == file_systems::TMPFS;
     let copies = [source, target].iter().filter(is_in_memory).count() as u64;
     Moved { bytes, traffic: Traffic { referenced: 0, copied: copies * bytes, touched: bytes } }
@@ -133,7 +134,8 @@ struct Failure {
     errno: Errno,
 }
 
-/// A buffer on its way from the reading to the writing thread, with what was read into it.
+/// A buffer on its way from the reading to the writing thread, with the number of bytes read into
+/// it.
 type Filled = (Aligned, Result<usize, Errno>);
 
 impl WholeBlocks {
@@ -151,7 +153,7 @@ impl WholeBlocks {
             reopen(end.fd(), flags | OFlags::DIRECT).map_err(|e| ("open", e))
         };
         let left = match source.kind() {
-            // A device's size is not in its stat: reading tells where it ends.
+            // A device's size is not in its stat: reading finds the end.
             Kind::Block => job.count.unwrap_or(u64::MAX),
             _ => remaining(source, start.source, job).map_err(|e| ("fstat", e))?,
         };
@@ -221,7 +223,7 @@ impl WholeBlocks {
         let mut moved = 0;
         for (buffer, got) in &filled {
             let got = got.map_err(|e| Failure::new("pread64", Side::Source, moved, e))?;
-            // A short read, of a source that has shrunk: what is no whole block is left to the tail.
+            // A short read of a source that has shrunk: the last partial block is left to the tail.
             let whole = got - got % self.align;
             let mut put = 0;
             while put < whole {
@@ -233,8 +235,8 @@ impl WholeBlocks {
                         moved += n as u64;
                         job.advance(n as u64);
                     }
-                    // After a short write the rest need not be whole blocks: it goes the plain
-                    // way, which also tells the reason.
+                    // After a short write the rest need not be whole blocks: it is written without
+                    // O_DIRECT, which also reports the reason.
                     Err(Errno::INVAL) if moved > 0 => return Ok(moved),
                     answer => {
                         let errno = answer.err().unwrap_or(Errno::IO);
@@ -264,7 +266,7 @@ fn alignment(end: &End<'_>) -> Result<u64, (&'static str, Errno)> {
                 align => Ok(align.into()),
             }
         }
-        // Before Linux 6.1, or a file system that does not say: a page does everywhere.
+        // Before Linux 6.1, or if the file system reports none: a page suffices everywhere.
         _ => Ok(4096),
     }
 }

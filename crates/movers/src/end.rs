@@ -1,4 +1,4 @@
-//! One end of a copy: a descriptor, and what is known of it.
+//! One end of a copy: a descriptor, and the facts about it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub struct End<'fd> {
     magic: u64,
 }
 
-/// File systems whose files say they are regular and are made up when read: their sizes mean
+/// File systems whose files claim to be regular and are generated when read: their sizes mean
 /// nothing, and an in-kernel copy of them ends at once.
 const MADE_UP: [u64; 8] = [
     file_systems::PROC,
@@ -71,7 +71,7 @@ const MADE_UP: [u64; 8] = [
 ];
 
 impl<'fd> End<'fd> {
-    /// Looks at a descriptor.
+    /// Examines a descriptor.
     ///
     /// # Errors
     /// When it is not one.
@@ -83,8 +83,8 @@ impl<'fd> End<'fd> {
         Ok(Self::known(fd, &stat, flags, magic))
     }
 
-    /// A descriptor of which the caller knows already what [`End::new`] would ask: what fstat(2) says
-    /// of it, the flags it was opened with, and the magic number of its file system, 0 when unknown.
+    /// A descriptor whose facts the caller already knows: the result of fstat(2), the flags it was
+    /// opened with, and the magic number of its file system, 0 when unknown.
     pub fn known(fd: BorrowedFd<'fd>, stat: &Stat, flags: OFlags, magic: u64) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::Regular,
@@ -119,7 +119,7 @@ impl<'fd> End<'fd> {
         self.kind
     }
 
-    /// The size of a regular file when it was looked at, in bytes. Of a made-up file it means
+    /// The size of a regular file when it was examined, in bytes. For a generated file it means
     /// nothing; see [`End::has_true_size`].
     pub fn size(&self) -> u64 {
         self.size
@@ -160,7 +160,7 @@ impl<'fd> End<'fd> {
         self.magic
     }
 
-    /// Whether it is a connection by IP whose other end is on this machine.
+    /// Whether it is an IP connection whose other end is on this machine.
     pub fn is_loopback(&self) -> bool {
         let ip = |address: SocketAddrAny| SocketAddr::try_from(address).ok().map(|a| a.ip());
         self.kind == Kind::Socket
@@ -169,7 +169,7 @@ impl<'fd> End<'fd> {
             })
     }
 
-    /// Whether it is the null device, which takes everything and looks at nothing.
+    /// Whether it is the null device, which accepts all bytes and reads none.
     pub fn is_null_device(&self) -> bool {
         self.kind == Kind::Char && self.device_number == rustix::fs::makedev(1, 3)
     }

@@ -4,9 +4,10 @@
 //! zero device ─ ─ ─ nothing is read ─ ─ ─ ▶ fallocate(2): room in the target that reads as zeros
 //! ```
 //!
-//! No byte moves: zeros need not be fetched to be known. The file system reserves the room and notes
-//! that it holds zeros; behind the target's end by plain `fallocate(2)`, over what is there by
-//! `FALLOC_FL_ZERO_RANGE`. The target has no holes and a later write finds its room. A crossing a GiB.
+//! No byte moves: zeros are known without reading them. The file system reserves the space and
+//! notes that it holds zeros; behind the target's end by plain `fallocate(2)`, over old content by
+//! `FALLOC_FL_ZERO_RANGE`. The target has no holes and a later write finds its space. A crossing a
+//! GiB.
 //!
 //! The one invariant: it serves only where the bytes are zeros by definition and their number is
 //! known. To have zeros written, use `Sparse::Never`.
@@ -91,7 +92,7 @@ impl Mover for Fallocate {
                     bytes += want;
                     job.advance(want);
                 }
-                // Whatever is wrong, a plain write tells it better, and how far it came.
+                // A plain write reports any error better, and how far it came.
                 Err(errno) if bytes == 0 => return refused("fallocate", errno),
                 Err(_) => {
                     whole = false;

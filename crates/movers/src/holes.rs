@@ -6,19 +6,19 @@
 //! target  data ·hole or punched data ···········│      ftruncate(2) to the end
 //! ```
 //!
-//! Behind the target's old end a hole is left by writing on behind it. Over what the target holds
-//! already a hole is punched, or zeros are written where that is refused. To make holes of zeros
-//! that are data ([`Sparse::Always`]), each block has to pass through this process: data extents, or
-//! whole sources that know no extents, are read, looked at and written here, as `read-write` does.
+//! Behind the target's old end, writing past a gap leaves a hole. Over old content a hole is
+//! punched, or zeros are written where that is refused. To turn zeros that are data into holes
+//! ([`Sparse::Always`]), each block has to pass through this process: data extents, or whole
+//! sources without extents, are read, examined and written here, as `read-write` does.
 //!
 //! Holes count as moved, and neither as referenced, copied nor touched.
 //!
-//! The one invariant: what counts as moved has reached the target. A hole behind the target's end
-//! does not count (it is the *gap*) before bytes behind it have arrived, or the file was extended.
+//! The one invariant: bytes that count as moved have reached the target. A hole behind the target's
+//! end (the *gap*) does not count before bytes behind it have arrived, or the file was extended.
 //!
-//! A source that changes meanwhile: no more extents are looked for than its size held when the run
-//! began, and each has a length, so the walk ends; an extent that gives less than it held
-//! ends it too. Then the source is read on from there to its end, as by any mover.
+//! A source that changes meanwhile: no extents are looked for beyond its size at the start, and
+//! each has a length, so the walk ends; an extent that returns fewer bytes than it had ends it too.
+//! Then the source is read on from there to its end, as by any mover.
 
 mod walk;
 mod zeros;
@@ -31,7 +31,7 @@ use crate::{End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Side, Spars
 
 use walk::Walk;
 
-/// Says why not when what the job wants of holes cannot be had between these ends by any mover.
+/// The reason why no mover can treat holes as the job requires between these ends, if none can.
 ///
 /// # Errors
 /// Zeros are to become holes, and the target has none.
@@ -46,7 +46,7 @@ pub(crate) fn possible(target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
     }
 }
 
-/// Says why not when a mover cannot do what the job wants of holes.
+/// The reason why a mover cannot treat holes as the job requires, if it cannot.
 pub(crate) fn suits(mover: &dyn Mover, job: &Job<'_>) -> Result<(), String> {
     if job.sparse == Sparse::Always && mover.declaration().holes != Holes::Found {
         return Err("zeros must become holes, and it does not inspect bytes".to_owned());
@@ -115,8 +115,8 @@ impl Extents {
         Ok(Self { from, length: crate::position::remaining(source, from, job)? })
     }
 
-    /// Whether there is a hole in it, asked of the file system: the number of blocks does not tell
-    /// of a file that has some behind its end, or some that hold its own map.
+    /// Whether it has a hole, according to the file system: the number of blocks is misleading for
+    /// a file that has some behind its end, or some that hold its own map.
     fn has_holes(self, source: &End<'_>) -> Result<bool, Errno> {
         if self.length == 0 {
             return Ok(false);
@@ -141,7 +141,7 @@ enum Place {
     Unknown,
 }
 
-/// Asks for the next data or hole; where there is one, the position is there afterwards.
+/// Seeks the next data or hole; if there is one, the position is there afterwards.
 fn place(source: &End<'_>, of: SeekFrom) -> Result<Place, Errno> {
     match seek(source.fd(), of) {
         Ok(at) => Ok(Place::At(at)),

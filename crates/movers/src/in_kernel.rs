@@ -9,8 +9,8 @@ use crate::read_write::pump;
 use crate::refusal::{is_suspicious_end, refused_or_failed};
 use crate::{Declaration, End, Job, Kind, MoveError, Moved, Outcome, Probe, Side, Traffic};
 
-/// The most bytes one call is asked for: a GiB, below the 0x7fff_f000 the kernel moves at once, so
-/// that a short answer means something, and progress is seen now and then.
+/// The most bytes of one call: a GiB, below the 0x7fff_f000 that the kernel moves at once, so that
+/// a short result means something, and progress is visible from time to time.
 pub(crate) const MOST: usize = 1 << 30;
 
 /// Whether `end` may hand over pages of a page cache, which later writes change: its own, or pages
@@ -24,8 +24,8 @@ fn keeps_pages(target: &End<'_>) -> bool {
     matches!(target.kind(), Kind::Pipe | Kind::Socket)
 }
 
-/// Says why not when pages that somebody can still write to would be handed on although later writes
-/// must not show through.
+/// The reason for a refusal when pages that others can still write to would be passed on although
+/// later writes must not show through.
 pub(crate) fn by_value_kept(
     source: &End<'_>,
     target: &End<'_>,
@@ -56,9 +56,9 @@ pub(crate) fn traffic(source: &End<'_>, target: &End<'_>, bytes: u64) -> Traffic
     }
 }
 
-/// Moves bytes by the first of the calls a mover declares, one call after the other, until the source
-/// ends or the job's count is reached. `figures` tells what became of so many bytes a call has moved
-/// behind so many others.
+/// Moves bytes by the first of the calls a mover declares, one call after the other, until the
+/// source ends or the job's count is reached. `figures` returns the traffic of the bytes of a call,
+/// given the bytes before it.
 pub(crate) fn repeat(
     of: &Declaration,
     source: &End<'_>,
@@ -96,14 +96,14 @@ pub(crate) fn repeat(
     Ok(Outcome::Done(moved))
 }
 
-/// Whether a source has bytes behind those that were moved, although a call has moved none of them without an
-/// error: reading them tells why. Nothing is asked of the kernel where all that the source had was moved.
+/// Whether a source has bytes behind the moved ones, although a call has moved none of them without
+/// an error: reading them shows why. No call is made where all bytes of the source were moved.
 pub(crate) fn ended_early(source: &End<'_>, moved: Moved) -> bool {
     moved.bytes < source.size() && is_suspicious_end(source)
 }
 
-/// The end that the error of a call with two ends is of. Where the error itself does not tell, the source's byte
-/// at `at`, which the call was to move next, is read plainly.
+/// The end that an error of a call with two ends belongs to. Where the error itself is ambiguous,
+/// the source's byte at `at`, which the call was to move next, is read.
 pub(crate) fn side_of(errno: Errno, source: &End<'_>, at: u64) -> Side {
     let side = Side::from_errno(errno);
     if side != Side::Either || !matches!(source.kind(), Kind::Regular | Kind::Block) {

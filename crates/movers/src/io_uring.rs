@@ -6,17 +6,17 @@
 //! else:          source ──read──▶ buffer A/B ─────write──▶ target    one of each at once, in order
 //! ```
 //!
-//! The copies of `read-write`, but the kernel is asked for several moves in one crossing, and reads
+//! The copies of `read-write`, but one crossing submits several moves to the kernel, which reads
 //! while it writes. Descriptors and buffers are registered, so it looks them up and pins them once.
-//! A buffer belongs to the kernel from the request to its completion; `iotomy_sys::copy_ring` sees to
-//! that.
+//! A buffer belongs to the kernel from the request to its completion; `iotomy_sys::copy_ring`
+//! ensures that.
 //!
-//! The one invariant: the order of a stream is kept by having one read and one write under way at
-//! most. Between files there is no order to keep; blocks are begun in order and all that were begun
-//! are brought to an end, so everything before the first unfinished one has reached the target.
+//! The one invariant: the order of a stream is kept by having at most one read and one write in
+//! flight. Between files there is no order to keep; blocks are started in order and all started
+//! ones are completed, so everything before the first unfinished one has reached the target.
 //!
-//! A request of which nothing is heard for too long is taken back by the ring and made again here: one
-//! that was cancelled has moved nothing, and between files it has the offsets it had before.
+//! A request that does not complete for too long is cancelled by the ring and submitted again here:
+//! a cancelled one has moved nothing, and between files it has the offsets it had before.
 
 mod files;
 mod stream;
@@ -113,7 +113,7 @@ impl Mover for IoUring {
 struct Ring<'a> {
     source: &'a End<'a>,
     target: &'a End<'a>,
-    /// None that an error has ended: nothing can be asked of it any more.
+    /// None after an error: it accepts no more requests.
     ring: Option<CopyRing>,
 }
 
@@ -205,12 +205,12 @@ impl Failure {
         Self { call, side, moved, lost: 0, errno }
     }
 
-    /// As a mover tells it: a refusal when nothing had moved and it may be one.
+    /// The mover's result: a refusal when nothing had moved and the error may be one.
     fn into_outcome(self, target: &End<'_>) -> Result<Outcome, MoveError> {
         let Self { call, side, lost, errno, .. } = self;
         let moved = moved(target, self.moved);
         if lost > 0 {
-            // Another way would go on behind what is lost.
+            // Another mover would continue behind the lost bytes.
             return Err(MoveError::new(&DECLARATION, call, side, moved, errno).losing(lost));
         }
         refused_or_failed(&DECLARATION, call, side, moved, errno)

@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use crate::Declaration;
 use crate::refusal::is_refusal;
 
-/// The block size of movers that pass bytes through a buffer of their own, in bytes, unless the job
-/// says otherwise: past it, larger blocks gain nothing and leave the CPU's cache.
+/// The default block size of movers that pass bytes through a buffer of their own, in bytes: larger
+/// blocks gain nothing and leave the CPU's cache.
 pub const BLOCK_SIZE: usize = 256 * 1024;
 
-/// How long nothing may come of requests that are under way before they are taken back and made again:
-/// longer than a healthy disk lets one wait. Nothing is lost when it was too short.
+/// How long requests in flight may take without any completion before they are cancelled and
+/// repeated: longer than a healthy disk takes. Nothing is lost when it was too short.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether a target may share its source's extents until one of them is written to.
@@ -37,11 +37,11 @@ pub enum Sparse {
     /// Holes of the source are holes of the target. Without effect on other pairs.
     #[default]
     Auto,
-    /// The target has no holes: what is a hole in the source is written as zeros. Without effect on
-    /// other pairs.
+    /// The target has no holes: a hole in the source is written as zeros. Without effect on other
+    /// pairs.
     Never,
-    /// Holes of the source, and blocks that hold nothing but zeros, are holes of the target, whatever
-    /// the source is; [`crate::chooser::possible`] says where that cannot be.
+    /// Holes of the source, and blocks that hold only zeros, are holes of the target, whatever the
+    /// source is; [`crate::chooser::possible`] tells where that is impossible.
     Always,
 }
 
@@ -53,7 +53,7 @@ pub struct Job<'a> {
     /// Bytes a request, for movers that have a choice; `None` leaves it to the plan, and to movers
     /// that are run without one.
     pub block_size: Option<usize>,
-    /// Requests under way at once, for movers that can have several.
+    /// Requests in flight, for movers that can have several.
     pub depth: u32,
     /// Threads, for movers that can use several.
     pub threads: u32,
@@ -67,10 +67,10 @@ pub struct Job<'a> {
     pub populate: bool,
     /// Whether mapped windows are to be of huge pages where the file system has them.
     pub huge_pages: bool,
-    /// How long nothing may come of requests that are under way before they are taken back and made
-    /// again, for movers that can.
+    /// How long requests in flight may take without any completion before they are cancelled and
+    /// repeated, for movers that can.
     pub patience: Duration,
-    /// Bytes moved so far, for whoever shows progress.
+    /// Bytes moved so far, for progress displays.
     pub progress: &'a AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Job<'a> {
         usize::try_from(left).map_or(most, |left| left.min(most))
     }
 
-    /// Tells that `bytes` more have reached the target.
+    /// Reports that `bytes` more have reached the target.
     pub fn advance(&self, bytes: u64) {
         self.progress.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -114,7 +114,7 @@ impl<'a> Job<'a> {
 /// whole. A hole that was written as zeros is copied and touched as zeros are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Bytes whose pages or extents the target was given references to.
+    /// Bytes whose pages or extents the target received references to.
     pub referenced: u64,
     /// Bytes copied from memory to memory by the kernel, each time counted.
     pub copied: u64,
@@ -143,7 +143,7 @@ impl std::ops::Add for Traffic {
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
-    /// Bytes that reached the target, those of holes too.
+    /// Bytes that reached the target, including those of holes.
     pub bytes: u64,
     /// How they were moved.
     pub traffic: Traffic,
@@ -171,19 +171,19 @@ pub enum Outcome {
     },
 }
 
-/// Which end an error is of.
+/// The end that an error belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The source.
     Source,
     /// The target.
     Target,
-    /// It cannot be told.
+    /// It is unknown.
     Either,
 }
 
 impl Side {
-    /// The end an error of a call with two ends is of, where the error tells.
+    /// The end that an error of a call with two ends belongs to, where the error determines it.
     pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::PIPE | Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS => Self::Target,
@@ -236,7 +236,7 @@ impl MoveError {
         !matches!(self.call, "read" | "write") && errno.is_some_and(is_refusal)
     }
 
-    /// The same, with bytes lost on the way.
+    /// The same, with bytes lost in between.
     pub(crate) fn losing(self, lost: u64) -> Self {
         Self { lost, ..self }
     }

@@ -1,13 +1,12 @@
-//! Ways to move bytes from one descriptor to another, and the choice among them.
+//! Mechanisms to move bytes from one descriptor to another, and the choice among them.
 //!
-//! A mover is one file and one line in [`MOVERS`]: its declaration says where the chooser tries it. It moves bytes between two descriptors that the
-//! caller opened and keeps; it opens nothing by name, prints nothing, and never changes a
-//! descriptor's flags, which others may share.
+//! A mover is one file and one line in [`MOVERS`]: its declaration tells the chooser where to try
+//! it. It moves bytes between two descriptors that the caller opened and keeps; it opens nothing by
+//! name, prints nothing, and never changes a descriptor's flags, which others may share.
 //!
 //! The one invariant: a mover *refuses* only while nothing has moved, so that another can take its
-//! place; after the first byte, whatever goes wrong is an error that says how much had moved. No
-//! byte is ever lost between the two: what was taken from the source has reached the target, or the
-//! error says so.
+//! place; after the first byte, every error says how much had moved. No byte is ever lost between
+//! the two: bytes taken from the source have reached the target, or the error says so.
 
 pub mod chooser;
 mod copy_file_range;

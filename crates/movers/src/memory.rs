@@ -1,7 +1,7 @@
-//! How much memory the buffers of a run may take, and whether it is to be had.
+//! The memory for the buffers of a run, and whether it is available.
 //!
-//! The invariant: all of it is looked at before anything has moved, so that nobody has to be told in the
-//! middle that there is no room.
+//! The invariant: all of it is checked before anything has moved, so that a copy does not fail for
+//! lack of memory in the middle.
 
 use iotomy_sys::buffer::{ALIGNMENT, Aligned};
 use rustix::io::Errno;
@@ -9,11 +9,10 @@ use rustix::system::sysinfo;
 
 use crate::{BLOCK_SIZE, End, Job, Mover};
 
-/// Buffers that nobody has to be asked for: twice what the movers take by themselves, and little on any
-/// machine.
+/// Buffers that need no check: twice what the movers use by default, and little on any machine.
 const FREELY: u64 = 64 << 20;
 
-/// The job with blocks no larger than what there is to move, where that is known.
+/// The job with blocks no larger than the bytes to move, where their number is known.
 pub(crate) fn fitted<'a>(source: &End<'_>, job: &Job<'a>) -> Job<'a> {
     let there = source.has_true_size().then(|| source.size());
     let most = there.into_iter().chain(job.count).min();
@@ -23,8 +22,8 @@ pub(crate) fn fitted<'a>(source: &End<'_>, job: &Job<'a>) -> Job<'a> {
     Job { block_size: job.block_size.map(|block| block.min(most)), ..*job }
 }
 
-/// Says why not when a mover's buffers would take more memory than one process should: half of the
-/// machine's, as tmpfs has it. A ring's are pinned, too.
+/// The reason for a refusal when a mover's buffers would take more memory than one process should:
+/// half of the machine's, as with tmpfs. A ring's buffers are pinned, too.
 pub(crate) fn suits(
     mover: &dyn Mover,
     source: &End<'_>,
@@ -48,7 +47,7 @@ pub(crate) fn suits(
     ))
 }
 
-/// Whether the buffers of a run can be had now, found by taking them.
+/// Whether the buffers of a run can be allocated now, found by allocating them.
 pub(crate) fn is_there(
     mover: &dyn Mover,
     source: &End<'_>,
@@ -61,7 +60,7 @@ pub(crate) fn is_there(
     }
 }
 
-/// A buffer of so many bytes.
+/// A buffer of this many bytes.
 pub(crate) fn buffer(bytes: usize) -> Result<Aligned, Errno> {
     Aligned::try_new(bytes).map_err(|_| Errno::NOMEM)
 }

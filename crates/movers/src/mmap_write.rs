@@ -8,15 +8,16 @@
 //! The one copy is the write's; the price is the mapping: a page fault for each page not populated,
 //! and the tables made and torn down for each window. This is how cat worked on Solaris.
 //!
-//! A hole of a file in memory (tmpfs) does not survive a look through a mapping: the page fault gives
-//! the source a page there. [`crate::chooser::run`] keeps windows off holes unless these are to be
-//! written as zeros.
+//! A hole of a file in memory (tmpfs) does not survive access through a mapping: the page fault
+//! gives the source a page there. [`crate::chooser::run`] keeps windows off holes unless these are
+//! to be written as zeros.
 //!
-//! The one invariant: this process never looks into a window, it hands it to write(2). So a page that is
-//! not to be had is an `EFAULT` and no SIGBUS. The file may have lost it, or it could not be read (`EIO`), or there
-//! was no memory for it: `EFAULT` does not say. So it is read plainly, which does. In the page
-//! that holds a new end the lost bytes read as zeroes, so each write goes no further than the
-//! file's size just before it; a file that shrinks in between can still give zeroes for what it lost.
+//! The one invariant: this process never reads a window, it passes it to write(2). So a page that
+//! is not available is an `EFAULT` and no SIGBUS. The file may have lost it, or it could not be
+//! read (`EIO`), or there was no memory for it: `EFAULT` does not distinguish these. So it is read
+//! with pread(2), which does. In the page that holds a new end the lost bytes read as zeroes, so
+//! each write goes no further than the file's size just before it; a file that shrinks in between
+//! can still return zeroes for the lost bytes.
 
 use rustix::event::PollFlags;
 use rustix::io::{Errno, pread, write};
@@ -104,7 +105,7 @@ impl Mover for MmapWrite {
 
 /// The traffic of `bytes` that are written from windows.
 fn traffic(target: &End<'_>, job: &Job<'_>, bytes: u64) -> Traffic {
-    // The null device asks for no page, so none is even mapped.
+    // The null device reads no page, so none is even mapped.
     let seen = if target.is_null_device() && !job.populate { 0 } else { bytes };
     let copied = if target.is_null_device() { 0 } else { bytes };
     Traffic { referenced: 0, copied, touched: seen }
@@ -136,7 +137,7 @@ fn windows(
         }
         let base = at - at % PAGE;
         let length = usize::try_from((at - base + left).min(WINDOW)).expect("8 MiB at most");
-        // Pages that are mapped at once are so before anything could be said of them.
+        // Pages that are populated by mmap cannot be advised before.
         let populate = job.populate && !job.huge_pages;
         let window = Window::map(source.fd(), base, length, populate)
             .map_err(|e| ("mmap", Side::Source, errno(&e)))?;

@@ -11,7 +11,7 @@ pub struct Declaration {
     pub name: &'static str,
     /// A one-line summary.
     pub summary: &'static str,
-    /// The path of the bytes: who copies, who blocks, how many crossings.
+    /// The path of the bytes: copies, blocking calls, crossings.
     pub description: &'static str,
     /// Manual pages that describe the calls.
     pub man: &'static [&'static str],
@@ -40,7 +40,7 @@ pub struct Choice {
     pub routes: &'static [Route],
     /// Movers of lower ranks are tried first. See [`crate::route`] for those given.
     pub rank: u8,
-    /// Why it stands there.
+    /// Why it has this rank.
     pub reason: &'static str,
 }
 
@@ -53,8 +53,8 @@ pub enum Holes {
     AsItComes,
     /// They are read as zeros, and these are written.
     Filled,
-    /// As [`Holes::Filled`]; but as it has the bytes at hand, zeros can be looked for among them and
-    /// be left out: the one way to holes where the source has none.
+    /// As [`Holes::Filled`]; but as the bytes pass through its buffer, zeros can be found among
+    /// them and left out: the only method to get holes where the source has none.
     Found,
 }
 
@@ -79,7 +79,7 @@ pub enum Probe {
     Unsupported(String),
 }
 
-/// A way to move bytes.
+/// A mechanism to move bytes.
 pub trait Mover: Sync {
     /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
@@ -90,13 +90,13 @@ pub trait Mover: Sync {
         Probe::Ready
     }
 
-    /// Whether it can serve this pair of descriptors, from what is known of them without trying.
+    /// Whether it can serve this pair of descriptors, from the known facts, without trying.
     ///
     /// # Errors
     /// Why it cannot, in a few words.
     fn serves(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String>;
 
-    /// Bytes that the buffers of a run hold together, as far as the job has a say in them.
+    /// The total size of a run's buffers, as far as the job determines it.
     fn buffers(&self, _source: &End<'_>, _target: &End<'_>, _job: &Job<'_>) -> u64 {
         0
     }
@@ -106,12 +106,11 @@ pub trait Mover: Sync {
     ///
     /// # Errors
     /// A failure that is not a refusal: of the source, of the target, or of any kind after bytes
-    /// had moved. It tells how many had.
+    /// had moved. It has the number of bytes moved.
     fn run(&self, source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<Outcome, MoveError>;
 
-    /// Several runs between the same descriptors, one after the other: what is set up for the first
-    /// and would serve the next is kept. A mover that sets up nothing worth keeping leaves this as it
-    /// is.
+    /// Several runs between the same descriptors, one after the other: the set-up of the first is
+    /// kept if it serves the next. A mover without such a set-up keeps this default.
     fn session<'a>(&'a self, source: &'a End<'a>, target: &'a End<'a>) -> Box<dyn Session + 'a> {
         Box::new(PlainSession { mover: self, source, target })
     }
@@ -119,7 +118,7 @@ pub trait Mover: Sync {
 
 /// Runs of one mover between the same descriptors.
 pub trait Session {
-    /// As [`Mover::run`]. Of the job, only the count may differ from that of the run before.
+    /// As [`Mover::run`]. Only the count of the job may differ from that of the previous run.
     ///
     /// # Errors
     /// As [`Mover::run`].

@@ -4,8 +4,8 @@
 //! source        nothing        target
 //! ```
 //!
-//! Walks over the source's size in blocks and touches nothing: what is left of a measurement with
-//! it is the harness. It makes no call that moves bytes, and is never chosen.
+//! Walks over the source's size in blocks and touches nothing: a measurement with it is the
+//! overhead of the harness. It makes no call that moves bytes, and is never chosen.
 
 use crate::refusal::only;
 use crate::{Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome};

@@ -8,12 +8,12 @@
 //!
 //! Regular file to regular file: threads take ranges in turn and each moves its own inside the
 //! kernel, or by pread64(2) and pwrite64(2) where that is refused. As many copies as one thread
-//! would make, on several CPUs; what file systems lock for each write they still lock.
+//! would make, on several CPUs; the locks that file systems take for each write remain.
 //!
-//! The one invariant: ranges are handed out in order, and one that was handed out is worked on until
-//! it is done or has failed. So everything before the first unfinished range has reached the target,
-//! and that is what counts as moved, with what really happened to it. Later ranges may have reached it
-//! too: after a failure the target can hold bytes behind its position.
+//! The one invariant: ranges are handed out in order, and a thread works on its range until it is
+//! done or has failed. So everything before the first unfinished range has reached the target, and
+//! that counts as moved, with its traffic. Later ranges may have reached it too: after a failure
+//! the target can hold bytes behind its position.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -130,7 +130,7 @@ fn offloads(target: &End<'_>, job: &Job<'_>) -> bool {
     !forbidden || !may_share(target)
 }
 
-/// The ranges of a run, and what has become of them.
+/// The ranges of a run, and their state.
 struct Ranges<'a, 'fd> {
     source: &'a End<'fd>,
     target: &'a End<'fd>,
@@ -156,8 +156,8 @@ struct Done {
 }
 
 impl Done {
-    /// Adds what was moved of the range that begins at `from`; returns how much more there is without a
-    /// gap.
+    /// Adds the moved bytes of the range that begins at `from`; returns by how much the bytes
+    /// without a gap have grown.
     fn add(&mut self, from: u64, moved: Moved) -> u64 {
         let before = self.moved.bytes;
         if moved.bytes > 0 {
@@ -208,7 +208,7 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
         }
     }
 
-    /// Moves all ranges, in this thread and as many others as the job allows and can be had.
+    /// Moves all ranges, in this thread and as many others as the job allows and the system grants.
     fn share_out(&self) {
         let useful = self.length.div_ceil(self.range).min(self.job.threads.into());
         thread::scope(|scope| {
@@ -256,7 +256,7 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
             let want = usize::try_from(until - at).unwrap_or(usize::MAX);
             if self.offload.load(Ordering::Relaxed) {
                 match self.offload(at, want) {
-                    // A refusal, or an end that reading would tell better.
+                    // A refusal, or an end that reading reports better.
                     Ok(0) => self.offload.store(false, Ordering::Relaxed),
                     Err(e) if is_refusal(e) => self.offload.store(false, Ordering::Relaxed),
                     Ok(bytes) => {

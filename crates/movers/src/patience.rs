@@ -1,5 +1,5 @@
-//! Calls made until they have an answer: again when a signal interrupted them, and after a wait
-//! when the descriptor was made non-blocking by somebody else, whose flag is not ours to clear.
+//! Repeats calls until they have a result: at once when a signal interrupted them, and after a wait
+//! when another process made the descriptor non-blocking, whose flag is not ours to clear.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-/// How often in a row a call may say that it would block although there is nothing to wait for. A file that goes
-/// on saying so has failed: poll(2) finds files ready at any time.
+/// How often in a row a call may report that it would block although there is nothing to wait for.
+/// A file that keeps reporting it has failed: poll(2) finds files ready at any time.
 pub(crate) const IN_VAIN: u32 = 1000;
 
 /// Makes `call` until it does something else than being interrupted; waits for `events` on `fd`
@@ -34,7 +34,7 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// Whether it is a file, of which poll(2) says that it is ready at any time.
+/// Whether it is a file, which poll(2) reports as ready at any time.
 fn never_blocks(fd: BorrowedFd<'_>) -> bool {
     let kind = fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::RegularFile | FileType::BlockDevice))
@@ -50,8 +50,8 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Re
     }
 }
 
-/// As [`patiently`], for a call with two ends, which does not say which of them would block: waits
-/// until the source has something, then until the target has room.
+/// As [`patiently`], for a call with two ends, which does not report which of them would block:
+/// waits until the source has something, then until the target has room.
 pub(crate) fn patiently_both<T>(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,

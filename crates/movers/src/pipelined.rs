@@ -6,12 +6,13 @@
 //!          copy 1  ◀── empty ones, half of them at once ◀── copy 2
 //! ```
 //!
-//! Two copies as `read-write` makes them, by two threads: the second copy is out of the CPUs' caches, and
-//! the first costs no time where the second takes longer. Both ends see one call after the other in the
-//! order of the bytes. So what was written is without a gap at any moment, and the kernel reads ahead.
+//! Two copies as in `read-write`, by two threads: the second copy is out of the CPUs' caches, and
+//! the first costs no time where the second takes longer. Both ends see one call after the other in
+//! the order of the bytes. So the written bytes have no gap at any moment, and the kernel reads
+//! ahead.
 //!
-//! The one invariant: only the calling thread writes, and it writes what was read in that order. A failure
-//! to read comes behind all that was read before it.
+//! The one invariant: only the calling thread writes, and it writes the bytes in the order they
+//! were read. A failure to read is reported behind all bytes that were read before it.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,14 +50,14 @@ static DECLARATION: Declaration = Declaration {
     tunings: &["block-size=131072", "block-size=262144", "block-size=524288"],
 };
 
-/// Buffers on their way at once: together they fit into the CPUs' caches, and the threads do not wait for
+/// Buffers in use at once: together they fit into the CPUs' caches, and the threads do not wait for
 /// one another at each.
 const BUFFERS: usize = 8;
 
 /// Bytes of all of them, where blocks are so large that eight would be more; two there are always.
 const ROOM: usize = 32 << 20;
 
-/// How many buffers there are for blocks of so many bytes.
+/// The number of buffers for blocks of this many bytes.
 fn buffers_of(block: usize) -> usize {
     (ROOM / block.max(1)).clamp(2, BUFFERS)
 }
@@ -105,7 +106,7 @@ impl Mover for Pipelined {
             Err(errno) => refused("clone", errno),
             Ok(Ok(())) => Ok(Outcome::Done(moved)),
             Ok(Err(error)) => {
-                // The failure being passed on is the one to tell; a second one has nowhere to go.
+                // The failure being passed on is the one to report; a second one is dropped.
                 let _ = seek(source.fd(), SeekFrom::Start(from + moved.bytes));
                 Err(MoveError { lost: 0, ..error })
             }
@@ -126,7 +127,7 @@ struct State {
     /// The filled buffers, each with its number of bytes, in order.
     full: VecDeque<(Aligned, usize)>,
     empty: Vec<Aligned>,
-    /// Why the reader has ended that did not come to an end.
+    /// The error that ended the reader, if any.
     failure: Option<Errno>,
     /// One of the threads does no more.
     is_over: bool,
@@ -152,7 +153,7 @@ impl Ring {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads until the source ends, the job's count is reached, or nobody writes any more.
+    /// Reads until the source ends, the job's count is reached, or the writer has ended.
     fn fill(&self, source: &End<'_>, job: &Job<'_>) {
         let _over = EndNotice(self);
         let mut all = 0;
@@ -176,7 +177,7 @@ impl Ring {
         }
     }
 
-    /// A buffer to be filled; `None` when nobody writes any more.
+    /// A buffer to be filled; `None` when the writer has ended.
     fn empty_one(&self) -> Option<Aligned> {
         let is_waiting = |state: &mut State| state.empty.is_empty() && !state.is_over;
         let state = self.has_empty.wait_while(self.state(), is_waiting);
@@ -184,7 +185,7 @@ impl Ring {
         if state.is_over { None } else { state.empty.pop() }
     }
 
-    /// Writes what was read until there is no more.
+    /// Writes the bytes that were read, to the end.
     fn drain(
         &self,
         source: &End<'_>,
@@ -207,8 +208,8 @@ impl Ring {
         }
     }
 
-    /// The next that was read; `None` when that was all. Gives back what was `written`, when it is enough
-    /// or there is nothing else to do.
+    /// The next filled buffer; `None` after the last. Returns the `written` buffers when they are
+    /// enough or there is nothing else to do.
     fn full_one(&self, written: &mut Vec<Aligned>) -> Result<Option<(Aligned, usize)>, Errno> {
         let mut state = self.state();
         if written.len() >= self.batch || state.full.is_empty() {
@@ -226,7 +227,7 @@ impl Ring {
     }
 }
 
-/// Tells the other thread at the end, however it comes.
+/// Notifies the other thread at the end, also after a panic.
 struct EndNotice<'a>(&'a Ring);
 
 impl Drop for EndNotice<'_> {

@@ -19,12 +19,12 @@ impl Positions {
         Ok(Self { source: tell(source.fd())?, target: tell(target.fd())? })
     }
 
-    /// The places so many bytes behind them.
+    /// The positions this many bytes behind them.
     pub(crate) fn behind(self, bytes: u64) -> Self {
         Self { source: self.source + bytes, target: self.target + bytes }
     }
 
-    /// Puts both positions behind what was moved.
+    /// Sets both positions behind the moved bytes.
     pub(crate) fn settle(
         self,
         of: &Declaration,
@@ -39,8 +39,8 @@ impl Positions {
         Ok(())
     }
 
-    /// Takes away from the end of a target what was written behind the `moved` bytes, up to `reached`: the
-    /// source ended before it. Where somebody else has made the target longer, it stays.
+    /// Truncates the target behind the `moved` bytes, up to `reached`: the source ended before it.
+    /// Where another process has made the target longer, it stays.
     pub(crate) fn cut(
         self,
         of: &Declaration,
@@ -67,14 +67,14 @@ impl Positions {
         target: &End<'_>,
         error: MoveError,
     ) -> MoveError {
-        // The failure being passed on is the one to tell; a second one has nowhere to go.
+        // The failure being passed on is the one to report; a second one is dropped.
         let _ = seek(source.fd(), SeekFrom::Start(self.source + error.moved.bytes));
         let _ = seek(target.fd(), SeekFrom::Start(self.target + error.moved.bytes));
         error
     }
 }
 
-/// Where a run between regular files begins, and how many bytes it is of by what is known now.
+/// The start of a run between regular files, and its number of bytes, as far as known.
 pub(crate) fn begin(
     source: &End<'_>,
     target: &End<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn begin(
     Ok((start, length))
 }
 
-/// Where an end stands, if it is of a kind that has a position.
+/// The position of an end, if its kind has one.
 pub(crate) fn start(end: &End<'_>) -> Result<Option<u64>, Errno> {
     match end.kind() {
         Kind::Regular | Kind::Block => tell(end.fd()).map(Some),
@@ -119,8 +119,8 @@ pub(crate) fn remaining(source: &End<'_>, from: u64, job: &Job<'_>) -> Result<u6
     Ok(job.count.map_or(left, |count| count.min(left)))
 }
 
-/// Says why not when source and target are one file and the bytes written would be read again, or
-/// were not yet read.
+/// The reason for a refusal when source and target are one file and written bytes would be read
+/// again, or overwrite bytes not yet read.
 pub(crate) fn apart(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result<(), String> {
     if source.kind() != Kind::Regular || source.identity() != target.identity() {
         return Ok(());
@@ -131,7 +131,7 @@ pub(crate) fn apart(source: &End<'_>, target: &End<'_>, job: &Job<'_>) -> Result
     if target.is_append() {
         at.target = source.size();
     }
-    // Without a count the source never ends when what is written is behind what is read.
+    // Without a count the source never ends when the writes are behind the reads.
     let length = job.count.unwrap_or(u64::MAX);
     if at.source < at.target.saturating_add(length) && at.target < at.source.saturating_add(length)
     {

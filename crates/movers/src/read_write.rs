@@ -5,9 +5,9 @@
 //!          copy 1                                copy 2
 //! ```
 //!
-//! The one way that serves every pair of descriptors: two crossings and two copies a block. The
-//! buffer is aligned to pages, which `O_DIRECT` wants. A block that is no multiple of what an
-//! `O_DIRECT` end wants goes through a second, plain description of the same file.
+//! The only mover that serves every pair of descriptors: two crossings and two copies a block. The
+//! buffer is aligned to pages, as `O_DIRECT` needs. A block that is no multiple of the size that an
+//! `O_DIRECT` end needs goes through a second description of the same file, without that flag.
 
 use rustix::event::PollFlags;
 use rustix::fs::{OFlags, SeekFrom, seek, tell};
@@ -112,7 +112,7 @@ pub(crate) fn traffic(target: &End<'_>, bytes: u64) -> Traffic {
 }
 
 /// Reads and writes from the descriptors' positions until the source ends or the job's count is
-/// reached, of which `of` has `moved` some already; returns all that has been moved.
+/// reached, of which `of` has `moved` some already; returns the total.
 pub(crate) fn pump(
     of: &Declaration,
     source: &End<'_>,
@@ -152,7 +152,7 @@ fn pump_by(
     }
 }
 
-/// Reads what the source has next, as much as there is room for at most.
+/// Reads the next bytes of the source, at most as many as there is room for.
 pub(crate) fn take(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     match patiently(source.fd(), PollFlags::IN, || read(source.fd(), &mut *into)) {
         Err(Errno::INVAL) if source.is_direct() => get_plainly(source, into),
@@ -160,8 +160,8 @@ pub(crate) fn take(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Writes `block`, which was read, whole, adding what reached the target to `all`; gives back to the
-/// source what did not.
+/// Writes the whole `block`, adding the bytes that reached the target to `all`; gives the others
+/// back to the source.
 pub(crate) fn put_all(
     of: &Declaration,
     source: &End<'_>,
@@ -174,7 +174,7 @@ pub(crate) fn put_all(
     while !rest.is_empty() {
         let put = match patiently(target.fd(), PollFlags::OUT, || write(target.fd(), rest)) {
             Err(Errno::INVAL) if target.is_direct() => put_plainly(target, rest),
-            // Nothing and no error: not to be asked for ever.
+            // No bytes and no error: not to be repeated for ever.
             Ok(0) => Err(Errno::IO),
             answer => answer,
         };
@@ -205,8 +205,8 @@ fn put_plainly(target: &End<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     Ok(put)
 }
 
-/// Reads through the page cache from a source that was opened past it: a place or a count that is no
-/// multiple of what `O_DIRECT` wants.
+/// Reads through the page cache from a source that was opened with `O_DIRECT`: for an offset or a
+/// count that is no multiple of what the flag needs.
 fn get_plainly(source: &End<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     let plain = reopen(source.fd(), OFlags::RDONLY)?;
     seek(&plain, SeekFrom::Start(tell(source.fd())?))?;

@@ -98,10 +98,10 @@ impl Mover for Reflink {
             return Ok(Outcome::Done(Moved::default()));
         }
         if let Err(errno) = clone(source, target, start, (length, left)) {
-            // Nothing has moved, whatever the reason: plain copying may do, or tells more.
+            // Nothing has moved, whatever the reason: another mover may succeed, or reports more.
             return refused("ioctl", errno);
         }
-        // A source cloned to its end may have grown since it was looked at.
+        // A source cloned to its end may have grown since it was examined.
         let shared = |bytes| {
             let traffic = Traffic { referenced: bytes, ..Traffic::default() };
             Moved { bytes, traffic }

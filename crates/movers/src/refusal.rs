@@ -1,15 +1,15 @@
-//! Which errors of a first call mean that the way is closed, and not that an end is broken.
+//! The errors of a first call that mean a refusal of this call, and not a broken end.
 
 use rustix::io::Errno;
 
 use crate::{Declaration, End, Kind, MoveError, Moved, Outcome, Side};
 
-/// Whether `errno`, with nothing moved yet, says that this call does not serve this pair here, so
-/// that another way may.
+/// Whether `errno`, with nothing moved yet, means that this call does not serve this pair here, so
+/// that another mover may.
 ///
-/// `EBADF` is what an appending target gives, `EPERM` what a filter of system calls gives,
-/// `ETXTBSY` and `EFBIG` what `copy_file_range(2)` gives where plain writes tell more, and `ECANCELED` what
-/// `io_uring(7)` gives where it may make no worker.
+/// `EBADF` is the error of an appending target, `EPERM` that of a filter of system calls, `ETXTBSY`
+/// and `EFBIG` those of `copy_file_range(2)` where plain writes report more, and `ECANCELED` that
+/// of `io_uring(7)` where it may create no worker.
 pub(crate) fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -46,7 +46,7 @@ pub(crate) fn refused_or_failed(
     Err(MoveError::new(of, call, side, moved, errno))
 }
 
-/// Says why not when `end` is not of one of `kinds`.
+/// The reason for a refusal when `end` is not of one of `kinds`.
 pub(crate) fn only(end: &End<'_>, as_what: &str, kinds: &[Kind]) -> Result<(), String> {
     if kinds.contains(&end.kind()) {
         return Ok(());
@@ -54,8 +54,8 @@ pub(crate) fn only(end: &End<'_>, as_what: &str, kinds: &[Kind]) -> Result<(), S
     Err(format!("the {as_what} is a {}", end.kind().name()))
 }
 
-/// Says why not when an end has flags the calls inside the kernel refuse: some at once, some only at
-/// a last block that is no multiple of what `O_DIRECT` wants.
+/// The reason for a refusal when an end has flags that calls inside the kernel refuse: some at
+/// once, some only at a last block that is no multiple of what `O_DIRECT` needs.
 pub(crate) fn plain(source: &End<'_>, target: &End<'_>) -> Result<(), String> {
     if target.is_append() {
         return Err("the target is open for appending".to_owned());

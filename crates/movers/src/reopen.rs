@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-/// Opens what `fd` leads to again. Its position is 0.
+/// Opens the file behind `fd` again. Its position is 0.
 ///
-/// Fails where `/proc` is missing, or where the file's mode refuses what the first opener could.
+/// When `/proc` is missing, or the file's mode refuses what the first opener could do.
 pub(crate) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty())
 }

@@ -1,13 +1,16 @@
-//! The routes that bytes take, by what is at their ends. A mover's declaration names those on which it is tried.
+//! The routes of bytes, by the kinds of their ends. A mover's declaration names those on which it
+//! is tried.
 //!
-//! The order of movers on a route is reasoned from what the kernel does there, and the benches hold it against the
-//! clock. Ranks: 0 moves no byte, 10 may move none, 20 to 50 move them, the faster the lower, 90 serves every pair.
+//! The order of movers on a route is derived from the kernel's work there, and the benches check
+//! it. Ranks: 0 moves no byte, 10 may move none, 20 to 50 move them, the faster the lower, 90
+//! serves every pair.
 //!
-//! No byte moves in a reflink, and copy_file_range may share or ask a server. All else copies once, in the kernel, in
-//! rounds of what a pipe holds: 1 MiB in splice's own, 64 KiB in that of sendfile and of copy_file_range where it has
-//! to copy. Larger rounds make larger folios on file systems that have them. Of a large file two copies by two threads
-//! take less time than one: a write out of the CPUs' caches is shorter, and less is done for each page. Two threads
-//! that both write (`parallel`) take turns at the file's lock.
+//! No byte moves in a reflink, and copy_file_range may share or ask a server. All others copy once,
+//! in the kernel, in rounds of a pipe's capacity: 1 MiB in splice's own, 64 KiB in that of sendfile
+//! and of copy_file_range where it has to copy. Larger rounds make larger folios on file systems
+//! that have them. For a large file two copies by two threads take less time than one: a write out
+//! of the CPUs' caches is shorter, and the work per page is less. Two threads that both write
+//! (`parallel`) take turns at the file's lock.
 
 use std::thread::available_parallelism;
 
@@ -18,7 +21,7 @@ use crate::job::{Job, Reflink, Sparse};
 /// A route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// Between files, of which extents are to be shared and nothing else: a plain copy is no reflink.
+    /// Between files, with shared extents or not at all: a plain copy is no reflink.
     OnlyShared,
     /// To a file that is to have a hole where the source has zeros.
     ZerosToHoles,
@@ -28,7 +31,7 @@ pub enum Route {
     Appending,
     /// From the zero device to a file.
     ZerosToFile,
-    /// Between files, what one round moves: a wide pipe costs more to make than it saves.
+    /// Between files, at most one round: creating a wide pipe costs more than it saves.
     SmallFile,
     /// Between files, enough for two threads, on a file system that may share.
     LargeFile,
@@ -42,12 +45,13 @@ pub enum Route {
     FileToPipe,
     /// From a file or block device to a socket.
     FileToSocket,
-    /// From a file to a socket whose other end is on this machine. No wire: the reader copies in any case, out of the
-    /// file's pages in rounds of 1 MiB, or out of large fresh buffers, into which they are copied first. On one machine
-    /// that takes about as long, or less by a fifth; on another 1.8 times as long (`results`, notes of copying).
+    /// From a file to a socket whose other end is on this machine. There is no wire: the reader
+    /// copies in any case, out of the file's pages in rounds of 1 MiB, or out of large fresh
+    /// buffers, into which they are copied first. On one machine the second takes about as long, or
+    /// less by a fifth; on another 1.8 times as long (`results`, notes of copying).
     FileToLoopback,
-    /// From a file or block device to the null device, which looks at nothing. Of a mapping it is not given a page;
-    /// splicing finds each.
+    /// From a file or block device to the null device, which reads nothing. From a mapping it
+    /// receives no page; splicing looks up each.
     FileToNull,
     /// From a pipe to a terminal or another device, which gains nothing from pages.
     PipeToDevice,
@@ -120,7 +124,7 @@ impl Route {
 /// The capacity of a pipe of the default size, in bytes.
 pub(crate) const ONE_ROUND: u64 = 64 * 1024;
 
-/// Bytes of which a second thread saves more than it costs to start.
+/// The bytes from which on a second thread saves more than its start costs.
 const LARGE: u64 = 64 << 20;
 
 /// Whether there is enough to copy at once for two threads, and a CPU for each.

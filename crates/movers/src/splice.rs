@@ -8,15 +8,16 @@
 //!            references                            references or copy 1
 //! ```
 //!
-//! Pages change hands inside the kernel. Files give references to their page cache, so a pipe or a
-//! socket that keeps them shows what is written to the file later; a file that is the target copies
-//! from them. One crossing a move, two by way of the intermediate pipe.
+//! Pages change hands inside the kernel. Files pass references to their page cache, so a pipe or a
+//! socket that keeps them shows later writes to the file; a file that is the target copies from
+//! them. One crossing a move, two through the intermediate pipe.
 //!
-//! A pipe is locked while it is filled from a file, page after page, and its reader waits. From another
-//! pipe it is filled by passing on what is there, so that the reader reads while the next round is fetched.
+//! A pipe is locked while it is filled from a file, page after page, and its reader waits. From
+//! another pipe it is filled by passing on the pages, so that the reader reads while the next round
+//! is fetched.
 //!
-//! The one invariant: what was taken into the intermediate pipe is not lost when the target refuses
-//! it. It is drained with read(2) and write(2), and only what these cannot deliver either is given
+//! The one invariant: bytes in the intermediate pipe are not lost when the target refuses them. It
+//! is drained with read(2) and write(2), and only bytes that these cannot deliver either are given
 //! back to the source, or reported lost where the source has no position.
 
 use std::os::fd::OwnedFd;

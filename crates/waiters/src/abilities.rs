@@ -3,14 +3,14 @@
 /// The features of a waiter.
 #[derive(Debug, Clone, Copy)]
 pub struct Abilities {
-    /// When it tells of a descriptor.
+    /// When it reports a descriptor.
     pub trigger: Trigger,
-    /// Whether one event wakes some of those who wait for the same descriptor in sets of their own,
-    /// and not all.
+    /// Whether one event wakes some, and not all, of the threads that wait for the same descriptor
+    /// in sets of their own.
     pub exclusive: bool,
-    /// When it tells of room to write.
+    /// When it reports room to write.
     pub room: Room,
-    /// Whether it tells a hang-up from bytes to be read.
+    /// Whether it distinguishes a hang-up from bytes to be read.
     pub names_hang_up: bool,
     /// Whether an event is the received bytes themselves ([`crate::Events::received`]).
     pub receives: bool,
@@ -28,7 +28,7 @@ pub struct Abilities {
     pub timeout_step_ns: u64,
 }
 
-/// When a waiter tells of a descriptor.
+/// When a waiter reports a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// At each wait, while it is ready.
@@ -50,10 +50,10 @@ impl Trigger {
     }
 }
 
-/// When a waiter tells of room to write.
+/// When a waiter reports room to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// When there is some, as its trigger says.
+    /// When there is some, as its trigger defines.
     Told,
     /// When there is some again after a write was refused (`EAGAIN`) while the descriptor was watched.
     AfterRefusal,
@@ -75,13 +75,13 @@ impl Room {
 /// The treatment of a descriptor whose last owner closes it while it is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
-    /// It is told once, as [`crate::Ready::INVALID`], and forgotten.
+    /// It is reported once, as [`crate::Ready::INVALID`], and forgotten.
     Told,
     /// The kernel forgets it, without a word; not so where a duplicate of it is open.
     Forgotten,
     /// It stays open behind the number until it is removed or the waiter is gone.
     Held,
-    /// Nothing is ever told of it again, but the waiter still counts it as watched.
+    /// It is never reported again, but the waiter still counts it as watched.
     Silent,
 }
 

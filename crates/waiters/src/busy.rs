@@ -4,10 +4,10 @@
 //! one descriptor ──poll(2), no time-out──▶ kernel asks it      again and again, for each
 //! ```
 //!
-//! The first of the four models: nobody tells the program anything, it asks each descriptor by a call
-//! of its own that never blocks, and never sleeps. A read would do for asking, but takes what it
-//! finds, and a peek (`MSG_PEEK`) is for sockets only and takes a pending error away; poll(2) of a
-//! single descriptor asks the same of every kind and takes nothing.
+//! The first of the four models: the program receives no notification; it polls each descriptor by
+//! a call of its own that never blocks, and never sleeps. A read would do, but takes the bytes, and
+//! a peek (`MSG_PEEK`) is for sockets only and clears a pending error; poll(2) of a single
+//! descriptor works for every kind and takes nothing.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl TableCall for Busy {
         interrupted: &mut u64,
     ) -> Result<(), WaitError> {
         let fds = watched.fds();
-        // The first sweep is made without a look at the clock; so is every one that waits for ever.
+        // The first sweep does not read the clock, nor does any sweep without a time-out.
         let mut sweep = |left: Option<Duration>| loop {
             let mut found = 0;
             for fd in fds.chunks_exact_mut(1) {

@@ -27,13 +27,13 @@ pub struct Call {
 /// How often a call is made in one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
-    /// So often.
+    /// Exactly this often.
     Exactly(u64),
     /// Once for each descriptor watched.
     EachDescriptor,
     /// Once for each event, and once more to find that there are no others.
     EachEventAndOnce,
-    /// Only now and then; the description says when.
+    /// Only rarely; the description says when.
     Rarely,
 }
 
@@ -60,7 +60,7 @@ impl Times {
     }
 }
 
-/// A call made so often.
+/// A call made exactly this often.
 pub(crate) const fn exactly(times: u64, name: &'static str) -> Call {
     Call { name, times: Times::Exactly(times) }
 }

@@ -38,8 +38,8 @@ fn go_on(timeout: Option<Duration>, interrupted: &mut u64, call: Waits<'_>) -> i
     loop {
         match call(left) {
             Err(error) if is_interruption(&error) => *interrupted += 1,
-            // The longest time-out a call takes may be shorter than what was asked for, and what has
-            // ended it may be nothing to tell.
+            // The longest time-out of a call may be shorter than the requested one, and the call
+            // may have been ended by something that is not to be reported.
             Ok(0) if !is_look => {}
             answer => return answer,
         }

@@ -5,8 +5,9 @@
 //! ready ones ◀──epoll_wait(2)── the kernel's list      each wait, whoever is ready and no others
 //! ```
 //!
-//! The kernel keeps what is watched and is told of readiness by the descriptors' own wake-ups. A wait
-//! costs in proportion to what is ready; what adding and removing cost is paid once, by a call each.
+//! The kernel keeps the watched set and is notified of readiness by the descriptors' own wake-ups.
+//! The cost of a wait is proportional to the number of ready descriptors; adding and removing cost
+//! one call each.
 
 use crate::Declaration;
 use crate::epoll_set::{ABILITIES, CALLS, EpollSet, probe};

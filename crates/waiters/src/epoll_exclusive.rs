@@ -5,10 +5,10 @@
 //! one event  ──▶ one of those that sleep, not all
 //! ```
 //!
-//! As `epoll`, for a descriptor that many sets watch: an event wakes one of those who wait, or a few,
-//! instead of all. It can be asked for only when the descriptor is added, so to modify is to remove
-//! and to add; and not together with `EPOLLRDHUP`, so it is not told that the other end writes no
-//! more, only that there is something to read.
+//! As `epoll`, for a descriptor that many sets watch: an event wakes one of the waiting threads, or
+//! a few, instead of all. The flag can only be set when the descriptor is added, so modifying is
+//! removing and adding; and not together with `EPOLLRDHUP`, so the end of the other side's writes
+//! is reported only as something to read.
 
 use crate::calls::exactly;
 use crate::epoll_set::{ABILITIES, CALLS, EXCLUSIVE, EpollSet, probe};

@@ -6,8 +6,8 @@
 //! descriptor ──epoll_ctl(2), EPOLL_CTL_MOD──▶ armed again
 //! ```
 //!
-//! As `epoll`, but a descriptor is told of once and then not until it is modified: of several
-//! threads, one has it to itself until it says that it is done. That is a second call an event.
+//! As `epoll`, but a descriptor is reported once and then not until it is modified: of several
+//! threads, one has it to itself until it rearms it. That is a second call per event.
 
 use crate::epoll_set::{ABILITIES, CALLS, EpollSet, ONE_SHOT, probe};
 use crate::{Abilities, Declaration, Trigger};

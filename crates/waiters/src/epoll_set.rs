@@ -14,7 +14,7 @@ use crate::{
     Ready, Room, Trigger, WaitError, Waiter,
 };
 
-/// The bits that may not be asked for together with [`EXCLUSIVE`].
+/// The bits that may not be combined with [`EXCLUSIVE`].
 const NOT_EXCLUSIVE: u32 = Ready::PEER_CLOSED.bits();
 
 /// `EPOLLEXCLUSIVE`.
@@ -52,7 +52,7 @@ pub(crate) const ABILITIES: Abilities = Abilities {
     timeout_step_ns: 1_000_000,
 };
 
-/// Whether there is such a set to be had.
+/// Whether such a set can be created.
 pub(crate) fn probe() -> Probe {
     match epoll_create1() {
         Ok(_) => Probe::Ready,

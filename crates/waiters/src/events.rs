@@ -24,7 +24,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for so many events a wait, one at least.
+    /// Room for this many events per wait, at least one.
     pub fn with_capacity(capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self {
@@ -35,7 +35,7 @@ impl Events {
         }
     }
 
-    /// How many a wait can tell of.
+    /// The number of events that a wait can report.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -77,7 +77,7 @@ impl Events {
         &self.received[start..*end]
     }
 
-    /// Forgets what happened.
+    /// Removes all events.
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
@@ -98,7 +98,7 @@ impl Events {
         self.list.push(Event { token, ready });
     }
 
-    /// More of what the event at `index` tells.
+    /// Adds to the event at `index`.
     #[inline]
     pub(crate) fn add_to(&mut self, index: usize, ready: Ready) {
         self.list[index].ready |= ready;

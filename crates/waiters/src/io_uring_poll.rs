@@ -5,15 +5,15 @@
 //! completions ◀──queue in shared memory── one each time something has happened
 //! ```
 //!
-//! As `epoll-edge`, but what is added is handed over with the next wait, many at once, and what has
-//! happened is read from shared memory. A request holds its descriptor open, so it is cancelled, and
-//! waited for, when the descriptor is removed. One completion may stand for several wake-ups.
+//! As `epoll-edge`, but additions are submitted with the next wait, many at once, and events are
+//! read from shared memory. A request holds its descriptor open, so it is cancelled, and waited
+//! for, when the descriptor is removed. One completion may stand for several wake-ups.
 
 use crate::calls::{Call, once, rarely};
 use crate::ring_set::{RingMode, RingSet, probe};
 use crate::{Abilities, Calls, Closed, Declaration, Kind, Room, Trigger};
 
-/// Of a removal, which waits until the kernel has let go.
+/// The calls of a removal, which waits until the kernel has released the descriptor.
 const CANCEL: &[Call] = &[once("io_uring_enter")];
 
 pub(crate) static DECLARATION: Declaration = Declaration {

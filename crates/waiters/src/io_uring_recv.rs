@@ -5,10 +5,10 @@
 //!        one request for ever; io_uring_enter(2) once a wait, no read(2)
 //! ```
 //!
-//! Not readiness but the bytes themselves: a request for each socket receives for ever, into buffers
-//! it was provided with, and an event is what was received. The bytes are copied once more, into the
-//! caller's events, so that the buffer goes back to the kernel at once and none of them is anybody's
-//! to keep. When there are more bytes than buffers, the request ends and is made again.
+//! Not readiness but the bytes themselves: a request for each socket receives for ever, into
+//! provided buffers, and an event is the received bytes. They are copied once more, into the
+//! caller's events, so that the buffer returns to the kernel at once and nobody keeps one. When
+//! there are more bytes than buffers, the request ends and is submitted again.
 //!
 //! Bytes that have been received and not reported when a descriptor is removed are lost.
 

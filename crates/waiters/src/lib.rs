@@ -1,14 +1,14 @@
-//! Ways to wait for many descriptors.
+//! Mechanisms to wait for many descriptors.
 //!
-//! A way is one file and one line in [`WAITERS`]: a [`Declaration`] of what it is, which calls it
-//! makes and what it can, with the function that opens a [`Waiter`]. A waiter watches descriptors
-//! that the caller opened and keeps, and hands over what happened to them in batches: one call
-//! through the trait a wait, never one an event.
+//! A waiter is one file and one line in [`WAITERS`]: a [`Declaration`] of its calls and features,
+//! with the function that opens a [`Waiter`]. A waiter watches descriptors that the caller opened
+//! and keeps, and returns their events in batches: one call through the trait per wait, never one
+//! per event.
 //!
-//! The one invariant: an event carries the token its descriptor was given, as it was when the wait
-//! returned; nothing is told of a descriptor after its removal has returned. Remove a descriptor
-//! before you close it; what comes of one that was closed while it was watched is declared, because
-//! the kernel's ways differ ([`Closed`]).
+//! The one invariant: an event carries the token of its descriptor at the time the wait returned;
+//! nothing is reported about a descriptor after its removal has returned. Remove a descriptor
+//! before you close it; the treatment of one that was closed while it was watched is declared,
+//! because kernel interfaces differ ([`Closed`]).
 //!
 //! ```
 //! use std::os::fd::AsFd;

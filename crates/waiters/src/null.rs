@@ -4,8 +4,8 @@
 //! descriptors        no call        events
 //! ```
 //!
-//! Tells of every descriptor at every wait, in turns where the caller's room is smaller, and asks
-//! the kernel nothing: what is left of a measurement with it is the harness and the trait.
+//! Reports every descriptor at every wait, in turns where the caller's room is smaller, and makes
+//! no call: the cost of a measurement with it is that of the harness and the trait.
 
 use std::time::Duration;
 

@@ -5,9 +5,9 @@
 //!              ◀── the same table, all of it ──
 //! ```
 //!
-//! The kernel keeps nothing between two waits: each hands over the whole table, enters every
-//! descriptor's queue, leaves it again, and the caller looks through the table for those that are
-//! ready. A wait costs in proportion to what is watched.
+//! The kernel keeps nothing between two waits: each passes the whole table, enters every
+//! descriptor's queue, leaves it again, and the caller searches the table for the ready ones. The
+//! cost of a wait is proportional to the number of watched descriptors.
 
 use std::time::Duration;
 

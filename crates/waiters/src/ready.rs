@@ -108,13 +108,13 @@ impl Interest {
     /// Either.
     pub const BOTH: Self = Self(0x1 | 0x2000 | 0x4);
 
-    /// Whether something to read is asked for.
+    /// Whether reading is of interest.
     #[inline]
     pub const fn reads(self) -> bool {
         self.0 & 0x1 != 0
     }
 
-    /// Whether room to write is asked for.
+    /// Whether writing is of interest.
     #[inline]
     pub const fn writes(self) -> bool {
         self.0 & 0x4 != 0

@@ -2,7 +2,7 @@
 //! stays until the descriptor is removed.
 //!
 //! The one invariant: a request carries the number of its descriptor and how often that number has
-//! been added; what is told of an earlier one with the same number is left out.
+//! been added; completions of an earlier one with the same number are dropped.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -42,7 +42,7 @@ struct Slot {
     times: u32,
     /// Whether its request goes on.
     is_live: bool,
-    /// The last wait it was told of by, and where in the events.
+    /// The last wait that reported it, and its position in the events.
     told: (u64, usize),
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct RingSet {
     way: RingMode,
     ring: WaitRing,
     slots: Vec<Slot>,
-    /// Completions that were taken while another one was looked for.
+    /// Completions that were read while another one was searched.
     backlog: VecDeque<Completion>,
     /// How many waits there have been.
     waits: u64,
@@ -96,7 +96,7 @@ impl RingSet {
         }
     }
 
-    /// Ends the request of a descriptor, and comes back when the kernel has let go of it.
+    /// Ends the request of a descriptor, and returns when the kernel has released it.
     fn disarm(&mut self, fd: RawFd) -> std::io::Result<()> {
         let slot = &mut self.slots[number(fd)];
         if !std::mem::take(&mut slot.is_live) {
@@ -125,7 +125,7 @@ impl RingSet {
         Ok(())
     }
 
-    /// Nothing is told of it; a buffer goes back.
+    /// It is not reported; a buffer is returned.
     fn leave_out(&mut self, completion: Completion) {
         if completion.result != -Errno::CANCELED.raw_os_error() {
             self.counts.stale += 1;
@@ -191,7 +191,7 @@ impl RingSet {
         }
         self.slots[number(fd)].is_live = false;
         if !goes_on {
-            // It found no buffer or no room to tell; nobody else will.
+            // It found no buffer, or no room to report it; no other request will.
             self.counts.rearmed += 1;
             self.arm(fd)?;
         }
@@ -220,7 +220,7 @@ fn parts(user_data: u64) -> (RawFd, u32) {
     (fd, (user_data >> 32) as u32)
 }
 
-/// Whether a trial with a pair of sockets tells what it must.
+/// Whether a trial with a pair of sockets reports the right events.
 pub(crate) fn probe(declaration: &'static Declaration) -> Probe {
     let trial = || -> Result<Option<Ready>, WaitError> {
         let mut waiter = (declaration.open)(&Settings::default())?;

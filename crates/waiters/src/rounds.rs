@@ -1,12 +1,12 @@
 //! The rounds of libevent's benchmark, through any waiter.
 //!
-//! Pairs of UNIX sockets. In each round readers are registered anew and one look is taken; then one
-//! byte is sent to ACTIVE of them, evenly spaced; then the part that is timed: a loop until every byte
-//! has been received, where a reader receives one byte and, while there are WRITES left, sends one to
-//! the next pair. So a round has ACTIVE + WRITES events.
+//! Pairs of UNIX sockets. In each round readers are registered again and one poll is made; then one
+//! byte is sent to ACTIVE of them, evenly spaced; then the timed part: a loop until every byte has
+//! been received, in which a reader receives one byte and, while there are WRITES left, sends one
+//! to the next pair. So a round has ACTIVE + WRITES events.
 //!
-//! There the loop never sleeps, because the bytes it waits for are its own. With a partner it
-//! sleeps: what a reader has to send is sent by another thread.
+//! The loop never sleeps, because the bytes it waits for are its own. With a partner it sleeps:
+//! another thread sends the readers' bytes.
 //!
 //! The one invariant: between [`Ring::begin`] and the end of [`Ring::run`] no byte is sent that is not
 //! counted, so that a round is over exactly when everything sent has been received.
@@ -23,10 +23,11 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::{Events, Interest, Trigger, WaitError, Waiter};
 
-/// Looks in a row that may find nothing before bytes count as lost. Only to stop what would hang.
+/// Consecutive polls that may find nothing before bytes count as lost. Only to stop a loop that
+/// would hang.
 const EMPTY_LOOKS: u32 = 1_000_000;
 
-/// How long a byte of the partner may take. Only to stop what would hang.
+/// How long a byte of the partner may take. Only to stop a loop that would hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why a round did not end.
@@ -43,12 +44,12 @@ pub enum RoundError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// Bytes were sent and nothing told of them.
+    /// Bytes were sent and not reported.
     #[error("{sent} bytes were sent, {received} received, and the waiter reports no more events")]
     Lost {
-        /// So many were sent.
+        /// The number of sent bytes.
         sent: usize,
-        /// So many of them were received.
+        /// The number of received bytes.
         received: usize,
     },
 }
@@ -70,7 +71,7 @@ pub struct Ring {
     partner: Option<Partner>,
 }
 
-/// A thread that sends what readers have to send: it is told the number of a pair.
+/// A thread that sends the readers' bytes: it receives the number of a pair.
 #[derive(Debug)]
 struct Partner {
     /// Closed first, which ends the thread.
@@ -99,14 +100,14 @@ impl Drop for Partner {
     fn drop(&mut self) {
         self.told = None;
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell; a panic of it was printed.
+            // It returns nothing; its panic was printed.
             let _ = thread.join();
         }
     }
 }
 
 impl Ring {
-    /// Opens so many pairs, one at least, two descriptors each.
+    /// Opens this many pairs, at least one, with two descriptors each.
     ///
     /// # Errors
     /// When the kernel has no more.
@@ -122,7 +123,7 @@ impl Ring {
         Ok(Self { readers, writers, used, received: 0, sent: 0, writes: 0, partner: None })
     }
 
-    /// Only so many pairs take part from now on, the first ones; all at most.
+    /// From now on only the first `pairs` take part, or all.
     pub fn take_first(&mut self, pairs: usize) {
         self.used = pairs.clamp(1, self.readers.len());
     }
@@ -148,10 +149,10 @@ impl Ring {
         self.writers[at].as_fd()
     }
 
-    /// From now on another thread sends what readers have to send, or none does.
+    /// From now on another thread sends the readers' bytes, or none does.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be created.
     pub fn set_partner(&mut self, is_there: bool) -> Result<(), RoundError> {
         self.partner = None;
         if is_there {
@@ -172,7 +173,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Has the waiter watch the first so many readers no more.
+    /// Removes the first readers from the waiter.
     ///
     /// # Errors
     /// The waiter's.
@@ -201,10 +202,10 @@ impl Ring {
         self.received >= self.sent
     }
 
-    /// Receives what was sent, until there is nothing left. This is what is timed.
+    /// Receives the sent bytes, until none are left. This is the timed part.
     ///
     /// # Errors
-    /// The waiter's, and [`RoundError::Lost`] when it tells of nothing though there is something.
+    /// The waiter's, and [`RoundError::Lost`] when it reports nothing although there is something.
     pub fn run(&mut self, waiter: &mut dyn Waiter, events: &mut Events) -> Result<(), RoundError> {
         let abilities = &waiter.declaration().abilities;
         let timeout = Some(if self.partner.is_some() { PATIENCE } else { Duration::ZERO });
@@ -243,11 +244,12 @@ impl Ring {
         Ok(())
     }
 
-    /// A reader was told of; whether it had a byte.
+    /// A reader was reported; returns whether it had a byte.
     ///
     /// # Panics
     /// When there is no such pair.
-    // Always: a return behind the calls would be what is measured (see `iotomy_sys::epoll::epoll_wait`).
+    // Always inlined: a return behind the calls would be part of the measurement (see
+    // `iotomy_sys::epoll::epoll_wait`).
     #[inline(always)]
     pub fn read(&mut self, at: usize) -> bool {
         let had = recv(&self.readers[at], &mut [0_u8; 1], RecvFlags::empty()).is_ok();

@@ -5,9 +5,9 @@
 //!              ◀── the sets, with the ready ones left ──
 //! ```
 //!
-//! As `poll`, with a bit for each number up to the highest one instead of an entry for each
-//! descriptor that is watched. A set has room for 1,024 numbers: a higher one is refused, because the
-//! C library's sets end there and what is written behind them is somebody else's memory.
+//! As `poll`, with a bit for each number up to the highest one instead of an entry for each watched
+//! descriptor. A set has room for 1,024 numbers: a higher one is refused, because the C library's
+//! sets end there and bits behind them would be written into other memory.
 //!
 //! The one invariant: the kernel changes the sets it is given, so it is given copies.
 
@@ -134,7 +134,7 @@ impl Select {
         }
     }
 
-    /// Tells of those that are closed, which the kernel does not name.
+    /// Reports the closed descriptors, which the kernel does not name.
     fn tell_closed(&mut self, events: &mut Events) {
         for number in 0..self.end {
             if self.is_watched(number) && events.room() > 0 && is_closed(number) {

@@ -6,15 +6,15 @@
 //! no room in the queue ──▶ a plain SIGIO, which names nobody: poll(2) of all, once
 //! ```
 //!
-//! The second of the four models: the kernel tells, by a real-time signal that carries the
+//! The second of the four models: the kernel notifies by a real-time signal that carries the
 //! descriptor's number. Every wake-up is a signal of its own, so one descriptor may fill the queue
-//! (`ulimit -i`); the loss is told, and made good by a look at all of them.
+//! (`ulimit -i`); the loss is reported, and repaired by polling all of them.
 //!
 //! A signal is taken only as a sign that something happened; a read or write shows what. Signals
 //! may come late, also for a number that is another descriptor's by then; so the queue is emptied
 //! when a descriptor is removed, and signals of unwatched descriptors are ignored and counted.
 //!
-//! The one invariant: `pending` is not 0 exactly for those descriptors that stand in `queue`.
+//! The one invariant: `pending` is not 0 exactly for the descriptors in `queue`.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -95,7 +95,7 @@ struct Sigio {
 }
 
 impl Sigio {
-    /// Notes what happened to a descriptor, if it is watched for that.
+    /// Notes the events of a descriptor, if it is watched for them.
     fn note(&mut self, fd: RawFd, bits: u32) {
         let Some((_, asked)) = self.watched.find(fd) else {
             self.counts.stale += 1;
@@ -113,7 +113,7 @@ impl Sigio {
         *pending |= ready;
     }
 
-    /// Looks what a descriptor is now: a signal tells only of what happens from now on.
+    /// Polls a descriptor's present state: a signal reports only later events.
     fn look_at(&mut self, fd: RawFd) -> Result<(), Errno> {
         if self.pending.len() <= number(fd) {
             self.pending.resize(number(fd) + 1, Ready::default());
@@ -152,7 +152,7 @@ impl Sigio {
         Ok(())
     }
 
-    /// Looks at all of them.
+    /// Polls all of them.
     fn sweep(&mut self) -> std::io::Result<()> {
         self.counts.sweeps += 1;
         poll(self.watched.fds(), 0)?;
@@ -165,7 +165,7 @@ impl Sigio {
         Ok(())
     }
 
-    /// Takes what is in the queue, so many signals at most.
+    /// Reads the queue, at most this many signals.
     fn take(&mut self, most: usize) -> std::io::Result<()> {
         for _ in 0..most {
             let Some(told) = self.signals.take(Some(Duration::ZERO))? else { break };
@@ -257,8 +257,8 @@ impl Waiter for Sigio {
         Ok(events.len())
     }
 
-    // A wait takes as many signals as there is room for events, and all of them may be of what nobody
-    // asked for: that it finds nothing does not say that the queue is empty.
+    // A wait reads as many signals as there is room for events, and all of them may be of unwatched
+    // descriptors: an empty result does not mean that the queue is empty.
     fn drain(
         &mut self,
         events: &mut Events,

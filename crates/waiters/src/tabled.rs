@@ -11,8 +11,8 @@ pub(crate) trait TableCall: 'static {
     /// Its declaration.
     const DECLARATION: &'static Declaration;
 
-    /// Waits, and puts what happened into `events`, which is empty. `interrupted` counts the calls a
-    /// signal ended.
+    /// Waits, and puts the events into `events`, which is empty. `interrupted` counts the calls
+    /// that a signal ended.
     fn wait(
         &mut self,
         watched: &mut Watched,
@@ -22,7 +22,7 @@ pub(crate) trait TableCall: 'static {
     ) -> Result<(), WaitError>;
 }
 
-/// A waiter of this way that watches nothing yet.
+/// A waiter of this kind that watches nothing yet.
 pub(crate) fn open<W: TableCall>(
     way: W,
     settings: &Settings,

@@ -16,7 +16,8 @@ pub struct Declaration {
     pub name: &'static str,
     /// A one-line summary.
     pub summary: &'static str,
-    /// The path of an event: what the kernel keeps, what is told anew, what a wait costs.
+    /// The path of an event: the state kept in the kernel, the data passed with each call, the cost
+    /// of a wait.
     pub description: &'static str,
     /// Manual pages that describe the calls.
     pub man: &'static [&'static str],
@@ -43,7 +44,7 @@ pub enum Probe {
 /// was told to expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many descriptors will be watched, or about so many.
+    /// The expected number of watched descriptors, roughly.
     pub descriptors: usize,
     /// Bytes a buffer holds, for waiters that receive by themselves.
     pub buffer_bytes: usize,
@@ -55,7 +56,7 @@ impl Default for Settings {
     }
 }
 
-/// A set of watched descriptors, and a way to wait for them.
+/// A set of watched descriptors, and a mechanism to wait for them.
 pub trait Waiter {
     /// Its declaration.
     fn declaration(&self) -> &'static Declaration;
@@ -80,16 +81,16 @@ pub trait Waiter {
         token: u64,
     ) -> Result<(), WaitError>;
 
-    /// Watches it no more. No later wait tells of it.
+    /// Stops watching it. No later wait reports it.
     ///
     /// # Errors
     /// `ENOENT` when it is not watched.
     fn remove(&mut self, fd: BorrowedFd<'_>) -> Result<(), WaitError>;
 
-    /// Waits until something has happened, or for the time-out, which is never early; no time-out is
-    /// for ever, a zero one looks and does not wait. `events` holds what happened then, and nothing
-    /// else; what it had no room for comes with the next wait. How many there are. A descriptor is
-    /// told of once a wait at most, but for bytes that were received, which are in their order.
+    /// Waits for events, or for the time-out, which is never early; no time-out is for ever, and a
+    /// zero one polls without waiting. `events` then holds the new events and nothing else; events
+    /// that found no room come with the next wait. Returns their number. A descriptor is reported
+    /// at most once per wait, except for received bytes, which are in their order.
     ///
     /// A signal's handler is run and the wait goes on.
     ///
@@ -97,13 +98,13 @@ pub trait Waiter {
     /// The kernel's error, which concerns no single descriptor.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<usize, WaitError>;
 
-    /// Takes all that has happened by now and does not sleep: waits with a time-out of zero, each
-    /// batch of which is handed to `take`, until one finds nothing. How many there were. Take from the
-    /// descriptor what made it ready, or arm it no more: where the trigger is [`crate::Trigger::Level`], what
-    /// is left is told again, and this ends no sooner than that does.
+    /// Handles all present events and does not sleep: waits with a time-out of zero, passing each
+    /// batch to `take`, until one is empty. Returns the number of events. Read or write until the
+    /// descriptor is not ready any more, or disarm it: where the trigger is
+    /// [`crate::Trigger::Level`], it is reported again otherwise, and this does not end.
     ///
     /// # Errors
-    /// As [`Waiter::wait`]; what was found before has been handed over.
+    /// As [`Waiter::wait`]; events found before have been handed over.
     fn drain(
         &mut self,
         events: &mut Events,
@@ -126,8 +127,8 @@ pub trait Waiter {
         Counts::default()
     }
 
-    /// Another hold on the same set, for another thread: it waits beside this one, or changes what is
-    /// watched while this one waits. `None` where the abilities say so.
+    /// Another handle of the same set, for another thread: it waits concurrently, or changes the
+    /// set during a wait. `None` where the features exclude it.
     fn share(&self) -> Option<Box<dyn Waiter + Send>> {
         None
     }
@@ -136,11 +137,12 @@ pub trait Waiter {
 /// Counts of everything that happened in a waiter besides events: nothing of it is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Calls that a signal's handler interrupted, as far as the kernel said so; the waits went on.
+    /// Calls that a signal's handler interrupted, as far as the kernel reported it; the waits
+    /// continued.
     pub interrupted: u64,
-    /// Times the kernel had no room to tell of events.
+    /// Times the kernel had no room to report events.
     pub overflows: u64,
-    /// Looks at every descriptor, made because of an overflow.
+    /// Polls of every descriptor because of an overflow.
     pub sweeps: u64,
     /// Requests that ended by themselves and were made again.
     pub rearmed: u64,

@@ -1,6 +1,7 @@
-//! Waking a waiter from another thread: a pair of sockets, one of which is watched like any other.
+//! Waking a waiter from another thread: a pair of sockets, one of which is watched like any other
+//! descriptor.
 //!
-//! Sockets, and no eventfd(2), because they are what every waiter can watch.
+//! Sockets, and not eventfd(2), because every waiter can watch them.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -19,7 +20,7 @@ impl Waker {
     /// Has `waiter` watch a new pair under `token`.
     ///
     /// # Errors
-    /// When there are no sockets to be had, or the waiter does not watch them.
+    /// When no sockets can be created, or the waiter cannot watch them.
     pub fn new(waiter: &mut dyn Waiter, token: u64) -> Result<Self, WaitError> {
         let name = waiter.declaration().name;
         let pair = || -> io::Result<Self> {
@@ -33,14 +34,14 @@ impl Waker {
         Ok(waker)
     }
 
-    /// Ends a wait: the one that is under way, or else the next one.
+    /// Ends a wait: the current one, or else the next one.
     pub fn wake(&self) {
         // A pair that is full wakes as well as one that is not.
         let _ = (&self.other).write(&[1]);
     }
 
-    /// To be called when the waiter has told of it: takes back what has woken it. Arms it again where
-    /// events come once only.
+    /// To be called when the waiter has reported it: reads the byte. Rearms it where events come
+    /// only once.
     ///
     /// # Errors
     /// As [`Waiter::modify`].

@@ -1,5 +1,5 @@
-//! The table of those waiters that tell the kernel each time what they watch: dense, in the form
-//! poll(2) takes, and found by the descriptor's number without a search.
+//! The table of those waiters that pass the whole set with each call: dense, in poll(2)'s form, and
+//! indexed by the descriptor's number.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
@@ -19,14 +19,14 @@ pub(crate) struct Watched {
     fds: Vec<PollFd>,
     /// The token of each, in the same order.
     tokens: Vec<u64>,
-    /// Where each descriptor stands in them, by its number.
+    /// The index of each descriptor in them, by its number.
     places: Vec<u32>,
     /// Where the next collection begins, so that one that had no room for all does not starve some.
     start: usize,
 }
 
 impl Watched {
-    /// An empty table of `waiter`, with room for so many.
+    /// An empty table of `waiter`, with room for this many.
     pub(crate) fn new(waiter: &'static str, descriptors: usize) -> Self {
         let (fds, tokens) = (Vec::with_capacity(descriptors), Vec::with_capacity(descriptors));
         Self { waiter, fds, tokens, places: Vec::new(), start: 0 }
@@ -81,7 +81,7 @@ impl Watched {
         Some((self.tokens[place], u32::from(self.fds[place].events.cast_unsigned())))
     }
 
-    /// Makes events of what the kernel said of `found` descriptors. One that is closed is forgotten.
+    /// Makes events from the kernel's results for `found` descriptors. A closed one is forgotten.
     pub(crate) fn collect(&mut self, found: usize, events: &mut Events) {
         let mut left = found;
         let mut closed = Vec::new();
@@ -111,7 +111,7 @@ impl Watched {
                 }
             }
         }
-        // From the end: what is forgotten is replaced by the last one.
+        // From the end: a forgotten entry is replaced by the last one.
         closed.sort_unstable();
         for place in closed.into_iter().rev() {
             self.forget(place);

@@ -1,4 +1,5 @@
-//! One run over extents: what has reached the target, and what is still a gap in front of it.
+//! One run over extents: the bytes that have reached the target, and the gap in front of the next
+//! ones.
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatvfs, ftruncate, seek, tell};
 use rustix::io::Errno;
@@ -21,7 +22,7 @@ const LEAST: u64 = 4096;
 /// where the next is a hole, and keeps that once the file has grown past it.
 const XFS: u64 = 0x5846_5342;
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Walk<'a, 'fd> {
     session: Box<dyn Session + 'a>,
     of: &'static Declaration,
@@ -41,7 +42,7 @@ pub(super) struct Walk<'a, 'fd> {
     taken: u64,
     /// The target's length, past which there is nothing to punch.
     length: u64,
-    /// The size of the blocks that are looked at.
+    /// The size of the examined blocks.
     block: usize,
     looks: bool,
     /// Whether holes can be punched, as far as is known.
@@ -98,16 +99,17 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         self.end(outcome)
     }
 
-    /// Looks at all a source gives that knows no extents.
+    /// Examines all bytes of a source without extents.
     pub(super) fn look_at_all(mut self) -> Result<Outcome, MoveError> {
         let outcome = self.find_extent(self.job.count).and_then(|_| self.close());
         self.end(outcome.map(|()| None))
     }
 
-    /// Puts the positions where they belong, and says how it went.
+    /// Sets the positions, and returns the result.
     fn end(mut self, outcome: Result<Option<Outcome>, MoveError>) -> Result<Outcome, MoveError> {
         if outcome.is_err() {
-            // The failure being passed on is the one to tell: what cannot be saved is not counted.
+            // The failure being passed on is the one to report: bytes that cannot be saved are not
+            // counted.
             let _ = self.close();
         }
         let settled = self.settle();
@@ -140,8 +142,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         MoveError::new(self.of, call, side, self.moved(), errno)
     }
 
-    /// Moves the data among the first `length` bytes; what is no data becomes the gap in front of
-    /// the next.
+    /// Moves the data among the first `length` bytes; holes become the gap in front of the next
+    /// data.
     fn extents(&mut self, length: u64) -> Result<Option<Outcome>, MoveError> {
         let from = self.source_start.unwrap_or(0);
         let end = from + length;
@@ -179,7 +181,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         Ok(match self.seek(SeekFrom::Hole(data))? {
             Place::At(hole) if hole > data => Some(hole.min(end)),
             Place::At(_) => Some(end.min(data + LEAST)),
-            // The file has shrunk, or nobody knows: moving tells.
+            // The file has shrunk, or it is unknown: moving finds out.
             Place::None | Place::Unknown => Some(end),
         })
     }
@@ -278,7 +280,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         Ok(seen)
     }
 
-    /// Writes what is no zeros, behind the gap.
+    /// Writes bytes other than zeros, behind the gap.
     fn put(&mut self, run: &[u8]) -> Result<(), MoveError> {
         if self.gap > 0 {
             self.fill()?;
@@ -290,8 +292,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         answer
     }
 
-    /// Counts what has arrived behind the gap, which is none any more by that. Whoever moved it has
-    /// told of its progress, but not of the gap's.
+    /// Counts bytes that have arrived behind the gap, which is thereby complete. Their mover has
+    /// reported its own progress, but not the gap's.
     fn arrived(&mut self, moved: Moved) {
         if moved.bytes > 0 {
             self.gap_reached(self.gap);
@@ -315,8 +317,8 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             .map_err(|e| self.failed("lseek", Side::Target, e))
     }
 
-    /// Gives the target the gap as far as it lies over what the target holds, and frees what was
-    /// allocated for the rest in advance.
+    /// Writes the gap as far as it lies over old content of the target, and frees space that was
+    /// preallocated for the rest.
     fn fill(&mut self) -> Result<(), MoveError> {
         let at = self.target_start + self.moved;
         let over = self.length.saturating_sub(at).min(self.gap);
@@ -339,12 +341,12 @@ impl<'a, 'fd> Walk<'a, 'fd> {
             return Ok(());
         }
         let end = self.target_start + self.moved + self.gap;
-        // Somebody else may have made it longer: nothing is cut off.
+        // Another process may have made it longer: nothing is cut off.
         let extended = size(self.target).and_then(|now| {
             if now < end { uninterrupted(|| ftruncate(self.target.fd(), end)) } else { Ok(()) }
         });
         if extended.is_err() {
-            // Writing may do, or tells the reason better.
+            // Writing may succeed, or reports the reason better.
             return self.write_zeros(self.gap);
         }
         self.length = self.length.max(end);
@@ -357,8 +359,7 @@ impl<'a, 'fd> Walk<'a, 'fd> {
         self.shrink_gap(bytes);
     }
 
-    /// Counts bytes of the gap as moved. Those that were read, of which it returns how many, were
-    /// copied by that.
+    /// Counts bytes of the gap as moved, and returns how many of them had been read, and so copied.
     fn shrink_gap(&mut self, bytes: u64) -> u64 {
         let seen = self.seen.min(bytes);
         self.seen -= seen;

@@ -1,7 +1,7 @@
-//! Finding zeros: which part of what was read is nothing else.
+//! Finding zeros: the parts of a buffer that hold nothing else.
 
-/// Bytes looked at together, so that the compiler does it with vectors: some twenty times as fast as
-/// byte by byte, and as fast as memory is. A block that is no zeros is known by its first few.
+/// Bytes examined together, so that the compiler uses vectors: some twenty times as fast as byte by
+/// byte, and as fast as memory. A block with other bytes is recognised by its first few.
 const TOGETHER: usize = 64;
 
 /// Whether there is nothing but zeros.

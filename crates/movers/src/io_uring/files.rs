@@ -9,7 +9,7 @@ use crate::position::Positions;
 use crate::refusal::is_refusal;
 use crate::{Job, Side};
 
-/// A block on its way. Its first byte that has not reached the target is at `at`.
+/// A block in transfer. Its first byte that has not reached the target is at `at`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Block {
     at: u64,
@@ -18,7 +18,7 @@ struct Block {
     /// The range of the bytes that the buffer holds: its start, and its end.
     from: usize,
     until: usize,
-    /// Whether its requests end what it is about: it is at the source's end, or has failed.
+    /// Whether it needs no more requests: it is at the source's end, or has failed.
     over: bool,
 }
 
@@ -38,7 +38,7 @@ struct Files<'a, 'b> {
     told: u64,
     /// Nothing behind it has.
     reached: u64,
-    /// How often in a row a request said that it would block, of which files have no cause.
+    /// Consecutive requests that would have blocked, for which files have no cause.
     in_vain: u32,
 }
 
@@ -113,7 +113,7 @@ impl Files<'_, '_> {
         self.request(slot);
     }
 
-    /// Asks for what a block lacks next.
+    /// Submits the next request of a block.
     fn request(&mut self, slot: usize) {
         let block = self.blocks[slot];
         let (from, to) = (self.start.source + block.at, self.start.target + block.at);
@@ -150,8 +150,7 @@ impl Files<'_, '_> {
                 self.tell();
             }
             (half, Err(e)) => match (half, errno_of(e)) {
-                // Interrupted, taken back, or the write behind a read that was not whole: asked for
-                // again.
+                // Interrupted, cancelled, or the write behind a short read: submitted again.
                 (_, Errno::INTR) => {}
                 (_, Errno::CANCELED) if !self.ring.is_refused() => {}
                 (_, Errno::AGAIN) if self.in_vain < IN_VAIN => {}
@@ -164,7 +163,7 @@ impl Files<'_, '_> {
         }
     }
 
-    /// Tells of the progress up to the first block that is still on its way.
+    /// Reports the progress up to the first block that is still in transfer.
     fn tell(&mut self) {
         let open = self.blocks.iter().filter(|block| block.left > 0).map(|block| block.at);
         let whole = open.min().unwrap_or(self.next);
@@ -184,7 +183,7 @@ impl Files<'_, '_> {
         }
     }
 
-    /// Goes on with a block whose last request has ended.
+    /// Continues a block whose last request has completed.
     fn go_on(&mut self, slot: usize) {
         let block = self.blocks[slot];
         if block.over {

@@ -1,8 +1,8 @@
 //! Where an end has no offsets: the next block is read while the one before it is written.
 //!
-//! An end that does have a position is given offsets all the same, and its position is set at the
-//! end of the run: Linux (seen on 6.18) repeats a short write by itself, and when the repetition fails
-//! it reports the bytes of the first but leaves the position in front of them.
+//! An end that has a position is given offsets all the same, and its position is set at the end of
+//! the run: Linux (seen on 6.18) repeats a short write by itself, and when the repetition fails it
+//! reports the bytes of the first but leaves the position in front of them.
 
 use rustix::event::PollFlags;
 use rustix::fs::{SeekFrom, seek};
@@ -26,14 +26,14 @@ struct Stream<'a, 'b, 'fd> {
     target_start: Option<u64>,
     taken: u64,
     moved: u64,
-    /// The slot a read is under way into, and what it was asked for.
+    /// The slot of the read in flight, and the requested number of bytes.
     reading: Option<(usize, usize)>,
-    /// The slot a write is under way from, and the part of it that is still to be written.
+    /// The slot of the write in flight, and the part of it that is still to be written.
     writing: Option<(usize, usize, usize)>,
     /// A slot that was read into and waits to be written, with how much it holds.
     ready: Option<(usize, usize)>,
     ended: bool,
-    /// How often in a row a read, or a write, said that it would block.
+    /// Consecutive reads, or writes, that would have blocked.
     reads_in_vain: u32,
     writes_in_vain: u32,
 }
@@ -125,7 +125,7 @@ impl Stream<'_, '_, '_> {
         self.writing = Some((slot, from, until));
     }
 
-    /// Puts the positions there are behind what was moved.
+    /// Sets the positions behind the moved bytes.
     fn settle(&self) -> Result<(), Failed> {
         for (end, start, side) in [
             (self.source, self.source_start, Side::Source),
@@ -171,7 +171,7 @@ impl Stream<'_, '_, '_> {
             // Interrupted, to be waited for, or taken back because nothing came for a while.
             Err(Errno::INTR) => self.read(slot, want),
             Err(Errno::CANCELED) if !self.ring.is_refused() => self.read(slot, want),
-            // Only an end without a position has a cause to say so for ever.
+            // Only an end without a position has a reason to block for ever.
             Err(Errno::AGAIN) if self.reads_in_vain < IN_VAIN || self.source_start.is_none() => {
                 self.reads_in_vain = IN_VAIN.min(self.reads_in_vain + 1);
                 wait_for(self.source.fd(), PollFlags::IN)
@@ -208,7 +208,7 @@ impl Stream<'_, '_, '_> {
         Ok(())
     }
 
-    /// Takes back what is under way, and counts what could not be.
+    /// Cancels the requests in flight, and counts those that could not be cancelled.
     fn abandon(&mut self) {
         if self.ring.is_busy() {
             self.ring.cancel();
