@@ -1,7 +1,7 @@
 //! An `io_uring(7)` for multishot accepts: connections come until a request ends.
 //!
-//! The one invariant: one request per listening socket is under way at most, so that there is always room for
-//! another.
+//! The one invariant: at most one request per listening socket is in flight, so that there is
+//! always room for another.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! The cheapest calls there are, each made in one exact way: what a crossing into the kernel costs at
-//! least, and what it costs to be spared one.
+//! The cheapest calls there are, each made in one exact way: the least cost of a crossing into the
+//! kernel, and of avoiding one.
 
 use std::arch::asm;
 
@@ -28,7 +28,7 @@ pub fn getppid_by_libc() -> i64 {
     i64::from(unsafe { libc::getppid() })
 }
 
-/// `clock_gettime(CLOCK_MONOTONIC)` through the C library, which asks the vDSO; in ns.
+/// `clock_gettime(CLOCK_MONOTONIC)` through the C library, which uses the vDSO; in ns.
 #[inline]
 pub fn monotonic_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

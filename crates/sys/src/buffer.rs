@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use crate::memory;
 
-/// The alignment, in bytes: a page, which no device asks more than.
+/// The alignment, in bytes: a page, which suffices for every device.
 pub const ALIGNMENT: usize = 4096;
 
 /// A buffer that begins on a page.
@@ -34,10 +34,10 @@ impl Aligned {
         Self::allocate(layout).unwrap_or_else(|| memory::refused(bytes))
     }
 
-    /// The same, of a size that somebody asked for.
+    /// The same, of a requested size.
     ///
     /// # Errors
-    /// `ENOMEM`: there is no memory to be had (`ulimit -v`), or no address.
+    /// `ENOMEM`: no memory is available (`ulimit -v`), or no address.
     pub fn try_new(bytes: usize) -> io::Result<Self> {
         let refused = || io::Error::from_raw_os_error(libc::ENOMEM);
         layout(bytes).and_then(Self::allocate).ok_or_else(refused)

@@ -7,7 +7,7 @@ const LINE: usize = 64;
 /// More than a first-level cache holds, twice and more.
 const BYTES: usize = 128 << 10;
 
-/// Memory to read in place of what the caches hold.
+/// Memory to read, so that it replaces the content of the caches.
 #[derive(Debug)]
 pub struct Evictor {
     lines: Vec<[u8; LINE]>,

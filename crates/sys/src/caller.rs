@@ -1,12 +1,12 @@
-//! A child that makes a known number of one cheap system call: what an observer tries itself out on
-//! and measures its own price with.
+//! A child that makes a known number of one cheap system call: observers try themselves out on it
+//! and measure their own overhead with it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A child that waits, then calls `getppid(2)` a given number of times and exits.
 ///
-/// Dropping it without [`Caller::start`] makes it leave at once. Either way it is still to be waited
+/// Dropping it without [`Caller::start`] makes it exit at once. Either way it must still be waited
 /// for.
 #[derive(Debug)]
 pub struct Caller {
@@ -42,8 +42,8 @@ impl Caller {
         unsafe { libc::write(self.barrier.as_raw_fd(), (&raw const go).cast(), 1) };
     }
 
-    /// Ends the child, whatever it does, and waits for it. Not for one that has been waited for: its
-    /// id may be another's by then.
+    /// Ends the child, whatever it does, and waits for it. Not for one that has been waited for:
+    /// its id may be another's by then.
     pub fn end(self) {
         // SAFETY: plain integers.
         unsafe { libc::kill(self.pid.cast_signed(), libc::SIGKILL) };
@@ -64,7 +64,7 @@ fn child(waiting: i32, other: i32, calls: u32) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Calls `getppid(2)` as often as told.
+/// Calls `getppid(2)` this many times.
 pub fn make_calls(calls: u32) {
     for _ in 0..calls {
         // SAFETY: takes no arguments and cannot fail.

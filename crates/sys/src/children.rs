@@ -1,8 +1,8 @@
 //! Processes made by fork that do work of this very program.
 //!
-//! The invariants: a child ends with the thread that made it, whatever ends that, or when the
-//! [`Children`] are dropped; of the parent's descriptors it keeps those that it is given, under their
-//! numbers, and no other. It may use the allocator, which the C library makes whole behind a fork, but
+//! The invariants: a child ends with the thread that made it, however that ends, or when the
+//! [`Children`] are dropped; of the parent's descriptors it keeps only those that it is given,
+//! under their numbers. It may use the allocator, which the C library repairs after a fork, but
 //! must take no lock that another thread of the parent could have held.
 
 use std::io;
@@ -16,8 +16,8 @@ pub struct Children {
 }
 
 impl Children {
-    /// None yet, with room for so many. SIGCHLD has its default from here on: where it is ignored, the
-    /// kernel forgets how children ended.
+    /// No children yet, with room for this many. Sets SIGCHLD to its default: where it is ignored,
+    /// the kernel forgets how children ended.
     pub fn with_capacity(children: usize) -> Self {
         crate::startup::reset_sigchld();
         Self { pids: Vec::with_capacity(children) }

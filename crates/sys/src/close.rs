@@ -1,13 +1,13 @@
-//! close(2) with what it says: file systems on a network, in user space or with quotas write at a close, and report
-//! then what could not be written.
+//! close(2) with its error: network file systems, those in user space and those with quotas write
+//! at a close, and report errors of earlier writes then.
 
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 
-/// Closes a descriptor. It is closed afterwards, whatever the kernel says.
+/// Closes a descriptor. It is closed afterwards, whatever the kernel returns.
 ///
 /// # Errors
-/// As close(2): `EIO`, `ENOSPC`, `EDQUOT` of what was written before.
+/// As close(2): `EIO`, `ENOSPC`, `EDQUOT` of earlier writes.
 pub fn close(fd: OwnedFd) -> io::Result<()> {
     let fd = fd.into_raw_fd();
     // SAFETY: its owner has given it up, so nobody uses the number afterwards.
@@ -17,8 +17,9 @@ pub fn close(fd: OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Has a file system write and report what it would at a close of `fd`, which stays open: every close of a duplicate
-/// does that. Without a number left for a duplicate (`RLIMIT_NOFILE`) it is not asked, which says nothing of the file.
+/// Makes a file system write and report errors as at a close of `fd`, which stays open: every close
+/// of a duplicate does that. Without a free number for a duplicate (`RLIMIT_NOFILE`) this is
+/// skipped, which says nothing about the file.
 ///
 /// # Errors
 /// As [`close`].

@@ -1,8 +1,9 @@
 //! An `io_uring(7)` that reads from one descriptor and writes to another, with buffers of its own.
 //!
-//! The one invariant: a buffer the kernel may still read from or write into is neither looked at nor
-//! freed. The ring owns the buffers; a slot's buffer is not lent while a request of its slot is under
-//! way, and dropping the ring cancels what is under way and waits for the last completion.
+//! The one invariant: a buffer that the kernel may still read from or write into is neither read
+//! nor freed. The ring owns the buffers; a slot's buffer is not lent while a request of its slot is
+//! in flight, and dropping the ring cancels the requests in flight and waits for the last
+//! completion.
 //!
 //! No wait is endless: Linux (seen once on 6.18, writing to btrfs) can accept a request and never
 //! give it to a worker. When nothing has completed for as long as the ring's patience, the pending
@@ -10,8 +11,8 @@
 //! submitted again; those that are really in progress continue, and the next wait for them is twice
 //! as long.
 //!
-//! The kernel also cancels of its own accord what it can make no worker for (`RLIMIT_NPROC`). That does not
-//! change by asking again: [`CopyRing::is_refused`].
+//! The kernel also cancels requests that it can create no worker for (`RLIMIT_NPROC`). Submitting
+//! them again does not help: [`CopyRing::is_refused`].
 
 use std::io;
 use std::ops::Range;
@@ -32,7 +33,7 @@ const POSITION: u64 = u64::MAX;
 /// How often the kernel may cancel as many requests as a ring holds before it is taken at its word.
 const ROUNDS: usize = 3;
 
-/// Which half of a move a completion is of.
+/// The half of a move that a completion belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     /// Into the buffer.
@@ -55,20 +56,20 @@ pub struct Completion {
 
 /// A ring with `slots` buffers.
 pub struct CopyRing {
-    // Dropped before the buffers, though by then nothing is under way.
+    // Dropped before the buffers; nothing is in flight by then.
     ring: IoUring,
     buffers: Vec<Aligned>,
     under_way: Vec<u32>,
-    /// The slots of requests that have been queued, the last ones at the end; those the kernel has
-    /// taken go with the next look.
+    /// The slots of queued requests, the last ones at the end; those that the kernel has taken are
+    /// removed at the next check.
     queued: Vec<usize>,
     /// Whether nothing may be handed to the kernel any more.
     closed: bool,
     registered_buffers: bool,
-    /// How long nothing may complete before what is under way is cancelled.
+    /// How long nothing may complete before the requests in flight are cancelled.
     patience: Duration,
-    /// The same of the next wait: twice as long after each that was in vain, so that what is only slow
-    /// comes to its end.
+    /// The same for the next wait: doubled after each wait without a completion, so that slow
+    /// requests complete.
     waits: Duration,
     /// How many requests in a row were cancelled since the ring last did that itself.
     cancelled: usize,
@@ -101,7 +102,7 @@ impl From<Duration> for KernelTime {
 
 impl CopyRing {
     /// A ring between two descriptors. Buffers are registered where the limit on locked memory
-    /// allows it. When nothing has completed for `patience`, what is under way is cancelled.
+    /// allows it. When nothing has completed for `patience`, the requests in flight are cancelled.
     ///
     /// # Errors
     /// The call that failed, with why: as `io_uring_setup(2)` and `io_uring_register(2)`, and `mmap(2)` of
@@ -114,7 +115,7 @@ impl CopyRing {
         patience: Duration,
     ) -> Result<Self, (&'static str, io::Error)> {
         let slots = slots.max(1);
-        // Each slot has a read and a write under way at most.
+        // Each slot has at most a read and a write in flight.
         let entries = (2 * slots).next_power_of_two();
         let ring = IoUring::new(entries).map_err(|e| ("io_uring_setup", e))?;
         let files = [source.as_raw_fd(), target.as_raw_fd()];
@@ -160,7 +161,7 @@ impl CopyRing {
     /// The content of a slot's buffer.
     ///
     /// # Panics
-    /// When a request of the slot is under way.
+    /// When a request of the slot is in flight.
     pub fn buffer(&self, slot: usize) -> &[u8] {
         assert_eq!(self.under_way[slot], 0, "a buffer the kernel uses is not lent");
         &self.buffers[slot]
@@ -169,7 +170,7 @@ impl CopyRing {
     /// Queues a read of `bytes` into the slot's buffer, from an offset or from the position.
     ///
     /// # Panics
-    /// When the buffer is smaller, or a request of the slot is under way.
+    /// When the buffer is smaller, or a request of the slot is in flight.
     pub fn read(&mut self, slot: usize, bytes: usize, offset: Option<u64>) {
         assert_eq!(self.under_way[slot], 0, "one read a slot");
         let entry = self.read_entry(slot, bytes, offset);
@@ -179,7 +180,7 @@ impl CopyRing {
     /// Queues a write of a part of the slot's buffer, to an offset or to the position.
     ///
     /// # Panics
-    /// When the part is not inside the buffer, or a request of the slot is under way.
+    /// When the part is not inside the buffer, or a request of the slot is in flight.
     pub fn write(&mut self, slot: usize, part: Range<usize>, offset: Option<u64>) {
         assert_eq!(self.under_way[slot], 0, "one write a slot");
         let entry = self.write_entry(slot, part, offset);
@@ -208,14 +209,14 @@ impl CopyRing {
         }
     }
 
-    /// Cancels what is under way, without waiting for it.
+    /// Cancels the requests in flight, without waiting for them.
     fn take_back(&self) {
         let at_once = Some(types::Timespec::new());
-        // Before Linux 6.0 there is no such call: all that is under way comes to its own end.
+        // Before Linux 6.0 there is no such call: all requests in flight complete by themselves.
         let _ = self.ring.submitter().register_sync_cancel(at_once, types::CancelBuilder::any());
     }
 
-    /// Forgets what the kernel has not taken.
+    /// Forgets the requests that the kernel has not taken.
     fn close(&mut self) {
         if !self.closed {
             self.closed = true;
@@ -227,30 +228,30 @@ impl CopyRing {
         }
     }
 
-    /// Whether a request is under way or queued.
+    /// Whether a request is in flight or queued.
     pub fn is_busy(&self) -> bool {
         self.under_way.iter().any(|n| *n > 0)
     }
 
-    /// Whether a request of this slot is under way or queued.
+    /// Whether a request of this slot is in flight or queued.
     pub fn is_slot_busy(&self, slot: usize) -> bool {
         self.under_way[slot] > 0
     }
 
-    /// Whether the kernel cancels all that is asked of it: it will do so again.
+    /// Whether the kernel cancels every request: it will do so again.
     pub fn is_refused(&self) -> bool {
         self.cancelled >= ROUNDS * 2 * self.slots()
     }
 
-    /// Hands what is queued to the kernel and waits for a completion. When none comes for too long,
-    /// what is under way is cancelled, and waited for again.
+    /// Submits the queued requests and waits for a completion. When none arrives for too long, the
+    /// requests in flight are cancelled, and waited for again.
     ///
     /// # Errors
-    /// As `io_uring_enter(2)`, which is not a request's failure: what is queued has been forgotten
-    /// then, and what is under way can still be waited for. `EINTR` is not passed on.
+    /// As `io_uring_enter(2)`, not as a failed request: the queued requests have then been
+    /// forgotten, and those in flight can still be waited for. `EINTR` is not passed on.
     ///
     /// # Panics
-    /// When nothing is under way: it would wait for ever.
+    /// When nothing is in flight: it would wait for ever.
     pub fn wait(&mut self) -> io::Result<Completion> {
         assert!(self.is_busy(), "something to wait for");
         loop {
@@ -273,8 +274,8 @@ impl CopyRing {
         }
     }
 
-    /// Hands over what is queued, unless the ring is closed, and waits for as long as there is
-    /// patience.
+    /// Submits the queued requests, unless the ring is closed, and waits as long as the patience
+    /// lasts.
     fn enter(&mut self) -> io::Result<()> {
         // `IORING_ENTER_GETEVENTS`, `IORING_ENTER_EXT_ARG`.
         const GET_EVENTS: u32 = 1;
@@ -365,7 +366,7 @@ impl Drop for CopyRing {
         self.cancel();
         while self.is_busy() {
             if self.wait().is_err() {
-                // The kernel may still use the buffers, and never tells: they must stay.
+                // The kernel may still use the buffers, and never reports the end: they must stay.
                 for buffer in self.buffers.drain(..) {
                     std::mem::forget(buffer);
                 }

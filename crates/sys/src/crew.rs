@@ -14,8 +14,8 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Forks so many members; each does `work`, which is given its number and its end of the socket, and
-    /// ends when that returns. It keeps no other descriptor.
+    /// Forks this many members; each runs `work` with its number and its end of the socket, and
+    /// exits when that returns. It keeps no other descriptor.
     ///
     /// # Errors
     /// As fork(2) and socketpair(2); those that were made are ended.

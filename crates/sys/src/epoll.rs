@@ -65,12 +65,12 @@ pub fn epoll_ctl(
 /// `int epoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)`; how many
 /// events there are.
 ///
-/// Made by the instruction itself, with a call to the next line behind it. On AMD's CPUs of before 2024
-/// the kernel returns through thunks (`Safe RET`, against speculative return stack overflow) that leave
-/// the CPU's stack of return addresses full of its own; the first `ret` of the program behind a system
-/// call goes wrong there, which takes long. The call puts an address of this program there: to find that
-/// one wrong takes 6 ns for each return up to the loop (`wait-peers returns`), which is what it costs where
-/// the kernel has no such thunks.
+/// Made by the instruction itself, followed by a call to the next line. On AMD's CPUs from before
+/// 2024 the kernel returns through thunks (`Safe RET`, against speculative return stack overflow)
+/// that fill the CPU's stack of return addresses; the program's first `ret` after a system call is
+/// then mispredicted, which is slow. The call puts an address of this program there: a
+/// misprediction then takes 6 ns for each return up to the loop (`wait-peers returns`), as on
+/// kernels without such thunks.
 ///
 /// # Errors
 /// As epoll_wait(2).

@@ -3,11 +3,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Flags of an extent whose place is not known, not yet chosen, or no place of its own:
+/// Flags of an extent whose place is unknown, not yet chosen, or not its own:
 /// `FIEMAP_EXTENT_UNKNOWN`, `_DELALLOC`, `_DATA_INLINE`.
 const NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
 
-/// `FIEMAP_EXTENT_ENCODED`: compressed or encrypted, so that its place is that of its beginning.
+/// `FIEMAP_EXTENT_ENCODED`: compressed or encrypted, so that its place is that of its start.
 const ENCODED: u32 = 0x8;
 
 /// As `struct fiemap_extent` of `linux/fiemap.h`.
@@ -44,7 +44,7 @@ const HEADER: usize = size_of::<Request>() - size_of::<Extent>();
 /// hole.
 ///
 /// # Errors
-/// As the file system: `EOPNOTSUPP` from those that cannot say.
+/// As the file system: `EOPNOTSUPP` from those without this information.
 pub fn first_place(fd: BorrowedFd<'_>, from: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
     let mut request = Request { start: from, length, extent_count: 1, ..Request::default() };
     let number = libc::_IOWR::<[u8; HEADER]>(u32::from(b'f'), 11);
@@ -82,10 +82,10 @@ mod tests {
         let file = std::fs::File::open(path).expect("this program");
         file.sync_all().expect("a place for everything");
         let length = file.metadata().expect("a size").len();
-        // Some file systems cannot say.
+        // Some file systems have no such information.
         if let Ok(place) = first_place(file.as_fd(), 0, length) {
             assert!(place.is_some_and(|(behind, at)| behind == 0 && at > 0), "{place:?}");
-            // The last block is of the last extent, which is a place like others.
+            // The last block is in the last extent, which has a place like others.
             let last = (length - 1) / 4096 * 4096;
             let place = first_place(file.as_fd(), last, 4096).expect("an answer");
             assert!(place.is_some_and(|(behind, at)| behind == 0 && at > 0), "{place:?}");

@@ -1,9 +1,9 @@
-//! This process in three: one that works, and two in front of it that end what it leaves when it is
-//! killed.
+//! Splits this process in three: one that works, and two in front of it that end its leftovers when
+//! it is killed.
 //!
-//! A process that has left its group and whose parent is gone belongs to nobody but the next process
-//! above that adopts orphans. Whoever made it cannot end it once it was killed itself; its parents
-//! can. So the process that was started stays in front, does nothing but wait and pass signals on;
+//! A process that has left its group and whose parent is gone belongs only to the next process
+//! above that adopts orphans. Its creator cannot end it once it was killed itself; the creator's
+//! parents can. So the process that was started stays in front, only waits and passes signals on;
 //! its child, the guard, does the same, and has the work done by a child of its own. Whichever are
 //! killed, one at a time or two at once:
 //!
@@ -12,12 +12,12 @@
 //! - the front, alone or with the guard: the worker gets a SIGTERM, and ends in order;
 //! - the guard: the worker gets a SIGTERM, and the front ends what is left.
 //!
-//! Nobody can end what is left of three that are killed at once: a signal at the death of a parent comes
-//! to its children and not to theirs.
+//! If all three are killed at once, nobody can end the rest: a parent-death signal reaches its
+//! children and not theirs.
 //!
-//! Guard and worker have a process group of their own, so that what is sent to the front's, by the
-//! terminal or by `kill`, comes to the worker once, from the front. To be called while there is one
-//! thread.
+//! Guard and worker have a process group of their own, so that signals to the front's group, from
+//! the terminal or by `kill`, reach the worker once, from the front. To be called while there is
+//! one thread.
 
 use std::io;
 
@@ -27,8 +27,8 @@ use crate::{orphans, startup};
 /// The signals with which users and supervisors end a program; they are passed on.
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// The names in lists of processes, so that who kills by the name of the program, by its command line, or
-/// by the name of the worker, leaves one of the three.
+/// The names in lists of processes, so that a kill by the name of the program, by its command line,
+/// or by the name of the worker leaves one of the three alive.
 const GUARD: &std::ffi::CStr = c"race-guard";
 const WORKER: &std::ffi::CStr = c"iotomy-race";
 
@@ -66,9 +66,9 @@ pub fn split() -> io::Result<()> {
     }
     // SAFETY: takes plain integers.
     unsafe { libc::setpgid(0, 0) };
-    // A signal that this process waits for, and that nobody ignores.
+    // A signal that this process waits for, and that is never ignored.
     begin(front, libc::SIGCHLD);
-    // Without it orphans come to the front, as they do when this process is killed.
+    // Otherwise orphans go to the front, as they do when this process is killed.
     let _ = orphans::become_subreaper();
     // SAFETY: takes nothing.
     let guard = unsafe { libc::getpid() };
@@ -80,7 +80,7 @@ pub fn split() -> io::Result<()> {
         let status = attend(worker, Some(front), &waited_for);
         end_as(status, &[])
     }
-    // A guard that can make no worker is one: the front is there all the same.
+    // A guard that can create no worker does the work itself: the front is there all the same.
     let parent = if worker == 0 { guard } else { front };
     begin(parent, at_its_end());
     // SAFETY: the name is a string that ends in NUL.
@@ -95,8 +95,8 @@ fn set_mask(mask: &libc::sigset_t) {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }
 
-/// The signals the front waits for: those passed on unless this process was told to ignore them, as
-/// `nohup` does, and those of its child and of a terminal that stops it.
+/// The signals the front waits for: those to pass on unless this process was told to ignore them,
+/// as by `nohup`, and those of its child and of a terminal that stops it.
 fn signals() -> libc::sigset_t {
     // SAFETY: `sigset_t` is plain integers; the empty set is then written over it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -124,7 +124,7 @@ fn at_its_end() -> libc::c_int {
     if is_ignored(libc::SIGTERM) { libc::SIGKILL } else { libc::SIGTERM }
 }
 
-/// The first steps of a child of `parent`, which is to hear of its end by this signal.
+/// The first steps of a child of `parent`, whose end it is notified of by this signal.
 fn begin(parent: libc::pid_t, at_its_end: libc::c_int) {
     // SAFETY: takes plain integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, at_its_end, 0, 0, 0) };
@@ -168,7 +168,7 @@ fn attend(
     }
 }
 
-/// Stops with the others, as a job of a shell does, until somebody goes on with it.
+/// Stops with the others, as a job of a shell does, until it is continued.
 fn stop_all(guard: libc::pid_t) {
     // SAFETY: takes plain integers; the guard has not been waited for, and the group is its own.
     unsafe { libc::kill(-guard, libc::SIGSTOP) };
@@ -195,7 +195,7 @@ fn take_by_default(signal: libc::c_int) {
     set_mask(&before);
 }
 
-/// Ends as the child did. One that was killed left behind what it, or its own child, had running.
+/// Ends as the child did. A killed one left behind its own processes, or those of its child.
 fn end_as(status: libc::c_int, bystanders: &[u32]) -> ! {
     let mut code = libc::WEXITSTATUS(status);
     if libc::WIFSIGNALED(status) {

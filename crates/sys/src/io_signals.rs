@@ -1,8 +1,9 @@
-//! Signals that tell of descriptors: asked for by `fcntl(F_SETSIG)`, taken by `rt_sigtimedwait(2)`.
+//! Signals that report on descriptors: requested by `fcntl(F_SETSIG)`, received by
+//! `rt_sigtimedwait(2)`.
 //!
 //! The one invariant: while a [`Signals`] lives, its thread has the two signals blocked and owns
-//! them. They have a handler that does nothing, for good, because by default they end the process:
-//! one that is late, when nobody waits for it any more, does no harm.
+//! them. They have a handler that does nothing, permanently, because their default action ends the
+//! process: a late signal, when nobody waits for it any more, does no harm.
 
 use std::cell::Cell;
 use std::io;
@@ -40,12 +41,12 @@ struct Info {
 pub enum SignalReport {
     /// Something happened to this descriptor: the bits of poll(2).
     Of {
-        /// Its number when the signal was asked for.
+        /// Its number when the signal was requested.
         fd: RawFd,
         /// The events.
         bits: u32,
     },
-    /// There was no room to queue a signal: nobody knows of which descriptor.
+    /// There was no room to queue a signal: the descriptor is unknown.
     Overflow,
 }
 
@@ -93,12 +94,12 @@ impl Signals {
         Ok(Self { set, before, thread, _here: std::marker::PhantomData })
     }
 
-    /// Has the descriptor tell this thread of whatever happens to it. Its open file description is
-    /// changed, which others may share.
+    /// Makes the descriptor report every event to this thread. This changes its open file
+    /// description, which others may share.
     ///
     /// # Errors
-    /// The operation that failed, with why; `EOPNOTSUPP` where the descriptor's kind never tells,
-    /// which the kernel passes over.
+    /// The failed operation and the error; `EOPNOTSUPP` where the descriptor's kind never reports,
+    /// which the kernel ignores.
     pub fn ask(&self, fd: RawFd) -> Result<(), (&'static str, io::Error)> {
         let owner = Owner { kind: F_OWNER_TID, pid: self.thread };
         // SAFETY: the kernel reads one `f_owner_ex`.
@@ -123,7 +124,7 @@ impl Signals {
         let _ = number(fd, libc::F_SETOWN, 0);
     }
 
-    /// Whether the descriptor tells this thread, and is not another one that has its number now.
+    /// Whether the descriptor reports to this thread, and is not another one with the same number.
     pub fn is_asked(&self, fd: RawFd) -> bool {
         let mut owner = Owner { kind: -1, pid: 0 };
         // SAFETY: `owner` is room for the one structure that is written.
@@ -133,7 +134,7 @@ impl Signals {
             && number(fd, F_GETSIG, 0).is_ok_and(|asked| asked == signal())
     }
 
-    /// Takes a signal from the queue; waits for one so long, or for ever. `None` when there was none.
+    /// Receives a signal from the queue; waits this long, or for ever. `None` when there was none.
     ///
     /// # Errors
     /// As rt_sigtimedwait(2), `EINTR` with the rest.
@@ -142,7 +143,7 @@ impl Signals {
         let timeout = match timeout {
             None => std::ptr::null(),
             Some(timeout) => {
-                // More than 68 years need not be told apart.
+                // Times above 68 years are equal.
                 let tv_sec = timeout.as_secs().min(i32::MAX.unsigned_abs().into()).cast_signed();
                 time = libc::timespec { tv_sec, tv_nsec: timeout.subsec_nanos().into() };
                 &raw const time
@@ -181,7 +182,7 @@ impl Drop for Signals {
     }
 }
 
-/// Gives the signal a handler that does nothing, unless somebody else has given it one.
+/// Gives the signal a handler that does nothing, unless it has another one.
 fn ignore(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -196,7 +197,7 @@ fn ignore(signal: libc::c_int) -> io::Result<()> {
     answer(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Changes what this thread blocks; what it blocked before, of the first 64 signals.
+/// Changes the blocked signals of this thread; returns those blocked before, of the first 64.
 fn change_mask(how: libc::c_int, set: u64) -> io::Result<u64> {
     let mut before = 0_u64;
     // SAFETY: the kernel reads one set of 8 bytes and writes another. None of the signals is one the

@@ -1,5 +1,5 @@
-//! The leader of a process group, who outlives this process for as long as it takes to end the
-//! group: whatever becomes of this process, SIGKILL included, nothing of the group is left.
+//! The leader of a process group, who outlives this process just long enough to end the group:
+//! however this process ends, also by SIGKILL, nothing of the group is left.
 //!
 //! It sleeps in a read of a pipe whose other end only this process holds, so that its end is an end
 //! of file; until then it costs nothing.
@@ -20,7 +20,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Makes a group with nobody but its leader.
+    /// Creates a group that consists of its leader.
     ///
     /// # Errors
     /// When a pipe or a process cannot be made.

@@ -1,8 +1,8 @@
 //! Starting a command held: the child exists, with its identity, and waits at a barrier in front of
 //! its `execve` until an observer has been attached to it.
 //!
-//! The one invariant: whatever becomes of this process, the child never waits for ever. The barrier
-//! is a pipe, so the death of the parent is an end of file, upon which the child leaves.
+//! The one invariant: however this process ends, the child never waits for ever. The barrier is a
+//! pipe, so the death of the parent is an end of file, upon which the child exits.
 
 mod child;
 mod image;
@@ -110,10 +110,10 @@ pub enum LaunchError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The child could not become the user asked for.
+    /// The child could not switch to the requested user.
     #[error("cannot become user {uid}: {source}")]
     Credentials {
-        /// The user id asked for.
+        /// The requested user id.
         uid: u32,
         /// The kernel's error.
         source: io::Error,
@@ -128,7 +128,7 @@ pub enum LaunchError {
     },
 }
 
-/// A program that was found and then was not there lacks what is to run it.
+/// A program that was found and then was not there lacks its interpreter.
 fn exec_hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::ENOENT) => {
@@ -164,11 +164,11 @@ impl HeldChild {
         self.outcome()
     }
 
-    /// Lets the child execute its program without waiting until it has: for who must meanwhile
-    /// attend to the child's stops, as a tracer must.
+    /// Lets the child execute its program without waiting for that: for callers that must meanwhile
+    /// handle the child's stops, as a tracer must.
     ///
     /// # Errors
-    /// When the child cannot be told.
+    /// When the child cannot be notified.
     pub fn start_command(&self) -> Result<(), LaunchError> {
         let go = [1u8];
         // SAFETY: `go` is one readable byte and the descriptor is owned by `self`.
@@ -180,8 +180,8 @@ impl HeldChild {
         Ok(())
     }
 
-    /// Waits until the child has executed its program or has left, and tells which. A child that
-    /// was not let go leaves, without anything to tell.
+    /// Waits until the child has executed its program or has exited, and returns which. A child
+    /// that was not released exits without a report.
     ///
     /// # Errors
     /// As [`HeldChild::release`].

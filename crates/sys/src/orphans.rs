@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-/// Makes this process the parent of what its descendants leave behind.
+/// Makes this process the new parent of its descendants' orphans.
 ///
 /// # Errors
 /// The kernel's error.
@@ -26,7 +26,7 @@ pub fn children() -> Vec<u32> {
         .collect()
 }
 
-/// Kills the children but those of `spared`, and does not wait for them.
+/// Kills the children except `spared`, and does not wait for them.
 pub fn kill(spared: &[u32]) {
     for pid in children().into_iter().filter(|pid| !spared.contains(pid)) {
         // SAFETY: takes plain integers; a child that was not waited for keeps its id.
@@ -34,8 +34,8 @@ pub fn kill(spared: &[u32]) {
     }
 }
 
-/// Kills and waits for the children but those of `spared`, and for those that it gets when they end,
-/// until there are none; returns how many there were.
+/// Kills and waits for the children except `spared`, and for those that it adopts when they end,
+/// until there are none; returns their number.
 pub fn end(spared: &[u32]) -> usize {
     let mut ended = 0;
     loop {

@@ -34,8 +34,8 @@ pub enum Scope {
 /// The source of the interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ticker {
-    /// So many cycles of the processor, counted by it; they interrupt also where interrupts are held
-    /// back.
+    /// This many cycles of the processor, counted by it; they interrupt also where interrupts are
+    /// disabled.
     Cycles,
     /// A timer of the kernel's.
     CpuClock,

@@ -14,7 +14,8 @@ pub struct PollFd {
     pub revents: i16,
 }
 
-/// `int poll(struct pollfd *fds, nfds_t nfds, int timeout)`; how many have something to tell.
+/// `int poll(struct pollfd *fds, nfds_t nfds, int timeout)`; returns the number of descriptors with
+/// events.
 ///
 /// # Errors
 /// As poll(2).

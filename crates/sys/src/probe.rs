@@ -1,7 +1,7 @@
-//! Trials of what the kernel lets this process do: each function asks for one thing, and gives it
-//! back before it returns.
+//! Trials of what the kernel lets this process do: each function makes one request, and undoes it
+//! before it returns.
 //!
-//! It owns the calls; what a refusal means, and what would help, is for the callers to say.
+//! It owns the calls; the callers interpret a refusal and give the remedy.
 //!
 //! The one invariant: nothing is left behind. Descriptors and mappings close with their owner; a
 //! trial that would change the process itself (its namespaces, limits, scheduling, filters) runs in
@@ -35,7 +35,7 @@ impl Refusal {
         Self { call, source: source.into() }
     }
 
-    /// The refusal of `call` that the C library's `errno` tells of.
+    /// The refusal of `call` with the C library's `errno`.
     fn last(call: &'static str) -> Self {
         Self { call, source: io::Error::last_os_error() }
     }
@@ -50,7 +50,7 @@ impl Refusal {
 mod tests {
     use super::*;
 
-    /// Run with `--nocapture` to see what this machine says.
+    /// Run with `--nocapture` to see the results of this machine.
     #[test]
     fn every_trial_answers_and_names_its_call() {
         let trials: [(&str, Result<(), Refusal>); 13] = [

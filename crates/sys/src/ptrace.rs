@@ -43,7 +43,7 @@ pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
     control(libc::PTRACE_SYSCALL, tid, signal)
 }
 
-/// Leaves a task of a stopped group stopped, but lets it hear of `SIGCONT`.
+/// Leaves a task of a stopped group stopped, but lets it receive `SIGCONT`.
 ///
 /// # Errors
 /// `ESRCH` when it has been killed meanwhile.
@@ -98,7 +98,8 @@ const OP_ENTRY: u64 = 1;
 const OP_EXIT: u64 = 2;
 const ARCH_I386: u64 = 0x4000_0003;
 
-/// Which end of which call task `tid` is stopped at: `PTRACE_GET_SYSCALL_INFO`, Linux 5.3.
+/// The call that task `tid` is stopped at, and whether at its entry or exit:
+/// `PTRACE_GET_SYSCALL_INFO`, Linux 5.3.
 ///
 /// # Errors
 /// `ESRCH` when the task has been killed meanwhile, `EIO` from an older kernel.
@@ -137,7 +138,7 @@ pub enum Origin {
     InterruptedCall(u32),
 }
 
-/// Where the stopped task `tid` comes from, as its registers tell.
+/// The origin of the stopped task `tid`, from its registers.
 ///
 /// # Errors
 /// `ESRCH` when the task has been killed meanwhile.
@@ -204,8 +205,8 @@ pub enum WaitResult {
     Nobody,
 }
 
-/// The next piece of news of a child or tracee of the calling thread, slept for when `sleep` says
-/// so: then [`WaitResult::Nothing`] is a sleep interrupted by a signal.
+/// The next event of a child or tracee of the calling thread; waits for it if `sleep`: then
+/// [`WaitResult::Nothing`] is a wait interrupted by a signal.
 ///
 /// # Errors
 /// None that `waitpid(2)` documents for these arguments.
@@ -222,7 +223,7 @@ pub fn news_of(pid: u32) -> io::Result<WaitResult> {
     wait(pid.cast_signed(), libc::__WALL | libc::WNOHANG)
 }
 
-/// Waits until child `pid` has ended. A tracee's stops on the way are left to its tracer's end.
+/// Waits until child `pid` has ended. A tracee's stops in between are left to its tracer's end.
 pub fn reap(pid: u32) {
     while let Ok(WaitResult::Task(_, Status::Stopped(_)) | WaitResult::Nothing) =
         wait(pid.cast_signed(), libc::__WALL)

@@ -1,16 +1,17 @@
-//! Somebody who puts a terminal in order when this process was killed while it had the whole screen:
-//! a child that sleeps in a read of a pipe whose other end only this process holds.
+//! Restores a terminal when this process was killed while it had the whole screen: a child that
+//! sleeps in a read of a pipe whose other end only this process holds.
 //!
-//! A byte through the pipe says that all is well. An end of file without it says that this process
-//! is gone, SIGKILL included; then the terminal gets its attributes back and the farewell. A kill by name
-//! that hits this process does not hit the guard, which has a name of its own.
+//! A byte through the pipe means a normal end. An end of file without it means that this process is
+//! gone, also by SIGKILL; then the guard restores the terminal's attributes and writes the
+//! farewell. A kill by name that hits this process does not hit the guard, which has a name of its
+//! own.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::own_name::OwnName;
 
-/// A guard of a terminal. Dropping it says that all is well.
+/// A guard of a terminal. Dropping it means a normal end.
 #[derive(Debug)]
 pub struct ScreenGuard {
     pid: libc::pid_t,
@@ -21,8 +22,8 @@ pub struct ScreenGuard {
 const NAME: &std::ffi::CStr = c"tty-guard";
 
 impl ScreenGuard {
-    /// Guards `terminal` as it is set now; `farewell` is what is written to it, if it comes to that. The
-    /// guard has its own name when this returns.
+    /// Guards `terminal` with its present settings; `farewell` is written to it if this process is
+    /// killed. The guard has its own name when this returns.
     ///
     /// # Errors
     /// When it is no terminal, or a pipe or a process cannot be made.

@@ -1,8 +1,8 @@
-//! Filters that take system calls away from a program, for who wants to see what it does without.
+//! Filters that deny system calls to a program, to see how it does without them.
 //!
-//! A filter is bound to the process that sets it and to all it makes, needs no privilege, and
-//! cannot be taken off again. Its price is paid by every call; where the kernel sees that a call is
-//! allowed whatever its arguments, which it is here, that is a look-up in a bitmap.
+//! A filter is bound to the process that sets it and to all its descendants, needs no privilege,
+//! and cannot be removed. Every call pays for it; where the kernel sees that a call is allowed
+//! whatever its arguments, as here, that is a look-up in a bitmap.
 
 /// A filter, made before the process that sets it.
 #[derive(Clone)]
@@ -27,8 +27,9 @@ const ARCH: u32 = 4;
 pub const MOST_DENIED: usize = 100;
 
 impl Filter {
-    /// Makes the 64-bit calls of these numbers fail with these errors without being made; none is
-    /// a filter all the same. `None` with more than [`MOST_DENIED`] or an error number above 4095.
+    /// Makes the 64-bit calls of these numbers fail with these errors without being executed; an
+    /// empty list is a filter all the same. `None` with more than [`MOST_DENIED`] or an error
+    /// number above 4095.
     pub fn deny(calls: &[(u32, u32)]) -> Option<Self> {
         if calls.len() > MOST_DENIED || calls.iter().any(|(_, errno)| *errno > 4095) {
             return None;

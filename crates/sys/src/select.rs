@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-/// Descriptors a set of the C library has room for; what is said of others is written outside it.
+/// The capacity of the C library's descriptor sets; bits of higher numbers would be written outside
+/// it.
 pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
 
 /// A set of descriptors, a bit each.
@@ -30,8 +31,8 @@ pub fn select(
     let timeout = match timeout {
         None => std::ptr::null_mut(),
         Some(timeout) => {
-            // More than 68 years need not be told apart. A part of a second that is rounded up to a
-            // whole one is carried over by the kernel.
+            // Times above 68 years are equal. A fraction of a second that is rounded up to a whole
+            // one is carried over by the kernel.
             room.tv_sec = timeout.as_secs().min(i32::MAX.unsigned_abs().into()).cast_signed();
             room.tv_usec = timeout.subsec_nanos().div_ceil(1000).into();
             &raw mut room

@@ -1,8 +1,8 @@
-//! The side band of `perf_event_open(2)`: what processes map as code, execute and fork, as the kernel tells
-//! profilers.
+//! The side band of `perf_event_open(2)`: the code mappings, execs and forks of processes, as the
+//! kernel reports them to profilers.
 //!
-//! The kernel writes into a ring that is shared with it. The one invariant: what lies between the
-//! two ends belongs to this side until the rear end is moved, so it is copied out first.
+//! The kernel writes into a shared ring. The one invariant: the bytes between the two ends belong
+//! to this side until the rear end is moved, so they are copied out first.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,8 +14,9 @@ use crate::perf_event::{
     Attributes, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, Scope, perf_event_open,
 };
 
-/// Pages of a ring, a power of two. With the one in front, and with pages of 4 KiB, it stays below what the
-/// kernel lets any user lock for each CPU (`kernel.perf_event_mlock_kb`, 516 unless set).
+/// Pages of a ring, a power of two. With the one in front, and with pages of 4 KiB, it stays below
+/// the memory that the kernel lets any user lock for each CPU (`kernel.perf_event_mlock_kb`, 516 by
+/// default).
 const PAGES: usize = 64;
 
 /// `PERF_SAMPLE_TIME`: a record ends with its time.
@@ -47,7 +48,7 @@ pub struct SideBand {
 unsafe impl Send for SideBand {}
 
 impl SideBand {
-    /// Listens from now on to what all processes of a CPU do, in times of `CLOCK_MONOTONIC`.
+    /// Receives the events of all processes of a CPU from now on, with times of `CLOCK_MONOTONIC`.
     ///
     /// # Errors
     /// As perf_event_open(2) and mmap(2): `EACCES`, `EPERM` without the right to watch all processes.
@@ -71,7 +72,7 @@ impl SideBand {
         Ok(Self { event, start, page })
     }
 
-    /// Takes all there is, as bytes behind those of `into`; [`records`] reads them.
+    /// Reads everything in the ring, appending the bytes to `into`; [`records`] parses them.
     pub fn take(&mut self, into: &mut Vec<u8>) {
         let size = PAGES * self.page;
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);
@@ -131,7 +132,7 @@ pub enum Event {
         /// Its parent.
         parent: u32,
     },
-    /// It began another program: what it had mapped is gone.
+    /// It executed another program: its mappings are gone.
     Exec {
         /// Its id.
         pid: u32,
@@ -148,15 +149,15 @@ pub enum Event {
         offset: u64,
         /// The file's; 0 of memory of no file.
         inode: u64,
-        /// The file's, or what the kernel calls it.
+        /// The file's, or the kernel's name for it.
         path: String,
     },
-    /// So many records found no room in the ring.
+    /// This many records found no room in the ring.
     Lost(u64),
 }
 
-/// The records of a ring's bytes. Kinds that are not known are left out, and so is the rest behind one
-/// whose size cannot be.
+/// The records of a ring's bytes. Unknown kinds are skipped, and so is the rest behind a record of
+/// impossible size.
 pub fn records(mut bytes: &[u8]) -> Vec<Record> {
     let mut found = Vec::new();
     // `struct perf_event_header`: a kind, two bytes of flags, and the size.

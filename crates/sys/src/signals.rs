@@ -32,7 +32,7 @@ impl Remembered {
         Self(())
     }
 
-    /// Whether one has come.
+    /// Whether one has arrived.
     pub fn has_come() -> bool {
         CAME.load(Ordering::Relaxed) != 0
     }
@@ -60,9 +60,9 @@ fn is_ignored(signal: libc::c_int) -> bool {
     !failed && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// Makes a write past the limit on the size of files (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`,
-/// which can be told, and not end this process by `SIGXFSZ`. A command under study does not have that
-/// from it.
+/// Makes a write past the limit on the size of files (`RLIMIT_FSIZE`, `ulimit -f`) fail with
+/// `EFBIG`, which can be reported, instead of ending this process by `SIGXFSZ`. A command under
+/// study does not inherit this.
 pub fn ignore_file_size() {
     // SAFETY: no handler is set that could run. It cannot fail: the signal exists and can be ignored.
     let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -79,8 +79,8 @@ pub(crate) fn changed_file_size() -> Option<bool> {
     IS_CHANGED.load(Ordering::Relaxed).then(|| WAS_IGNORED.load(Ordering::Relaxed))
 }
 
-/// Gives signals that end a program their usual effect, here and in what this process starts: a shell
-/// that is no user's has what it starts in the background ignore SIGINT and SIGQUIT.
+/// Restores the default action of signals that end a program, here and in the processes started
+/// from here: a non-interactive shell makes its background processes ignore SIGINT and SIGQUIT.
 pub fn be_ended_by_signals() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: sets a disposition that needs no handler.

@@ -1,4 +1,4 @@
-//! A stack for the command that is large enough, whatever the limit of the process's own is.
+//! A stack for the command that is large enough, whatever the limit of the process's own stack is.
 //!
 //! The limit (`RLIMIT_STACK`, `ulimit -s`) is not raised, since a command under study has it from iotomy.
 //! Where it is too low, everything runs on memory of iotomy's own in its place, in the same thread.
@@ -29,7 +29,7 @@ pub fn with_enough_stack<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     }
 }
 
-/// The limit of the stack, or what the C library has in the place of none. It has looked when the process
+/// The limit of the stack, or the C library's value if there is none. It was read when the process
 /// started, so this makes no system call.
 fn limit() -> Option<usize> {
     // SAFETY: `pthread_attr_t` is plain integers; the call below writes over it.

@@ -1,4 +1,4 @@
-//! Processes and threads that are started only to end: what starting one costs.
+//! Processes and threads that only start and end: the cost of a start.
 //!
 //! The one invariant: each has been waited for when a function returns.
 
@@ -76,8 +76,8 @@ pub fn spawn_and_wait(program: BorrowedFd<'_>) -> io::Result<()> {
     wait(pid)
 }
 
-/// `pthread_create(3)` of a thread that ends at once, and `pthread_join(3)`: without what a library
-/// for threads does besides.
+/// `pthread_create(3)` of a thread that ends at once, and `pthread_join(3)`: without the additional
+/// work of a thread library.
 ///
 /// # Errors
 /// As pthread_create(3): `EAGAIN`.
@@ -100,7 +100,7 @@ extern "C" fn end_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
     ptr::null_mut()
 }
 
-/// Makes this process one that hears how its children end.
+/// Lets this process learn how its children end.
 pub fn reset_sigchld() {
     startup::reset_sigchld();
 }

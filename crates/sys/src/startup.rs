@@ -1,10 +1,11 @@
-//! The start of the process, and what it was given before that changed it.
+//! The start of the process, and the inherited settings from before.
 //!
 //! SIGPIPE is ignored, as Rust's runtime has it, and a watch cannot do with an ignored SIGCHLD. A command
 //! that iotomy starts must get the dispositions iotomy itself was started with, so they are read before.
 //!
-//! A standard stream that was closed must stay closed for that command, too. Rust's runtime opens the null device in
-//! its place, and not close-on-exec, so it is opened here, before the runtime looks.
+//! A standard stream that was closed must stay closed for that command, too. Rust's runtime opens
+//! the null device in its place, without close-on-exec, so it is opened here, before the runtime
+//! checks.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

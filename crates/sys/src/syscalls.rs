@@ -1,4 +1,4 @@
-//! System calls by ABI and number, and what the observers need to know of each.
+//! System calls by ABI and number, and the facts about each that observers need.
 
 mod tables;
 
@@ -63,7 +63,7 @@ pub fn transfer(name: &str) -> Option<Transfer> {
     Some(Transfer { from, to })
 }
 
-/// Which argument of call `name` says how many descriptors it asks after.
+/// The argument of call `name` that holds the number of polled descriptors.
 pub fn polls(name: &str) -> Option<u8> {
     match name {
         "poll" | "ppoll" => Some(1),

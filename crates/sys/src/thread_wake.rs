@@ -1,12 +1,12 @@
 //! The signals of a process one of whose threads sleeps in `waitpid(2)` for its tracees.
 //!
-//! That thread has to be woken by others, which only a signal does that has a handler; it is SIGURG,
-//! which nobody misses as nobody gets it unasked. SIGCHLD is left to be ignored by default: a
-//! handler or a `signalfd` for it would cost a thread's wake-up for every stop of a tracee, on
-//! another CPU, where the sleeper in `waitpid` is handed the CPU by the tracee that stops.
+//! Other threads must be able to wake that thread, which only a signal with a handler does; it is
+//! SIGURG, which nobody misses as nobody gets it unrequested. SIGCHLD keeps its default, to be
+//! ignored: a handler or a `signalfd` for it would cost a thread's wake-up for every stop of a
+//! tracee, on another CPU, whereas a sleeper in `waitpid` gets the CPU from the tracee that stops.
 //!
 //! The one invariant: a wake-up can come too early, before the thread sleeps, and is lost then. So
-//! who wakes sets a flag first, and wakes until the thread has shown that it has seen it.
+//! the waker sets a flag first, and wakes until the thread has shown that it has seen it.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

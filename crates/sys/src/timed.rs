@@ -21,7 +21,7 @@ pub struct Timed {
 /// The child's stack in units of 16 bytes, to which it is aligned: 64 KiB, of which it uses few.
 const STACK: usize = 4096;
 
-/// A command under way.
+/// A running command.
 #[derive(Debug)]
 pub struct Started {
     pid: libc::pid_t,
@@ -35,7 +35,7 @@ pub struct Started {
 pub struct EndedChild {
     /// From just before the process was made until it had been waited for.
     pub wall_ns: u64,
-    /// Of that, what had passed when the new process called `execve`.
+    /// The part of it that had passed when the new process called `execve`.
     pub startup_ns: u64,
     /// As `wait4(2)` has it.
     pub status: i32,
@@ -142,7 +142,7 @@ impl Started {
     /// Waits until it has ended.
     ///
     /// # Errors
-    /// When somebody else has waited for it.
+    /// When another waiter has reaped it.
     pub fn wait(self) -> io::Result<EndedChild> {
         let mut status = 0;
         // SAFETY: `rusage` is plain integers.

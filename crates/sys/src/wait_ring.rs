@@ -2,8 +2,8 @@
 //! something has happened (multishot), and buffers the kernel receives into (provided).
 //!
 //! The one invariant: a buffer is the kernel's from the moment it is provided until a completion
-//! names it, and again from [`WaitRing::give_back`]; between the two it is read, and never else. The
-//! ring is dropped when its last request has come to an end, and the buffers after it.
+//! names it, and again from [`WaitRing::give_back`]; it is read only between the two. The ring is
+//! dropped when its last request has completed, and the buffers after it.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -27,7 +27,7 @@ pub const CANCELLED: u64 = u64::MAX;
 /// The only group of buffers.
 const GROUP: u16 = 0;
 
-/// Something a request has to tell.
+/// A completion of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The user data of the request.
@@ -57,8 +57,8 @@ struct Buffers {
 }
 
 impl WaitRing {
-    /// A ring that `completions` have room in until they are taken; what finds no room is kept by
-    /// the kernel, and ends its request. For one thread: the one that makes it.
+    /// A ring with room for this many completions until they are read; further ones are kept by the
+    /// kernel, and end their request. For one thread: the one that makes it.
     ///
     /// # Errors
     /// The call that failed, with why: as `io_uring_setup(2)`; `EOPNOTSUPP` where the kernel is too
@@ -83,7 +83,7 @@ impl WaitRing {
         Ok(Self { ring: Some(ring), buffers: None, live: 0 })
     }
 
-    /// Provides buffers: so many, a power of two, of so many bytes.
+    /// Provides buffers: `count`, a power of two, of this many bytes.
     ///
     /// # Errors
     /// As [`WaitRing::new`], for `io_uring_register(2)`.
@@ -99,7 +99,7 @@ impl WaitRing {
         Ok(())
     }
 
-    /// Asks to be told whenever one of `bits` of poll(2) happens to the descriptor.
+    /// Requests a completion whenever one of `bits` of poll(2) occurs on the descriptor.
     ///
     /// # Errors
     /// As [`WaitRing::enter`], when the queue was full and had to be handed over first.
@@ -110,7 +110,7 @@ impl WaitRing {
         Ok(())
     }
 
-    /// Asks to be given whatever a socket receives.
+    /// Requests the bytes that a socket receives.
     ///
     /// # Errors
     /// As [`WaitRing::poll`].
@@ -121,8 +121,8 @@ impl WaitRing {
         Ok(())
     }
 
-    /// Asks to end a request. A completion that carries [`CANCELLED`] tells what came of it, and the
-    /// request has its last word.
+    /// Requests the end of a request. A completion that carries [`CANCELLED`] has the result, and
+    /// the request gets a last completion.
     ///
     /// # Errors
     /// As [`WaitRing::poll`].
@@ -130,8 +130,8 @@ impl WaitRing {
         self.push(opcode::AsyncCancel::new(user_data).build().user_data(CANCELLED))
     }
 
-    /// Hands over what is queued and waits for a completion, or so long, or for ever; a zero time-out
-    /// only looks. One `io_uring_enter(2)`.
+    /// Submits the queued requests and waits for a completion, for this long, or for ever; a zero
+    /// time-out only polls. One `io_uring_enter(2)`.
     ///
     /// # Errors
     /// As io_uring_enter(2), `EINTR` with the rest; that the time is up is none.
@@ -148,7 +148,7 @@ impl WaitRing {
                 unsafe { ring.submitter().enter::<()>(queued, 0, GETEVENTS, None) }
             }
             Some(timeout) => {
-                // More than 68 years need not be told apart.
+                // Times above 68 years are equal.
                 let seconds = timeout.as_secs().min(i32::MAX.unsigned_abs().into());
                 let time = Timespec::new().sec(seconds).nsec(timeout.subsec_nanos());
                 let arguments = SubmitArgs::new().timespec(&time);
@@ -246,11 +246,13 @@ impl WaitRing {
 
 impl Drop for WaitRing {
     fn drop(&mut self) {
-        // Closing a ring lets go of its files only later; who closes them now would wonder.
+        // Closing a ring releases its files only later, to the surprise of callers that close them
+        // now.
         let ended = self.end_all();
         self.ring = None;
         if ended.is_err() {
-            // The kernel may still receive into the buffers, and never tells: they must stay.
+            // The kernel may still receive into the buffers, and never reports the end: they must
+            // stay.
             std::mem::forget(self.buffers.take());
         }
     }
@@ -348,7 +350,7 @@ mod tests {
             ring.give_back(id);
         }
         drop(ring);
-        // Nobody holds the socket any more.
+        // No other owner of the socket is left.
         drop(one);
         assert_eq!(other.read(&mut [0]).unwrap(), 0);
     }

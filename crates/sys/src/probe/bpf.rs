@@ -79,8 +79,8 @@ pub fn prog_load() -> Result<(), Refusal> {
     load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0).map(drop)
 }
 
-/// Loads a program and attaches it, for a moment, to the entry of the kernel function whose type
-/// is `btf_id`.
+/// Loads a program and attaches it, for a moment, to the entry of the kernel function whose type is
+/// `btf_id`.
 ///
 /// # Errors
 /// The kernel's refusal.

@@ -21,7 +21,7 @@ pub(super) fn check(call: usize, returned: i32) -> Result<(), Failure> {
     if returned >= 0 { Ok(()) } else { Err(Failure { call, errno: errno() }) }
 }
 
-/// Runs `work` in a child and says which of `calls` failed there, if one did.
+/// Runs `work` in a child and returns which of `calls` failed there, if any.
 ///
 /// # Safety
 /// `work` makes async-signal-safe calls only: it does not allocate, lock, print or panic.

@@ -1,4 +1,4 @@
-//! `io_uring_setup(2)`: a ring of eight entries, asked what it can do and closed.
+//! `io_uring_setup(2)`: a ring of eight entries, probed for its features and closed.
 
 use std::os::fd::AsRawFd;
 

@@ -1,4 +1,4 @@
-//! Limits of a process, tried where a number does not tell what holds.
+//! Limits of a process, tried where a number does not decide.
 
 use super::Refusal;
 use super::child::{check, in_child};

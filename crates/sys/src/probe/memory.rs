@@ -51,7 +51,7 @@ impl Mapping {
         }
     }
 
-    /// Asks for huge pages under this memory.
+    /// Requests huge pages for this memory.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -91,9 +91,9 @@ impl Drop for Mapping {
 pub struct Cached {
     /// All of it.
     pub pages: u64,
-    /// Of that, changed and not on its way to a device.
+    /// The dirty part of it that is not being written back.
     pub dirty: u64,
-    /// Of that, on its way.
+    /// The part of it that is being written back.
     pub writeback: u64,
 }
 

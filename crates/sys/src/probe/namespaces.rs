@@ -1,9 +1,9 @@
-//! Namespaces of its own for a child, which take what was done in them along when it ends.
+//! Namespaces of a child's own, whose content disappears with it.
 
 use super::Refusal;
 use super::child::{check, in_child};
 
-/// `nobody`, by the number every distribution gives it.
+/// `nobody`, by the number it has in every distribution.
 const NOBODY: libc::uid_t = 65_534;
 
 /// In a child: a network of its own.

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use super::Refusal;
 use super::child::{errno, exit_now, pipe, wait_for_end};
 
-/// Seizes a child, stops it, asks which call it is in, and ends it.
+/// Seizes a child, stops it, reads its current call, and ends it.
 ///
 /// # Errors
 /// The kernel's refusal.
@@ -49,7 +49,8 @@ fn examine(pid: libc::pid_t) -> Result<(), Refusal> {
         return Err(Refusal::last("ptrace PTRACE_INTERRUPT"));
     }
     wait_for_stop(pid)?;
-    // More than any `struct ptrace_syscall_info` so far (88 bytes); the kernel writes what fits.
+    // More than any `struct ptrace_syscall_info` so far (88 bytes); the kernel writes as much as
+    // fits.
     let mut info = [0u64; 16];
     let (size, place) = (size_of_val(&info), info.as_mut_ptr());
     // SAFETY: `place` is writable for `size` bytes.
