@@ -1,10 +1,10 @@
-//! Two records held against each other: what differs around them, and what they measured.
+//! The comparison of two records: differences of their conditions, and of their measures.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Machine, RaceVerdict};
 
-/// A record held against an earlier one. They were not made in turn, so their runs are no pairs.
+/// A record compared with an earlier one. They were not made in turn, so their runs are not paired.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Against {
     /// The earlier one's name, or its number in the history.
@@ -47,7 +47,7 @@ pub struct Change {
     pub subject: String,
     /// Which of its measures: `wall`, `cpu`…
     pub measure: String,
-    /// In what: `ns`, `bytes/s`; empty for a count.
+    /// The unit: `ns`, `bytes/s`; empty for a count.
     pub unit: String,
     /// The middle of the earlier one; of a baseline of several sessions, of these.
     pub then: f64,
@@ -67,7 +67,7 @@ pub struct Change {
     /// or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RaceVerdict>,
-    /// Sessions of the baseline, by which is known, from three on, what sessions differ by.
+    /// Sessions of the baseline; from three on the spread between sessions is known.
     #[serde(default)]
     pub sessions: u64,
     /// The least difference that is called one: 0.01 is 1 %.
@@ -76,7 +76,7 @@ pub struct Change {
     /// About how many more runs of the later one would decide, where more runs would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_runs: Option<u64>,
-    /// The least and the most of the sessions of the baseline, where it is of several.
+    /// The least and the greatest of the sessions of the baseline, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
 }
@@ -111,7 +111,7 @@ impl Machine {
     }
 }
 
-/// The weaknesses that are dealt with in another way, and only those: most are a long list.
+/// Only the weaknesses whose mitigation differs: the full list is long.
 fn mitigations(then: &str, now: &str) -> Option<Difference> {
     if then == now {
         return None;

@@ -24,17 +24,17 @@ pub struct Anatomy {
     pub started: String,
     /// The run's trace.
     pub trace: Trace,
-    /// How the time was sampled, and at what price.
+    /// The settings of sampling, and its overhead.
     pub sampling: Sampling,
-    /// One entry a (process, program image, system call), and one a (process, program image) for
-    /// what lies outside calls.
+    /// One entry per (process, program image, system call), and one per (process, program image)
+    /// for the time outside calls.
     pub calls: Vec<DissectedCall>,
     /// The samples, stack by stack: the parts above are computed from these.
     pub stacks: Vec<Stack>,
     /// The work of the block layer; `null` where it could not be watched.
     #[serde(default)]
     pub block: Option<BlockIo>,
-    /// The slowest calls, told; `null` where none were asked for.
+    /// The slowest calls with their stories; `null` if none were requested.
     #[serde(default)]
     pub stories: Option<SlowestCalls>,
 }
@@ -47,7 +47,7 @@ impl Anatomy {
 /// The sampled parts of an [`Anatomy`], for a run whose trace is stored beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
-    /// How the time was sampled, and at what price.
+    /// The settings of sampling, and its overhead.
     pub sampling: Sampling,
     /// As [`Anatomy::calls`].
     pub calls: Vec<DissectedCall>,
@@ -68,7 +68,7 @@ pub struct Sampling {
     pub others: u64,
     /// Samples of watched threads that found no room in a bounded table.
     pub lost: u64,
-    /// Samples and sleeps whose stack of the kernel was not to be had: its place was another's.
+    /// Samples and sleeps without a kernel stack: it collided with another's.
     pub lost_stacks: u64,
     /// Sleeps that found no room in a bounded table.
     pub lost_sleeps: u64,
@@ -78,7 +78,7 @@ pub struct Sampling {
     /// The overhead of a sample for the thread that it interrupts, measured on this machine at the
     /// start.
     pub price_ns_per_sample: f64,
-    /// How far the stacks of user space reach; `None` where they were not asked for.
+    /// The reach of the user stacks; `None` if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_stacks: Option<UserStacks>,
 }
@@ -88,16 +88,16 @@ pub struct Sampling {
 pub struct UserStacks {
     /// Samples with one.
     pub samples: u64,
-    /// Of these, those whose stack ends after the innermost function, or the one that called it: frame
+    /// The number of these whose stack ends after the innermost function, or its caller: frame
     /// pointers lead no further.
     pub cut_short: u64,
-    /// Samples and sleeps whose stack was not to be had: its place was another's.
+    /// Samples and sleeps without a stack: it collided with another's.
     pub lost: u64,
     /// Mappings, and other news of processes, that found no room.
     pub lost_mappings: u64,
 }
 
-/// A call of one program image, or what lies outside its calls, in layers.
+/// A call of one program image, or the time outside its calls, in layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct DissectedCall {
     /// Process id.
@@ -107,11 +107,11 @@ pub struct DissectedCall {
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
     pub image: u32,
-    /// The call's name as the trace has it; `null` for what lies outside calls.
+    /// The call's name as in the trace; `null` for the time outside calls.
     pub syscall: Option<String>,
     /// On a CPU, as the trace has it. The layers add up to it.
     pub on_cpu_ns: u64,
-    /// Asleep, as the trace has it. The layers add up to it.
+    /// Blocked time, as in the trace. The layers add up to it.
     pub blocked_ns: u64,
     /// Samples the split of the time on a CPU rests on.
     pub samples: u64,
@@ -130,7 +130,7 @@ pub struct Layer {
     pub error_ns: u64,
     /// Samples.
     pub samples: u64,
-    /// Asleep. Not sampled: every sleep is known.
+    /// Blocked time. Not sampled: every sleep is recorded.
     pub blocked_ns: u64,
     /// What it waited for, as `device`, and how long.
     #[serde(
@@ -189,8 +189,8 @@ pub struct Stack {
     pub samples: u64,
     /// Its part of the call's time.
     pub ns: u64,
-    /// Functions in user space, outermost first, down to the one that made the call or was found
-    /// running; files where they have no names. Empty where this was not asked for, or is not known.
+    /// Functions in user space, outermost first, down to the one that made the call or was running;
+    /// files where they have no names. Empty where this was not requested, or is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user: Vec<String>,
     /// Functions of the kernel, outermost first; of a sample in user space the innermost function

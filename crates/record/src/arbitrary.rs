@@ -1,7 +1,7 @@
 //! Random records, for property tests here and in the crates that read records.
 //!
-//! Numbers come from the whole range with the extremes often, and names hold escapes, line breaks
-//! and other scripts: what a hostile record would hold and the loader would still accept.
+//! Numbers come from the whole range with frequent extremes, and names contain escapes, line breaks
+//! and other scripts: the content of hostile records that the loader would still accept.
 
 mod against;
 mod anatomy;

@@ -1,4 +1,4 @@
-//! Groups of system calls, by name: what `%file`, `%net`, `%memory`… stand for.
+//! Groups of system calls, by name: `%file`, `%net`, `%memory`…
 
 /// A named group of calls.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ pub static GROUPS: &[Group] = &[
     ] },
 ];
 
-/// The calls the group `name` (with its `%`) stands for.
+/// The calls of the group `name` (with its `%`).
 pub fn group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)
 }

@@ -1,4 +1,4 @@
-//! `iotomy.copy/1`: what was copied, by which mover, and what really happened to the bytes.
+//! `iotomy.copy/1`: the copied files, the movers, and the traffic of the bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct CopyRun {
     pub mover: Option<String>,
     /// Bytes that reached their target.
     pub bytes: u64,
-    /// Bytes whose pages or extents the target was given references to.
+    /// Bytes whose pages or extents the target received references to.
     pub referenced_bytes: u64,
     /// Bytes the kernel copied from memory to memory, each time counted.
     pub copied_bytes: u64,
@@ -29,13 +29,13 @@ pub struct CopyRun {
     pub touched_bytes: u64,
     /// From the command line read to the last byte, attribute and sync.
     pub wall_ns: u64,
-    /// Of that, spent in syncs; `null` when none was asked for.
+    /// The part of it spent in syncs; `null` without --fsync.
     pub fsync_ns: Option<u64>,
-    /// Whether every target read back was its source; `null` when it was not looked at.
+    /// Whether every target equalled its source when read back; `null` if it was not verified.
     pub verified: Option<bool>,
-    /// Errors that were said, of sources and of the whole.
+    /// The number of printed errors, of sources and of the whole.
     pub errors: u64,
-    /// These errors, as they were said.
+    /// These errors, as printed.
     #[serde(default)]
     pub messages: Vec<String>,
     /// The guarantees about later writes, holes and extents.
@@ -48,7 +48,7 @@ pub struct CopyRun {
     pub findings: Vec<Finding>,
 }
 
-/// One source on its way into its target.
+/// One source copied into its target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyPart {
     /// The source as it was named.
@@ -65,11 +65,11 @@ pub struct CopyPart {
     pub mover: Option<String>,
     /// Bytes that reached the target.
     pub bytes: u64,
-    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
+    /// As in [`CopyRun`]; for the bytes that had reached the target when an error cut it short.
     pub referenced_bytes: u64,
-    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
+    /// As in [`CopyRun`]; for the bytes that had reached the target when an error cut it short.
     pub copied_bytes: u64,
-    /// As in [`CopyRun`]; of what had reached the target when an error cut it short.
+    /// As in [`CopyRun`]; for the bytes that had reached the target when an error cut it short.
     pub touched_bytes: u64,
     /// The moving alone.
     pub wall_ns: u64,
@@ -100,7 +100,7 @@ pub struct TriedMover {
     pub mover: String,
     /// Why it stood where it stood.
     pub reason: String,
-    /// Why it does not work here, where a probe was made and says so.
+    /// Why it does not work here, according to a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<String>,
     /// The refusal of the kernel before any byte moved; `null` for the mover that served.
@@ -126,7 +126,7 @@ pub struct MoverReason {
     pub mover: String,
     /// Why.
     pub reason: String,
-    /// Why it does not work here, where a probe was made and says so.
+    /// Why it does not work here, according to a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<String>,
 }

@@ -26,11 +26,11 @@ pub struct KeptRun {
 /// Something a run measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// Of what: a command, `limits`, an experiment.
+    /// The subject: a command, `limits`, an experiment.
     pub subject: String,
     /// Which: `wall`, `cpu`, a limit's name, a case's values.
     pub name: String,
-    /// In what: `ns`, `bytes/s`; empty for a count.
+    /// The unit: `ns`, `bytes/s`; empty for a count.
     pub unit: String,
     /// The middle.
     pub value: f64,
@@ -49,7 +49,7 @@ pub struct Trend {
     pub subject: String,
     /// Which of its measures.
     pub measure: String,
-    /// In what.
+    /// The unit.
     pub unit: String,
     /// In the order of time.
     pub points: Vec<Point>,
@@ -57,7 +57,7 @@ pub struct Trend {
     pub changes: Vec<usize>,
     /// Runs on other machines, which are left out.
     pub elsewhere: u64,
-    /// Other measures there are of the same.
+    /// Other measures of the same subject.
     pub others: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The data of a run: the records that iotomy writes and reads, versioned, without any code that
 //! measures.
 //!
-//! All times are nanoseconds, all sizes bytes, integers unless said otherwise. The crate does no
-//! I/O but [`store`]; it knows no screen and no observer.
+//! All times are nanoseconds, all sizes bytes, integers unless stated otherwise. Only [`store`]
+//! does I/O; the crate knows no screen and no observer.
 
 mod against;
 mod anatomy;

@@ -6,8 +6,8 @@ use crate::Machine;
 
 /// The least cost of small operations on a machine, and its highest throughput.
 ///
-/// A measured limit has a `value` and a `spread`, a skipped one neither but a reason: a reader never
-/// meets a 0 that stands for "not known".
+/// A measured limit has a `value` and a `spread`, a skipped one only a reason: a 0 never means
+/// "unknown".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// [`Limits::SCHEMA`].
@@ -16,7 +16,7 @@ pub struct Limits {
     pub started: String,
     /// The machine that was measured.
     pub machine: Machine,
-    /// In the order they were asked for.
+    /// In the order of the request.
     pub limits: Vec<Limit>,
 }
 
@@ -34,7 +34,7 @@ impl Limits {
 /// One floor or ceiling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Its name; unique among those of the machine, and among those of a volume.
+    /// Its name, unique among those of the machine, and among those of a volume.
     pub name: String,
     /// `ns` of a floor, `bytes/s` of a ceiling.
     pub unit: String,
@@ -42,14 +42,14 @@ pub struct Limit {
     pub value: Option<f64>,
     /// The distance between the quartiles, in the unit. `None` when it was skipped.
     pub spread: Option<f64>,
-    /// How it is measured: what is done, and what is counted.
+    /// The method: what is done, and what is counted.
     pub method: String,
     /// Why it was not measured.
     pub skipped: Option<String>,
     /// When it was measured, RFC 3339: before [`Limits::started`] for one that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
-    /// Of what file system it is; `None` for one of the machine itself.
+    /// The file system it belongs to; `None` for a limit of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
 }
@@ -57,7 +57,7 @@ pub struct Limit {
 /// A file system, as a limit of it names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// The folder it was measured in.
+    /// The directory it was measured in.
     pub path: String,
     /// The kind of file system, as `ext4`.
     pub file_system: String,

@@ -19,7 +19,7 @@ pub fn lossless(name: &[u8]) -> String {
     text
 }
 
-/// The name whose text this is.
+/// The name that this text encodes.
 pub fn bytes_of(text: &str) -> Vec<u8> {
     let mut name = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -50,7 +50,7 @@ fn push_valid(text: &mut String, valid: &str) {
     }
 }
 
-/// The byte that an escape at the beginning of `text` stands for.
+/// The byte that an escape at the start of `text` encodes.
 fn escape(text: &[u8]) -> Option<u8> {
     let digits = text.get(..ESCAPE)?.strip_prefix(b"\\x")?;
     if digits.iter().any(u8::is_ascii_uppercase) {

@@ -15,7 +15,7 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The hypervisor or container engine, or `none`.
     pub virtualization: String,
-    /// The processor's weaknesses the kernel works around, each with what it does.
+    /// The processor's weaknesses that the kernel works around, each with its mitigation.
     pub mitigations: String,
     /// The kernel's current clock source.
     pub clock: String,

@@ -1,7 +1,7 @@
 //! Text from a record made safe to print.
 //!
-//! A record may come from anyone, and a file name may hold anything: whatever of it reaches a
-//! terminal must not move the cursor, change colours, or reorder what stands beside it.
+//! A record may come from anyone, and a file name may contain anything: printed text must not move
+//! the cursor, change colours, or reorder its surroundings.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub fn message(text: &str, unicode: bool) -> String {
     printable(&plain, false)
 }
 
-/// As [`message`], for a text of several lines: only what ends them stays a control character.
+/// As [`message`], for a text of several lines: only line ends stay control characters.
 pub fn lines(text: &str, unicode: bool) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| message(line, unicode)).collect();
     lines.join("\n")

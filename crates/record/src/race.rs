@@ -28,13 +28,13 @@ pub struct Race {
     /// The request.
     #[serde(default)]
     pub plan: Plan,
-    /// One entry a block of runs: the pairs the comparisons are of.
+    /// One entry per block of runs: the pairs that are compared.
     #[serde(default)]
     pub blocks: Vec<Block>,
     /// The overhead of the measurement itself on this machine.
     #[serde(default)]
     pub harness: Harness,
-    /// The race held against an earlier one, where that was asked for.
+    /// The comparison with an earlier race, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// The signal that ended it before it was decided or all runs were made; absent of a race that was
@@ -60,7 +60,7 @@ pub struct Contender {
     pub label: String,
     /// The command as it was given, its placeholders filled in.
     pub command: String,
-    /// Its timed, untraced runs, in the order they were made; those of redone blocks included.
+    /// Its timed, untraced runs, in the order they were made, including those of repeated blocks.
     pub runs: Vec<Run>,
     /// A run of it that was traced, and not timed.
     pub trace: Option<Trace>,
@@ -106,7 +106,7 @@ pub struct Run {
     pub max_rss_bytes: u64,
     /// How it ended.
     pub exit: Exit,
-    /// Of the wall time, what had passed when the new process called `execve`.
+    /// The part of the wall time until the new process called `execve`.
     #[serde(default)]
     pub startup_ns: u64,
     /// Page faults served without I/O.
@@ -206,9 +206,9 @@ pub enum RaceVerdict {
     Faster,
     /// It takes more.
     Slower,
-    /// It takes the same, but for less than the least effect asked for.
+    /// It takes the same, apart from less than the smallest relevant effect.
     NoDifference,
-    /// There are too few runs to say.
+    /// There are too few runs for a verdict.
     Undecided,
 }
 
@@ -223,8 +223,8 @@ pub struct Comparison {
     pub metric: Metric,
     /// other ÷ base, in the middle.
     pub ratio: f64,
-    /// The interval of `ratio`. All looks together, and with [`Plan::shared_error`] all comparisons of
-    /// the metric too, are wrong 5 times in 100; `[0, 0]` with too few runs for any.
+    /// The interval of `ratio`. All interim tests together, and with [`Plan::shared_error`] also
+    /// all comparisons of the metric, are wrong 5 times in 100; `[0, 0]` with too few runs for any.
     pub ci95: [f64; 2],
     /// The verdict.
     pub verdict: RaceVerdict,
@@ -275,7 +275,7 @@ pub enum TermKind {
     User,
     /// On a CPU in page faults; estimated from their number.
     Faults,
-    /// Asleep, in one system call or in a page fault.
+    /// Blocked, in one system call or in a page fault.
     Blocked,
     /// Ready to run and waiting for a CPU.
     Runnable,
@@ -288,7 +288,7 @@ pub enum TermKind {
 /// A part of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Term {
-    /// The call's name, or what the time went to.
+    /// The call's name, or the kind of time.
     pub name: String,
     /// The kind of time.
     pub kind: TermKind,
@@ -314,7 +314,7 @@ pub struct Term {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Plan {
-    /// The least difference worth telling: 0.01 is 1 %.
+    /// The smallest relevant difference: 0.01 is 1 %.
     pub min_effect: f64,
     /// Untimed runs of each before the timed ones.
     pub warmup: u64,
@@ -353,7 +353,7 @@ pub struct Harness {
     /// The start-up of `sh -c`; absent where no contender runs under it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_startup_ns: Option<u64>,
-    /// A system call that does next to nothing: what entering and leaving the kernel costs.
+    /// A system call that does next to nothing: the cost of entering and leaving the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_ns: Option<f64>,
     /// A page fault that finds an empty page.

@@ -1,4 +1,4 @@
-//! Identical program images put together: a build has thousands, and what each did is what they all did.
+//! Puts identical program images together: a build has thousands, and each did the same.
 //!
 //! Two images are identical that were executed by the same name, are called the same, and run the same
 //! file; their arguments may differ. The one invariant: no sum over a table changes, neither of times nor
@@ -10,13 +10,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{Call, FileKind, FileUse, LedgerRow, Process, Race, Trace};
 
-/// So many identical images are still told apart.
+/// Up to this many identical images are listed separately.
 const FEW: usize = 4;
 
 /// An image as every table names it.
 type Key = (u32, String, u32);
 
-/// Which image stands for which, and the place of each among the processes.
+/// The representative of each image, and the index of each among the processes.
 struct Targets {
     target: HashMap<Key, Key>,
     order: HashMap<Key, usize>,
@@ -40,7 +40,7 @@ impl Targets {
         self.order.get(image).copied().unwrap_or(usize::MAX)
     }
 
-    /// The rows under the images that stand for theirs, in the order of these.
+    /// The rows, merged under the representatives of their images, in the order of these.
     fn roll_up<R: Row>(&self, all: Vec<R>) -> Vec<R> {
         let mut at: BTreeMap<(Key, R::Key), usize> = BTreeMap::new();
         let mut sums: Vec<(usize, R)> = Vec::new();
@@ -65,9 +65,9 @@ impl Targets {
 }
 
 impl Trace {
-    /// Puts identical images together, where there are more than four: in each table the entries of the
-    /// first stand for all. Those of the command's own process, and those of processes that outlived the
-    /// watch, stay by themselves: they are not what a run makes many of.
+    /// Puts identical images together, where there are more than four: in each table the entries of
+    /// the first stand for all. Those of the command's own process, and of processes that outlived
+    /// the watch, stay separate: a run does not create many of them.
     pub fn roll_up(&mut self) {
         let firsts = self.firsts();
         if firsts.iter().enumerate().all(|(at, first)| at == *first) {
@@ -93,7 +93,7 @@ impl Trace {
         self.processes = processes(std::mem::take(&mut self.processes), &firsts);
     }
 
-    /// Of each entry, the place of the one that is to stand for it: its own, if it stays.
+    /// The index of each entry's representative: its own, if it stays.
     fn firsts(&self) -> Vec<usize> {
         let root = self.processes.first().filter(|_| !self.command.is_empty()).map(|one| one.pid);
         let running: HashSet<u32> = self.still_running.iter().map(|one| one.pid).collect();

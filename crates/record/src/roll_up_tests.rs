@@ -147,7 +147,7 @@ fn what_outlives_the_watch_stays_by_itself() {
 fn an_exec_makes_no_process_and_no_thread() {
     let record = shell(3);
     assert_eq!((record.process_count(), record.thread_count()), (4, 4));
-    // A record that does not say which images are continued ones.
+    // A record without the mark of continued images.
     let mut old = record;
     old.processes.iter_mut().for_each(|p| (p.continued, p.before_exec) = (0, false));
     assert_eq!((old.process_count(), old.thread_count()), (4, 4));

@@ -3,10 +3,10 @@
 
 use crate::{Call, FileUse, LedgerRow};
 
-/// The counts of a watch under way, at one moment.
+/// The counts of a running watch at one moment.
 ///
-/// Counts only grow from one snapshot to the next, but for what a thread in the middle of a call adds
-/// while it is read: who takes differences treats a negative one as 0.
+/// Counts only grow from one snapshot to the next, except for the unfinished call of a thread,
+/// whose time is read while it changes: callers that subtract treat a negative difference as 0.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// Since the watch began.
@@ -43,7 +43,7 @@ pub struct ProcessCounts {
     pub bytes: u64,
     /// Wall time of its calls.
     pub calls_ns: u64,
-    /// Where its threads' time went; `None` when the observer cannot tell.
+    /// The time of its threads by state; `None` when the observer cannot separate them.
     pub ledger: Option<LedgerRow>,
     /// The call most of its threads are in.
     pub inside: Option<String>,

@@ -1,9 +1,9 @@
 //! Loading records, and writing output files so that nothing is ever half-written.
 //!
-//! Owns what stands between a file and a record: the size bound, the JSON, the schema, and the
-//! checks that types alone cannot make. A record is a stranger's text: whatever it holds, loading
-//! gives a [`Record`] or an error that names the place, and never a panic. Fields this version
-//! does not know are accepted, since formats grow by adding; a version it does not know is not.
+//! Everything between a file and a record: the size limit, the JSON, the schema, and the checks
+//! beyond types. A record is a stranger's text: loading it gives a [`Record`] or an error that
+//! names the place, and never a panic. Unknown fields are accepted, since formats grow by adding;
+//! unknown versions are not.
 
 mod anatomy;
 mod any;
@@ -41,11 +41,11 @@ pub use user_folder::user_folder;
 
 use crate::{Limits, Race, Sweep, Trace, printable};
 
-/// The largest record that is read, in bytes: above any that a run can make, and below what would
+/// The largest record that is read, in bytes: more than any run can make, and less than would
 /// exhaust a small machine.
 pub const MAX_RECORD_BYTES: u64 = 1 << 30;
 
-/// The most memory that is built from a record's text, in bytes: above what any run makes.
+/// The most memory that is allocated for a record's text, in bytes: more than any run needs.
 const MAX_BUILT_BYTES: u64 = 512 << 20;
 
 /// Reads a record of any kind from `path`, or from standard input where `path` is `-`.

@@ -1,4 +1,4 @@
-//! `iotomy.trace/1`: what a command's process tree asked of the kernel.
+//! `iotomy.trace/1`: the system calls of a command's process tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// One entry a (process, program image, file); empty where files were not watched.
     pub files: Vec<FileUse>,
-    /// One entry a (process, program image). Empty when the observer cannot tell the parts apart.
+    /// One entry per (process, program image). Empty when the observer cannot separate the states.
     pub ledger: Vec<LedgerRow>,
     /// The findings.
     pub findings: Vec<Finding>,
@@ -60,8 +60,8 @@ impl Trace {
         threads.saturating_sub(self.continued())
     }
 
-    /// How many images went on in another's process. Records that do not say so have an entry an image:
-    /// there, all but the first of a process.
+    /// The number of images that continue another's process. In records without this mark there is
+    /// an entry per image: there, all but the first of a process.
     fn continued(&self) -> u64 {
         let says = |entry: &Process| entry.continued > 0 || entry.instances > 0;
         if self.processes.iter().any(says) {
@@ -73,7 +73,7 @@ impl Trace {
 }
 
 impl Process {
-    /// How many images it stands for.
+    /// The number of images it stands for.
     pub fn count(&self) -> u32 {
         self.instances.max(1)
     }
@@ -128,16 +128,16 @@ pub struct ObserverUse {
     /// Events that could not be counted because a bounded map was full or an update failed.
     pub lost_events: u64,
     /// Calls of which only one end was seen: entered before the watch, or never returned because
-    /// the thread died in them or the watch ended. `exit` and `exit_group`, which never return,
-    /// are not among them.
+    /// the thread died in them or the watch ended. `exit` and `exit_group`, which never return, are
+    /// not among them.
     pub incomplete_calls: u64,
-    /// Files of which a bounded table had no room to keep a row or the name.
+    /// Files for which a bounded table had no room for the row or the name.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_files: u64,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
-    /// How long attaching and calibrating took, before the command was let go.
+    /// The time of attaching and calibrating, before the command was released.
     #[serde(default)]
     pub startup_ns: u64,
 }
@@ -167,28 +167,30 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// One program image of one process. Times and counts are of the image, not of the whole process.
+/// One program image of one process. Times and counts are those of the image, not of the whole
+/// process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Process {
     /// Process (thread group) id.
     pub pid: u32,
     /// Parent's process id when the image began.
     pub ppid: u32,
-    /// The program's file name without its folders, as it was executed; of a process that ran before
-    /// the watch, the name of the file it runs.
+    /// The program's file name without its directories, as it was executed; for a process that ran
+    /// before the watch, the name of the file it runs.
     pub exec: String,
     /// The name that users know it by, from the kernel's name of the process and its first
     /// argument; empty where it equals `exec`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub called: String,
-    /// The name of the file whose code it runs, where links and interpreters have been followed; empty
-    /// where that is `exec`, or not known.
+    /// The name of the file whose code it runs, with links and interpreters resolved; empty where
+    /// it equals `exec`, or is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub binary: String,
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "is_alone")]
     pub image: u32,
-    /// How many identical images of several processes the entry is the sum of; 0 where it is of one.
+    /// The number of identical images of several processes that the entry sums up; 0 for a single
+    /// one.
     #[serde(default, skip_serializing_if = "is_alone")]
     pub instances: u32,
     /// How many of these began by an `execve` in a process that another entry, or instance, has begun:
@@ -216,8 +218,8 @@ pub struct Process {
     pub involuntary_switches: u64,
     /// Largest resident set of the process until the image ended.
     pub max_rss_bytes: u64,
-    /// Bytes that its threads had the kernel fetch from storage (`read_bytes` of /proc/PID/io), what was
-    /// read ahead and paged in included. Absent when the observer or the kernel does not count them.
+    /// Bytes that the kernel fetched from storage for its threads (`read_bytes` of /proc/PID/io),
+    /// including read-ahead and paging. Absent when the observer or the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read_bytes: Option<u64>,
 }
@@ -249,7 +251,7 @@ pub struct Call {
     /// Of that, on a CPU. Absent when the observer cannot know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_cpu_ns: Option<u64>,
-    /// Of that, asleep until woken.
+    /// The blocked part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_ns: Option<u64>,
     /// Of that, ready to run and waiting for a CPU.
@@ -258,13 +260,14 @@ pub struct Call {
     /// The longest single call, those that never returned included.
     #[serde(default)]
     pub max_ns: u64,
-    /// Calls that were entered and did not return while watched, or were under way when the watch began.
+    /// Calls that were entered and did not return during the watch, or were in progress when the
+    /// watch began.
     pub in_flight: u64,
-    /// Of these, the ones that were under way when the watch began, and returned.
+    /// The number of these that were in progress when the watch began, and returned.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub entered_before: u64,
-    /// Descriptors asked after, summed over the calls that returned: of poll and select and their
-    /// kin, when files were watched.
+    /// Polled descriptors, summed over the calls that returned: for poll and select and their kin,
+    /// when files were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
     /// Descriptors, or events of them, that were ready: of these calls and of epoll_wait and its kin.
@@ -389,9 +392,9 @@ pub struct LedgerRow {
     pub user_ns: u64,
     /// On a CPU inside system calls.
     pub calls_on_cpu_ns: u64,
-    /// Asleep until woken, inside calls or in a page fault.
+    /// Blocked, inside calls or in a page fault.
     pub blocked_ns: u64,
-    /// Of that, in page faults outside calls. Absent where the observer did not tell.
+    /// The part of it in page faults outside calls. Absent where the observer did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault_ns: Option<u64>,
     /// Of `blocked_ns`, stopped by a signal, or by a debugger.
@@ -428,7 +431,7 @@ pub enum Verdict {
     Impossible,
     /// The number deserves doubt.
     Suspect,
-    /// There is a better way.
+    /// There is a better method.
     Advice,
     /// Worth knowing.
     Note,

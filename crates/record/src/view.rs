@@ -16,7 +16,7 @@ pub struct View {
     pub quantize: Vec<Quantity>,
     /// The calls and groups (`%file`) the run was restricted to; empty for all.
     pub calls: Vec<String>,
-    /// Whether files were asked for.
+    /// Whether files were requested.
     pub files: bool,
     /// Whether the watch was to go on until all that the command left behind had ended.
     #[serde(skip_serializing_if = "is_false")]
@@ -43,7 +43,7 @@ pub enum SortKey {
     Wall,
     /// Time on a CPU.
     OnCpu,
-    /// Time asleep.
+    /// Blocked time.
     Blocked,
     /// Number of calls.
     Calls,
@@ -91,7 +91,7 @@ pub enum Quantity {
     Wall,
     /// Time on a CPU.
     OnCpu,
-    /// Time asleep.
+    /// Blocked time.
     Blocked,
 }
 

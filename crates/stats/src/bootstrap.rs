@@ -1,5 +1,5 @@
-//! The interval of a mean by resampling, for when the mean is what is asked for: a bill is paid by
-//! the mean, not by the median.
+//! The interval of a mean by resampling, for cases where the mean matters: a bill is paid by the
+//! mean, not by the median.
 
 use crate::order::Random;
 use crate::{Interval, mean, quantile};

@@ -1,12 +1,12 @@
 //! Where a series of measurements changed its level for good.
 //!
-//! Two tests look for it. One rests on ranks alone, so neither an outlier nor the shape of the noise
-//! matters, and chance is dealt out by shuffling the series itself: whatever the noise is like, a series
-//! whose order means nothing is called changed with the chance that was asked for. Where neighbours are
-//! more alike than others, as on a machine that wanders, it asks for as much more. A few measurements
-//! cannot be sure by their ranks, however far they lie apart: three of nine are the lowest by chance in 1
-//! of 84 series. So the other test looks at how far: a step that is many times as large as what the
-//! measurements on its sides differ by is a change.
+//! Two tests detect it. One uses ranks alone, so neither an outlier nor the shape of the noise
+//! matters, and its error rate comes from shuffling the series itself: whatever the noise, a series
+//! whose order means nothing is called changed at the requested rate. Where neighbours are
+//! correlated, as on a machine that wanders, it requires more. A few measurements cannot be
+//! significant by ranks, however far apart they are: three of nine are the lowest by chance in 1 of
+//! 84 series. So the other test uses the distance: a step that is many times the variation on its
+//! sides is a change.
 
 use crate::order::Random;
 use crate::student::share_above;
@@ -14,7 +14,7 @@ use crate::student::share_above;
 /// The fewest measurements on each side of a change: one outlier, or two, are no new level.
 const LEAST: usize = 3;
 
-/// Shuffles of a series. With 1,999 a chance of 1 in 100 is told from 2 in 100.
+/// Shuffles of a series. With 1,999 a chance of 1 in 100 is distinguishable from 2 in 100.
 const SHUFFLES: usize = 1_999;
 
 /// The least step that is called far, and its share of the chance of a change that is none: a step that
@@ -99,8 +99,8 @@ fn beyond_chance(
     (as_far <= may).then_some(part)
 }
 
-/// By what factor the variance of a mean is larger than that of independent measurements, since neighbours
-/// are alike (by their correlation, once the part has a level of its own).
+/// The factor by which the variance of a mean exceeds that of independent measurements, since
+/// neighbours are correlated (after the part gets a level of its own).
 fn alike(ranks: &[f64], (from, to): Segment) -> f64 {
     let is_in = |at: usize| (from..to).contains(&at);
     let level = |inside: bool| {
@@ -122,9 +122,9 @@ fn alike(ranks: &[f64], (from, to): Segment) -> f64 {
     (1.0 + together) / (1.0 - together)
 }
 
-/// The part whose mean is far from that of the rest, by what both differ by among themselves (Student's t,
-/// for as many parts as are looked at), if there is one. Ratios are looked at, so that it does not matter
-/// on which side the larger figures are.
+/// The part whose mean is far from that of the rest, compared with the variation within both
+/// (Student's t, corrected for the number of examined parts), if there is one. Ratios are used, so
+/// that it does not matter on which side the larger figures are.
 fn far_beyond(series: &[f64], parts: &[Segment], alpha: f64) -> Option<Segment> {
     if series.iter().any(|one| *one <= 0.0 || !one.is_finite()) {
         return None;
@@ -172,7 +172,7 @@ fn splits(count: usize) -> Vec<Segment> {
     (LEAST..(count + 1).saturating_sub(LEAST)).map(|at| (at, count)).collect()
 }
 
-/// The part whose ranks lie furthest from the others'.
+/// The part whose ranks are furthest from the others'.
 fn furthest(ranks: &[f64], parts: &[Segment]) -> (Segment, f64) {
     let count = ranks.len();
     let sums = sums(ranks);
@@ -197,12 +197,12 @@ fn sums(ranks: &[f64]) -> Vec<f64> {
     std::iter::once(0.0).chain(rest).collect()
 }
 
-/// How far the sum of some ranks is from that of as many taken by chance.
+/// The distance of a sum of ranks from that of as many random ranks.
 fn off(sum: f64, length: usize, count: usize) -> f64 {
     (sum - length as f64 * (count as f64 + 1.0) / 2.0).abs()
 }
 
-/// The standard deviation of the sum of so many ranks taken by chance.
+/// The standard deviation of the sum of this many random ranks.
 fn spread(length: usize, count: usize) -> f64 {
     let (length, count) = (length as f64, count as f64);
     (length * (count - length) * (count + 1.0) / 12.0).sqrt()

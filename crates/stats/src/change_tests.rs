@@ -2,7 +2,7 @@ use super::*;
 use crate::machines::{MACHINES, Machine, Sessions, held_to_the_guide};
 use crate::order::Random;
 
-/// As a trend asks for it.
+/// The setting of a trend.
 const ALPHA: f64 = 0.01;
 
 #[test]
@@ -13,7 +13,7 @@ fn a_steady_series_has_a_change_at_most_five_times_in_a_hundred() {
             .filter(|seed| {
                 let mut draw = || if is_heavy { random.heavy() } else { random.normal() };
                 let series: Vec<f64> = (0..count).map(|_| draw()).collect();
-                // As a trend asks for it, so that 5 in 100 hold with room to spare.
+                // The setting of a trend, so that 5 in 100 hold with a margin.
                 !changes(&series, ALPHA, *seed).is_empty()
             })
             .count();
@@ -70,7 +70,7 @@ fn three_of_nine_are_a_level_of_their_own_once_they_are_far() {
     assert_eq!(changes(&[14.0, 14.0, 14.0, 103.0, 103.0, 103.0], ALPHA, 1), [3]);
 }
 
-/// Of so many series with a step, the share in percent in which a change is found.
+/// The percentage of simulated series with a step in which a change is found.
 fn found(machine: Machine, [before, after]: [usize; 2], step: f64) -> f64 {
     let mut random = Random::new(47);
     let times = 300;
@@ -91,7 +91,7 @@ fn a_trend_is_wrong_as_seldom_as_the_guide_says_and_misses_no_step_of_ten_times(
         for sizes in [[3, 6], [6, 3], [3, 30], [12, 12]] {
             let shares = [1.0, 1.03, 1.3, 10.0].map(|step| found(machine, sizes, step));
             assert!(shares[0] <= 5.5, "{name} {sizes:?}: {shares:?}");
-            // Ten times is no more than what the wild machine's sessions differ by in themselves.
+            // A factor of ten is within the variation of the wild machine's sessions.
             assert!(shares[3] >= 99.0 || machine == Machine::Wild, "{name} {sizes:?}: {shares:?}");
             rows.push((format!("{name} | {} + {}", sizes[0], sizes[1]), shares));
         }

@@ -13,9 +13,9 @@ pub struct Line {
     pub slope_ci95: Option<[f64; 2]>,
     /// The share of the points' variance that lies in the line, 0 to 1; weighed as the distances are.
     pub r2: f64,
-    /// How far the line is from the point it misses most, as a share of that point: what the points of
-    /// a line that rises over decades do not show in `r2`, which the largest of them make. `None` where
-    /// a point is not above 0.
+    /// The distance of the line from the point it misses most, as a share of that point: for a line
+    /// that rises over decades the largest points dominate `r2`, which hides this. `None` where a
+    /// point is not above 0.
     pub miss: Option<f64>,
     /// Whether distances are weighed as shares of their points; `r2` is weighted alike.
     pub is_weighted: bool,
@@ -27,9 +27,9 @@ pub fn line(points: &[(f64, f64)]) -> Option<Line> {
     weighted(points, |_| 1.0, false)
 }
 
-/// The same with each distance as a share of its point: of times from microseconds to seconds, whose errors
-/// are shares of them, the longest do not decide alone where the line begins. Where a point is not above 0,
-/// there are no shares, and it is [`line()`].
+/// The same with each distance as a share of its point: for times from microseconds to seconds,
+/// with proportional errors, the longest then do not decide alone where the line begins. Where a
+/// point is not above 0, there are no shares, and it is [`line()`].
 pub fn line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
     match points.iter().all(|(_, y)| *y > 0.0) {
         true => weighted(points, |y| y.powi(-2), true),

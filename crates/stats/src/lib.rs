@@ -1,9 +1,9 @@
 //! Statistics of paired measurements: the order of runs, estimates with intervals, and verdicts
 //! that may be tested repeatedly.
 //!
-//! Pure: no clock, no I/O, and no chance but from a seed. The one rule of the crate: a statement of
-//! 95 % is wrong at most 5 times in 100 whatever the noise is distributed like, because what it
-//! rests on is the random order of the runs, which [`order`] deals out, and not a model of the
+//! Pure: no clock, no I/O, and no randomness but from a seed. The one rule of the crate: a
+//! statement of 95 % is wrong at most 5 times in 100 for every distribution of the noise, because
+//! it relies on the random order of the runs, which [`order`] generates, and not on a model of the
 //! machine.
 
 mod bootstrap;
@@ -29,7 +29,7 @@ pub use student::t975;
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 pub use unpaired::shift_between;
 
-/// A figure and the interval it lies in with the confidence asked for.
+/// A figure and its interval at the requested confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The estimate.

@@ -1,10 +1,10 @@
-//! Machines to be simulated: what sessions on them measure, as logarithms.
+//! Simulated machines: the measurements of sessions on them, as logarithms.
 
 use crate::median;
 use crate::order::Random;
 use crate::sessions::Session;
 
-/// A machine, by what it does to times.
+/// A machine, by its effect on times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Machine {
     /// Runs differ by 1 %, sessions by 0.5 %.
@@ -12,7 +12,7 @@ pub(crate) enum Machine {
     /// Runs differ by 1 %, and drift up or down by up to 5 % within a session; sessions wander by 2 %, and
     /// each has seven tenths of how far the one before was off.
     Drifting,
-    /// Runs differ by 2 %, sessions by 1 %; bursts of some runs, a fifth of them all told, take half as
+    /// Runs differ by 2 %, sessions by 1 %; bursts of some runs, a fifth in total, take half as
     /// long again.
     Bursty,
     /// Runs differ by 2 %, sessions by a factor of two (one standard deviation): more than the intervals of a
@@ -40,7 +40,7 @@ impl<'a> Sessions<'a> {
         Self { machine, random, wander }
     }
 
-    /// The next session, of so many runs, at a level.
+    /// The next session, with this many runs, at a level.
     pub(crate) fn next(&mut self, level: f64, runs: usize) -> Session {
         let random = &mut *self.random;
         self.wander = 0.7 * self.wander + 0.51f64.sqrt() * random.normal();

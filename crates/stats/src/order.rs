@@ -1,5 +1,5 @@
-//! The order of runs: random from a seed that is printed, so that a run can be repeated in the same
-//! order, and mirrored within each block, so that what drifts in a line cancels out.
+//! The order of runs: random from a printed seed, so that a run can be repeated in the same order,
+//! and mirrored within each block, so that a linear drift cancels out.
 
 /// A source of chance: splitmix64, which needs no more state than its seed.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Verdicts that may be looked for while the measurements still come in.
+//! Verdicts that may be tested repeatedly while measurements still come in.
 //!
 //! A test that looks again and again at a 95 % interval, and stops when it shows a difference, is
 //! wrong far more often than 5 times in 100. Here each interim test has its own share of those 5,
@@ -9,14 +9,14 @@
 //! [`crate::order::block`]). When two commands are the same, a coin decided each one's sign, so the
 //! intervals (signed ranks) hold under steps, drifts and heavy tails.
 //!
-//! A fixed number of runs may be too few blocks for signed ranks to be that sure. Then rank sums of all runs
-//! are asked (Mann and Whitney's exact test), which 4 runs of each can satisfy. They rest on more: that runs
-//! which follow each other are no less alike than others. Noise that comes in bursts or drifts is like that,
-//! and the mirrored order makes them wrong less often still.
+//! With a fixed number of runs there may be too few blocks for signed ranks to be significant. Then
+//! rank sums of all runs are used (Mann and Whitney's exact test), for which 4 runs of each
+//! suffice. They assume more: that consecutive runs are at least as similar as others. Bursts and
+//! drifts are like that, and the mirrored order makes errors rarer still.
 //!
-//! Several comparisons of one race share its error evenly (Bonferroni), at each look and for a fixed
-//! number of runs. That holds however they depend on each other, which they do by the contender they
-//! have in common, and for all intervals at once, which stepwise methods such as Holm's do not give.
+//! Several comparisons of one race share its error evenly (Bonferroni), at each interim test and
+//! for a fixed number of runs. That holds for any dependence between them, which they have through
+//! their common contender, and for all intervals at once, unlike stepwise methods such as Holm's.
 
 use crate::unpaired::fewest_each;
 use crate::{Interval, shift_between, shift_interval};
@@ -24,10 +24,11 @@ use crate::{Interval, shift_between, shift_interval};
 /// How often a whole race may be wrong.
 pub const ALPHA: f64 = 0.05;
 
-/// The first look, in blocks: the fewest that can be sure enough.
+/// The first interim test, in blocks: the fewest that can be significant.
 pub const FIRST_LOOK: usize = 8;
 
-/// The share of [`ALPHA`] the first look has; each later one has [`DECAY`] of the one before.
+/// The share of [`ALPHA`] for the first interim test; each later one has [`DECAY`] of the one
+/// before.
 const FIRST_SHARE: f64 = 0.2;
 const DECAY: f64 = 1.0 - FIRST_SHARE;
 
@@ -38,9 +39,9 @@ pub enum Verdict {
     Faster,
     /// The other takes more than the base.
     Slower,
-    /// The ratio is nearer to 1 than the least effect asked for.
+    /// The ratio is nearer to 1 than the smallest relevant effect.
     NoDifference,
-    /// None of these can be said yet.
+    /// No verdict yet.
     Undecided {
         /// About how many more runs of each it would take, if it goes on like this; `None` when that
         /// cannot be foreseen.
@@ -48,17 +49,17 @@ pub enum Verdict {
     },
 }
 
-/// A look at the measurements so far.
+/// An interim test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimTest {
     /// The result.
     pub verdict: Verdict,
-    /// The ratio, other ÷ base, and its interval at this look; `None` with too few blocks, of which
-    /// the verdict then foresees the fewest that could tell.
+    /// The ratio, other ÷ base, and its interval at this test; `None` with too few blocks, for
+    /// which the verdict then forecasts the fewest that could be significant.
     pub ratio: Option<Interval>,
 }
 
-/// How many blocks the look after one at `blocks` has; the first with 0.
+/// The number of blocks of the test after one at `blocks`; the first for 0.
 pub fn next_look(blocks: usize) -> usize {
     let mut look = FIRST_LOOK;
     while look <= blocks {
@@ -67,7 +68,7 @@ pub fn next_look(blocks: usize) -> usize {
     look
 }
 
-/// The chance of error of the look at `blocks`: that of the last one due by then.
+/// The error rate of the test at `blocks`: that of the last one due by then.
 fn alpha_at(blocks: usize) -> f64 {
     let (mut look, mut share) = (FIRST_LOOK, FIRST_SHARE);
     while next_look(look) <= blocks {
@@ -80,7 +81,7 @@ fn alpha_at(blocks: usize) -> f64 {
 /// The requirements of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Requirements {
-    /// The smallest difference worth telling: 0.01 is 1 %.
+    /// The smallest relevant difference: 0.01 is 1 %.
     pub min_effect: f64,
     /// How many comparisons share [`ALPHA`], this one included.
     pub among: usize,
@@ -103,15 +104,15 @@ pub struct Measured<'a> {
     pub other: &'a [f64],
 }
 
-/// Looks at the measurements so far; to be called at the numbers of blocks [`next_look`] gives. Earlier it
-/// is the last look of a race that was cut short, and has the share of the first.
+/// Tests the measurements so far; to be called at the numbers of blocks that [`next_look`] returns.
+/// Earlier it is the last test of a race that was cut short, with the share of the first.
 pub fn interim_test(measured: Measured<'_>, wanted: Requirements) -> InterimTest {
     let blocks = measured.ratios.len();
     let share = alpha_at(blocks) / ALPHA;
     judge(measured, wanted, wanted.alpha() * share, blocks < FIRST_LOOK)
 }
 
-/// The one look of a race whose number of runs was fixed beforehand.
+/// The only test of a race whose number of runs was fixed beforehand.
 pub fn single_test(measured: Measured<'_>, wanted: Requirements) -> InterimTest {
     judge(measured, wanted, wanted.alpha(), true)
 }
@@ -144,8 +145,8 @@ fn judge(
     InterimTest { verdict, ratio: Some(shift.map(f64::exp)) }
 }
 
-/// An interval narrows with the root of the runs: how many more until it excludes 1, or is within the
-/// least effect, whichever is nearer; blocks are of two.
+/// An interval narrows with the square root of the runs: the number of further runs until it
+/// excludes 1, or lies within the smallest relevant effect, whichever is nearer; blocks have two.
 fn more_runs(runs: usize, shift: Interval, least: f64) -> Option<usize> {
     let half = (shift.high - shift.low) / 2.0;
     let wanted = shift.point.abs().max(least - shift.point.abs());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::order::{Random, block};
 
-/// A look at the ratios of blocks, of two runs each.
+/// A test of the ratios of blocks, with two runs each.
 fn by_blocks(ratios: &[f64], wanted: Requirements) -> InterimTest {
     let base = vec![0.0; 2 * ratios.len()];
     let other: Vec<f64> = ratios.iter().flat_map(|ratio| [*ratio; 2]).collect();
@@ -10,8 +10,8 @@ fn by_blocks(ratios: &[f64], wanted: Requirements) -> InterimTest {
 
 const ALONE: Requirements = Requirements { min_effect: 0.01, among: 1 };
 
-/// Races two commands whose run number `at` takes what `time` says of it and of who runs, until
-/// a verdict or `most` blocks. Returns the verdict and the blocks it took.
+/// Races two commands whose run number `at` takes `time(at, which)`, until a verdict or `most`
+/// blocks. Returns the verdict and the number of blocks.
 fn race(
     random: &mut Random,
     most: usize,
@@ -105,12 +105,12 @@ fn all_looks_together_have_the_error_of_one() {
     assert_eq!(looks[..6], [8, 11, 15, 20, 27, 36]);
     let shares: f64 = looks.iter().map(|blocks| alpha_at(*blocks)).sum();
     assert!(shares <= ALPHA && shares > 0.999 * ALPHA, "{shares}");
-    // Blocks between two looks do not make the earlier one cheaper.
+    // Blocks between two tests do not change the error rate of the earlier one.
     assert!((alpha_at(10) - alpha_at(8)).abs() < f64::EPSILON);
 }
 
-/// Races `others` against a base, each of which takes what `time` says, for `most` blocks; the
-/// verdicts of every look. `among` share the error.
+/// Races `others` against a base, with the times of `time`, for `most` blocks; the verdicts of
+/// every test. `among` share the error.
 fn field(
     random: &mut Random,
     [others, most, among]: [usize; 3],
@@ -142,8 +142,8 @@ fn is_difference(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
-/// Eight commands that are the same as the first: in at most 5 of 100 races may any of the eight
-/// be said to differ, at any look. Were each allowed 5 of its own, it would be more.
+/// Eight commands equal to the first: in at most 5 of 100 races may any of the eight be called
+/// different, at any test. With 5 for each, it would be more.
 #[test]
 fn the_comparisons_of_a_race_are_wrong_together_as_seldom_as_one_alone() {
     type Noise = dyn FnMut(&mut Random, usize) -> f64;
@@ -193,7 +193,7 @@ fn too_few_blocks_decide_nothing_and_more_are_foreseen() {
     assert_eq!(by_blocks(&[0.0; 8], ALONE).verdict, Verdict::NoDifference);
 }
 
-/// The look of a race of so many runs of each, in which every run of the other takes more.
+/// The test of a race with this many runs of each, in which every run of the other takes longer.
 fn all_apart(runs: usize, wanted: Requirements) -> InterimTest {
     let base: Vec<f64> = (0..runs).map(|at| 0.01 * at as f64).collect();
     let other: Vec<f64> = base.iter().map(|one| one + 2.0).collect();
@@ -218,8 +218,9 @@ fn the_fewest_runs_that_can_tell_are_those_that_are_foreseen() {
 
 type Noise = dyn FnMut(&mut Random, usize, usize) -> f64;
 
-/// Races of a fixed number of runs of a base and of `others`, each of which takes `step` times as long, with too few
-/// runs for the ranks of blocks: the shares in percent in which any of them is seen to differ, and all.
+/// Races of a fixed number of runs of a base and of `others`, each of which takes `step` times as
+/// long, with too few runs for the ranks of blocks: the percentages in which any of them is called
+/// different, and all.
 fn of_few(
     [runs, others]: [usize; 2],
     step: f64,
@@ -258,8 +259,8 @@ fn of_few(
     seen.map(|seen| 100.0 * f64::from(seen) / f64::from(times))
 }
 
-/// Looks of races of these runs, under each kind of noise: at most 5 in 100 may be wrong, and all have to see what
-/// is ten times as slow. The most that are wrong.
+/// Tests races of these runs, under each kind of noise: at most 5 in 100 may be wrong, and all must
+/// detect a factor of ten. Returns the highest error rate.
 fn held_to_its_word(
     runs_and_others: &[[usize; 2]],
     judge: fn(Measured<'_>, Requirements) -> InterimTest,
@@ -314,7 +315,7 @@ fn the_comparisons_of_few_runs_are_wrong_together_as_seldom_as_one_alone() {
     held_to_its_word(&[[6, 3], [8, 3]], single_test);
 }
 
-/// A race that is interrupted before its first look is looked at once, by the share of that.
+/// A race that is interrupted before its first test is tested once, with the share of that test.
 #[test]
 fn a_race_that_is_cut_short_is_wrong_as_seldom() {
     let runs = [3, 5, 7].map(|blocks| 2 * blocks);

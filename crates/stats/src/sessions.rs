@@ -1,4 +1,4 @@
-//! Sessions held against one another: how far one measured apart from those of a baseline.
+//! Comparison of sessions: the distance of a session from those of a baseline.
 //!
 //! Runs of two sessions are not paired. The spread between sessions is estimated from the sessions
 //! of the baseline alone, and only from three on. The judged session does not contribute: otherwise
@@ -9,16 +9,16 @@ use crate::student::t975;
 use crate::unpaired::fewest_against;
 use crate::{Interval, mean, median, shift_between, stddev};
 
-/// How often an interval may be wrong, on machines whose sessions differ by less than a factor of 1.5.
+/// The error rate of an interval, on machines whose sessions differ by less than a factor of 1.5.
 const ALPHA: f64 = 0.05;
 
-/// From so many sessions on it is known what they differ by.
+/// From this many sessions on their spread is known.
 pub const ENOUGH_SESSIONS: usize = 3;
 
-/// From so many sessions on what they differ by is known well.
+/// From this many sessions on their spread is known well.
 const MANY_SESSIONS: usize = 10;
 
-/// The least difference that is called one, by what is known of the sessions: nothing, a little, much;
+/// The smallest difference that counts, by what is known of the sessions: nothing, a little, much;
 /// and where there are too few runs for ranks.
 const LEAST_UNKNOWN: f64 = 0.05;
 const LEAST_KNOWN: f64 = 0.02;
@@ -33,13 +33,13 @@ const FAR: f64 = 2.0;
 /// One session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// The figure that stands for it.
+    /// Its representative figure.
     pub level: f64,
     /// The measurements it is the middle of; empty where there is only the figure.
     pub samples: Vec<f64>,
 }
 
-/// How far a session lies from those of a baseline.
+/// The distance of a session from those of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionDistance {
     /// The level of the baseline.
@@ -51,7 +51,7 @@ pub struct SessionDistance {
     pub interval: Option<Interval>,
     /// The least difference that is to be called one: 0.05 is 5 %.
     pub least: f64,
-    /// About how many more runs of the session would tell, where more runs would.
+    /// An estimate of the further runs of the session that would decide, if more runs can.
     pub more_runs: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ pub enum SessionVerdict {
     Below,
     /// It is nearer than the least difference.
     Level,
-    /// None of these can be said.
+    /// None of these.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ impl SessionDistance {
         match self.interval {
             Some(Interval { low, .. }) if low > least => SessionVerdict::Above,
             Some(Interval { high, .. }) if high < -least => SessionVerdict::Below,
-            // With so few runs, what is not far apart is not known to be near.
+            // With so few runs, a small distance does not prove that there is none.
             Some(_) if self.least >= LEAST_OF_FEW => SessionVerdict::Unknown,
             Some(Interval { low, high, .. }) if low >= -least && high <= least => {
                 SessionVerdict::Level
@@ -85,7 +85,7 @@ impl SessionDistance {
     }
 }
 
-/// Holds a session against those of a baseline; `None` without any.
+/// Compares a session with those of a baseline; `None` without any.
 pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
     let levels: Vec<f64> = baseline.iter().map(|one| one.level).collect();
     let level = median(&levels)?;
@@ -101,7 +101,7 @@ pub fn apart(baseline: &[Session], now: &Session) -> Option<SessionDistance> {
     Some(SessionDistance { more_runs, ..found })
 }
 
-/// By what the sessions of the baseline differ by among themselves.
+/// By the spread among the sessions of the baseline.
 fn known(baseline: &[Session], levels: &[f64], level: f64, now: &Session) -> SessionDistance {
     let count = levels.len();
     // The median of sessions is less sure than their mean by π/2.
@@ -167,8 +167,8 @@ fn unknown(baseline: &[Session], level: f64, now: &Session) -> SessionDistance {
     SessionDistance { level, point, interval, least, more_runs: None }
 }
 
-/// How far the runs of two sessions lie apart: by ranks; with too few runs for these by Student's
-/// distribution, which is told. `None` where neither has two runs.
+/// The distance between the runs of two sessions: by ranks; with too few runs for these by
+/// Student's distribution, which is reported. `None` where neither has two runs.
 fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
     if let Some(found) = shift_between(&base.samples, &now.samples, ALPHA) {
         return Some((found, false));
@@ -188,8 +188,9 @@ fn within(base: &Session, now: &Session) -> Option<(Interval, bool)> {
     Some((Interval { point, low: point - half, high: point + half }, true))
 }
 
-/// The interval narrows with the root of the runs: how many more until it lies on one side of the least
-/// difference; `None` where that is not foreseen, or the sessions are what makes it wide.
+/// The interval narrows with the square root of the runs: the number of further runs until it lies
+/// on one side of the smallest difference; `None` without a forecast, or when the sessions make it
+/// wide.
 fn more_runs(
     found: &SessionDistance,
     interval: Interval,

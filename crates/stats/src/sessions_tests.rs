@@ -5,14 +5,14 @@ use crate::order::Random;
 /// Steps of the level, as ratios.
 const STEPS: [f64; 4] = [1.0, 1.03, 1.3, 10.0];
 
-/// How many sessions the baseline is of.
+/// Numbers of sessions in the baseline.
 const NAMED: [usize; 5] = [1, 3, 5, 10, 30];
 
 const RUNS: usize = 20;
 
-/// Of so many sessions behind a step, held against a baseline of `named` sessions, the share in percent
-/// that is called different; runs are of each session of the baseline and of the one that is held against them. Between
-/// the two are others, so that where the machine was is forgotten.
+/// The percentage of sessions behind a step, compared with a baseline of `named` sessions, that is
+/// called different; `runs` are those of each session of the baseline and of the compared one.
+/// There are others in between, so that the machine's earlier state is forgotten.
 fn called(machine: Machine, named: usize, step: f64, [runs, now]: [usize; 2]) -> f64 {
     let mut random = Random::new(41);
     let times = 1_000u32;
@@ -101,7 +101,8 @@ fn sessions_near_the_one_before_are_worth_fewer() {
     assert_eq!(independent(&[1.0; 4], 1.0), 4);
 }
 
-/// The limit that the guide states: up to a factor of 1.5 the intervals hold, past it those of few sessions do not.
+/// The limit stated in the guide: up to a factor of 1.5 the intervals hold, beyond it those of few
+/// sessions do not.
 #[test]
 fn intervals_hold_where_sessions_differ_by_a_factor_of_1_5() {
     let wrong = |factor: f64, named: usize| {
@@ -121,7 +122,7 @@ fn intervals_hold_where_sessions_differ_by_a_factor_of_1_5() {
     assert!(wrong(2.0, 3) > 75);
 }
 
-/// A session whose runs are all off by so much, and differ by a hundredth.
+/// A session whose runs are all shifted by `offset`, and differ by a hundredth.
 fn session_off(offset: f64) -> Session {
     let samples: Vec<f64> = (0..8u8).map(|at| offset + 0.01 * f64::from(at * 3 % 8)).collect();
     Session { level: median(&samples).unwrap(), samples }

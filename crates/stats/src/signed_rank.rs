@@ -1,8 +1,8 @@
 //! Wilcoxon's signed ranks: where a symmetric distribution has its centre, without knowing more of
 //! it than that it is symmetric.
 //!
-//! The difference of two runs whose order a coin decided is symmetric about the commands' true
-//! difference, so the intervals hold on a machine whose noise is heavy-tailed, stepwise or drifting.
+//! The difference of two runs in random order is symmetric about the commands' true difference, so
+//! the intervals hold on a machine whose noise is heavy-tailed, stepwise or drifting.
 
 use crate::{Interval, median};
 
@@ -59,8 +59,9 @@ fn normal(count: usize, alpha: f64) -> Option<usize> {
     (sum >= 0.0).then_some(sum.floor() as usize)
 }
 
-/// How many standard deviations above the mean a share `upper` of a normal distribution lies: by
-/// halving, from a continued fraction of the tail that is good to more digits than are asked for.
+/// The quantile of a normal distribution, in standard deviations above the mean, for an upper tail
+/// of `upper`: by bisection, from a continued fraction of the tail that is accurate to more digits
+/// than needed.
 pub(crate) fn z(upper: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {

@@ -13,7 +13,7 @@ pub struct Summary {
     pub median: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the population the sample is of (divided by n − 1); 0 of one.
+    /// The standard deviation of the sample's population (divided by n − 1); 0 for one sample.
     pub stddev: f64,
 }
 
@@ -67,8 +67,8 @@ pub fn mad(samples: &[f64]) -> Option<f64> {
     Some(1.4826 * median(&distances)?)
 }
 
-/// Two samples between which the median is but for 5 in 100, whatever the distribution: how many of
-/// n samples are below the median is as tosses of a coin. `None` with fewer than six.
+/// Two samples that enclose the median but for 5 in 100, whatever the distribution: the number of n
+/// samples below the median is binomial. `None` with fewer than six.
 pub fn median_interval(samples: &[f64]) -> Option<[f64; 2]> {
     let n = samples.len();
     let mut sorted = samples.to_vec();

@@ -7,7 +7,7 @@
 use crate::signed_rank::z;
 use crate::{Interval, median};
 
-/// Up to so many pairs of measurements the distribution is exact; past it, normal.
+/// Up to this many pairs of measurements the distribution is exact; beyond, normal.
 const EXACT: usize = 900;
 
 /// By how much `other` is above `base` (Hodges and Lehmann), and the interval that holds it but for a
@@ -41,8 +41,8 @@ fn left_out(first: usize, second: usize, alpha: f64) -> Option<usize> {
 /// By the distribution of the number of pairs in which the second is the larger.
 fn exact(first: usize, second: usize, alpha: f64) -> Option<usize> {
     let most = first * second;
-    // The ways to reach each sum with the ranks gone through so far: those of dividing one polynomial
-    // by another, whose quotient is Gauss's binomial coefficient.
+    // The number of ways to reach each sum with the ranks so far: a division of polynomials, whose
+    // quotient is Gauss's binomial coefficient.
     let mut ways = vec![0.0f64; most + 1];
     ways[0] = 1.0;
     for step in 1..=first {
@@ -62,8 +62,8 @@ fn exact(first: usize, second: usize, alpha: f64) -> Option<usize> {
     small.count().checked_sub(1)
 }
 
-/// The fewest measurements to be held against `count` others for an interval that is wrong at most
-/// `alpha` of the time; `None` where no hundred are enough.
+/// The fewest measurements to compare with `count` others for an interval that is wrong at most
+/// `alpha` of the time; `None` where a hundred do not suffice.
 pub(crate) fn fewest_against(count: usize, alpha: f64) -> Option<usize> {
     (1..=100).find(|more| left_out(count, *more, alpha).is_some())
 }
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(left_out(0, 5, 0.05), None);
     }
 
-    /// Of all orders in which as many runs of two equal commands can come, the share in percent that is called
-    /// different: those of which 0 is left out of the interval.
+    /// The percentage of all orders of equally many runs of two equal commands that is called
+    /// different: those whose interval excludes 0.
     fn exact_error(each: usize) -> f64 {
         let (mut orders, mut wrong) = (0, 0);
         for order in 0u32..1 << (2 * each) {
@@ -136,7 +136,7 @@ mod tests {
         assert!((exact..exact + 20).contains(&normal), "{exact} {normal}");
     }
 
-    /// A session against itself, with heavy-tailed noise: what `race --against` does.
+    /// A session against itself, with heavy-tailed noise, as in `race --against`.
     #[test]
     fn a_command_against_its_own_baseline_is_called_different_five_times_in_a_hundred() {
         let mut random = Random::new(17);

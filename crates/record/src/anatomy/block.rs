@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
-/// Requests to devices, by what caused them, and what read-ahead was worth.
+/// Requests to devices by cause, and the benefit of read-ahead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct BlockIo {
     /// One entry a (process, program image, cause, device, operation).
@@ -36,8 +36,8 @@ pub enum BlockPath {
     Fault,
     /// A thread of the kernel wrote pages that the run had changed.
     WriteBack,
-    /// A thread of the kernel wrote metadata of a file system that the run had changed: its journal,
-    /// mostly. Changes that others made to it are written with it and cannot be told apart.
+    /// A kernel thread wrote metadata of a file system that the run had changed: its journal,
+    /// mostly. Other processes' changes to it are written with it and cannot be separated.
     Journal,
     /// Another process wrote pages that the run had changed, as `sync` does.
     OtherProcess,
@@ -81,11 +81,11 @@ pub struct Requests {
     pub errors: u64,
     /// How often a driver gave a request back to be tried again.
     pub requeued: u64,
-    /// Requests that somebody waits for.
+    /// Requests that a process waits for.
     pub sync: u64,
     /// Requests of metadata.
     pub meta: u64,
-    /// Requests of read-ahead; what was asked for itself is among them.
+    /// Requests of read-ahead, including the pages that were requested themselves.
     pub ahead: u64,
     /// Requests that are to be on the medium when they are done.
     pub fua: u64,
@@ -115,13 +115,13 @@ pub struct ReadAhead {
     /// Which of the process's images of this name it is, in the order they began; 0 where there is but one.
     #[serde(default, skip_serializing_if = "crate::trace::is_alone")]
     pub image: u32,
-    /// Pages that calls got bytes of, counted by each call anew.
+    /// Pages that calls returned bytes of, counted once per call.
     pub asked_pages: u64,
-    /// Pages that a call asked for and itself put into the cache.
+    /// Pages that a call requested and had to read into the cache.
     pub missed_pages: u64,
-    /// Pages that a call put into the cache beyond what it asked for.
+    /// Pages that a call read into the cache beyond its request.
     pub ahead_pages: u64,
-    /// Of those, the ones that a later call asked for.
+    /// The number of those that a later call requested.
     pub hit_pages: u64,
     /// Pages put into the cache in other calls, and by touching mappings.
     pub other_pages: u64,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The slowest calls of a run that read, and those that write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct SlowestCalls {
-    /// Calls of each kind that were asked for.
+    /// The requested number of calls of each kind.
     pub asked: u32,
     /// Calls that were followed: reads, writes and syncs of files and block devices.
     pub followed: u64,
@@ -43,7 +43,7 @@ pub struct SlowCall {
     pub path: Option<String>,
     /// Where in the file it began; `null` where that is not known.
     pub offset: Option<u64>,
-    /// Bytes it asked for; `null` where it asks for none.
+    /// The requested bytes; `null` for a call without a length.
     pub asked_bytes: Option<u64>,
     /// The return value: bytes, or an error number below 0.
     pub returned: i64,
@@ -56,7 +56,7 @@ pub struct SlowCall {
     pub wall_ns: u64,
     /// Of that, on a CPU.
     pub on_cpu_ns: u64,
-    /// Of that, asleep.
+    /// The blocked part of it.
     pub blocked_ns: u64,
     /// The events, in order.
     pub events: Vec<CallEvent>,

@@ -1,4 +1,4 @@
-//! Records held against each other.
+//! Records compared with each other.
 
 use proptest::collection::vec;
 use proptest::option;

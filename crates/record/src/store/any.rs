@@ -1,6 +1,6 @@
 //! A record of any kind.
 //!
-//! The one list of kinds: what tells records apart goes by it.
+//! The single list of kinds, by which records are distinguished.
 
 use std::path::Path;
 
@@ -100,7 +100,7 @@ impl<'a> RecordRef<'a> {
     /// have something to hold on to.
     ///
     /// # Errors
-    /// When it holds what no record may.
+    /// When it has content that no record may have.
     pub fn json(self) -> Result<Vec<u8>, RecordError> {
         match self {
             Self::Trace(trace) => parse::json(trace),
@@ -123,7 +123,7 @@ impl<'a> RecordRef<'a> {
     /// Writes its JSON to an output.
     ///
     /// # Errors
-    /// When it holds what no record may, or the output cannot be written whole.
+    /// When it has content that no record may have, or the output cannot be written whole.
     pub fn save(self, to: OutputFile) -> Result<(), StoreError> {
         match self {
             Self::Trace(trace) => save(trace, to),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// The other user: nobody.
+/// The other user: `nobody`.
 pub(crate) const OTHER: u32 = 65534;
 
 /// Swaps there are at least in an attack.
@@ -17,12 +17,13 @@ pub(crate) fn give(path: &Path) {
     lchown(path, Some(OTHER), Some(OTHER)).unwrap();
 }
 
-/// A folder `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with another.
+/// A directory `theirs/d` of the other user with a file `f`, and one of root's, `ours`, with
+/// another.
 pub(crate) struct AttackScene {
     top: tempfile::TempDir,
 }
 
-/// Ends an attack, whatever becomes of what is done meanwhile.
+/// Ends an attack, however the work ends.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -68,8 +69,8 @@ impl AttackScene {
         (names, content, (file.uid(), file.gid(), file.mode()), file.ino())
     }
 
-    /// Exchanges two names while `work` is done again and again: so often at least, and until there were enough
-    /// exchanges, so that both meet whichever is the faster.
+    /// Exchanges two names while `work` is repeated: at least this often, and until there were
+    /// enough exchanges, so that both meet whichever is faster.
     pub(crate) fn attack(&self, one: &str, other: &str, least: u64, work: impl Fn()) {
         let (one, other) = (self.path(one), self.path(other));
         let (swaps, ends) = (AtomicU64::new(0), AtomicBool::new(false));

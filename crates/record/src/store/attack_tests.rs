@@ -1,5 +1,5 @@
-//! Somebody else who changes the names on the way to an output while it is written: nothing outside of
-//! that user's folders may change, and nothing of anybody's be given away.
+//! Another user changes the names on the way to an output while it is written: nothing outside of
+//! that user's directories may change, and no file may be given away.
 
 use std::fs::{self, Permissions};
 use std::os::fd::AsRawFd;
@@ -43,7 +43,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_output_elsewhere() {
         let _ = OutputFile::write(&out, Path::new("/"), b"new");
     });
     assert_eq!(scene.ours(), ours);
-    // And so it is when nobody moves.
+    // The same without an attacker.
     let is_link = |name: &str| fs::symlink_metadata(scene.path(name)).unwrap().is_symlink();
     let (real, link) = if is_link("theirs/d") { ("l", "d") } else { ("d", "l") };
     OutputFile::write(&scene.path(&format!("theirs/{real}/f")), Path::new("/"), b"x").unwrap();
@@ -114,7 +114,7 @@ fn an_owner_is_taken_over_of_the_file_that_is_replaced_and_of_no_other() {
     made(OTHER, 0o640);
     OutputFile::write(&path, Path::new("/"), b"new").unwrap();
     assert_eq!(is(), (OTHER, OTHER, 0o640), "that of the old one");
-    // Meanwhile the name has come to another file.
+    // Meanwhile the name was given to another file.
     for (before, meanwhile, after) in [
         ((OTHER, 0o640), (0, 0o600), (0, 0, 0o640)),
         ((0, 0o600), (OTHER, 0o666), (0, 0, 0o600)),
@@ -141,7 +141,7 @@ fn a_file_that_changes_all_the_while_is_replaced_and_nothing_is_left_beside_it()
         return;
     }
     let scene = AttackScene::new();
-    // In root's folder, where files of both come and go.
+    // In root's directory, where files of both users come and go.
     fs::write(scene.path("ours/theirs"), "old").unwrap();
     give(&scene.path("ours/theirs"));
     let out = scene.path("ours/f");
@@ -170,7 +170,7 @@ fn links_of_root_and_of_the_user_are_followed_and_dots_go_back() {
         OutputFile::write(Path::new(path), dir.path(), path.as_bytes()).unwrap();
         assert_eq!(fs::read(dir.path().join(at)).unwrap(), path.as_bytes(), "{path}");
     }
-    // From a folder that is open, dots lead to the one above it.
+    // From an open directory, dots lead to its parent.
     let open = fs::File::open(dir.path().join("a/b/c")).unwrap();
     for (dots, at) in [("../7", "a/b/7"), ("../../8", "a/8"), ("./9", "a/b/c/9")] {
         let path = format!("/proc/self/fd/{}/{dots}", open.as_raw_fd());

@@ -1,9 +1,10 @@
-//! A deserializer that bounds the memory of what is built from a text: a short text (`["","",…`) can
-//! become many times its size.
+//! A deserializer that bounds the memory built from a text: a short text (`["","",…`) can become
+//! many times its size.
 //!
-//! It stands in front of another deserializer and passes everything on. Elements of arrays and entries of maps are charged
-//! as they are read, with the size of their type, and texts with their length. Fields of a struct are part
-//! of the struct, which was charged as an element, and fields that nobody knows cost nothing.
+//! It wraps another deserializer and passes everything on. Elements of arrays and entries of maps
+//! are charged as they are read, with the size of their type, and texts with their length. Fields
+//! of a struct are part of the struct, which was charged as an element, and unknown fields cost
+//! nothing.
 
 use std::cell::Cell;
 use std::fmt;

@@ -43,7 +43,7 @@ pub enum StoreError {
     Write {
         /// The operation.
         operation: &'static str,
-        /// The output, resolved against the folder it is relative to.
+        /// The output, resolved against its base directory.
         path: String,
         /// The advice, with its separator; may be empty.
         hint: &'static str,
@@ -93,7 +93,7 @@ pub enum RecordError {
         /// The expected kind of record, and the command that makes one.
         wanted: &'static str,
     },
-    /// It is of a kind that no reader of records knows.
+    /// It is of a kind that no reader of records accepts.
     #[error(
         "it is {found}, not a record that trace, anatomy, race, copy, limits or lab run write \
          with --json"
@@ -125,7 +125,7 @@ pub enum RecordError {
     /// A field is missing or of another type.
     #[error("at {path} (line {line}, column {column}): {what}")]
     Field {
-        /// The way to it: `calls[3].bytes`.
+        /// The path to it: `calls[3].bytes`.
         path: String,
         /// From 1.
         line: usize,
@@ -137,7 +137,7 @@ pub enum RecordError {
     /// A field has a value that cannot be.
     #[error("at {path}: {what}")]
     Value {
-        /// The way to it.
+        /// The path to it.
         path: String,
         /// The found and the expected value.
         what: String,

@@ -1,8 +1,9 @@
 //! A file that takes its name when it is whole.
 //!
-//! It has no name at all until then, where the file system can do that, so that not even a kill
-//! leaves it behind; else it has one of its own from the start, and is removed on every way out. All is
-//! done in the folder that was opened when its place was looked up, whatever that is called meanwhile.
+//! It has no name until then, where the file system supports that, so that not even a kill leaves
+//! it behind; otherwise it has a temporary one from the start, and is removed however the function
+//! ends. Everything happens in the directory that was opened when its place was looked up, whatever
+//! its present name.
 //!
 //! The owner is the difficult part: a new file takes over the owner of the file it replaces, and of
 //! no other. By then another file may have the name, so both swap names in one step
@@ -36,7 +37,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Makes a file in the folder of `slot`, with `mode` less the umask.
+    /// Makes a file in the directory of `slot`, with `mode` less the umask.
     ///
     /// # Errors
     /// When no file can be made there.
@@ -62,7 +63,7 @@ impl NewFile {
         &self.file
     }
 
-    /// The folder it will be in.
+    /// The directory it will be in.
     pub fn folder(&self) -> BorrowedFd<'_> {
         self.slot.folder()
     }
@@ -72,10 +73,10 @@ impl NewFile {
         self.slot.old()
     }
 
-    /// Gives it its name; what had that name is gone then. With `takes_over`, it gets the mode and,
-    /// where that is allowed, the owner of the file that was looked up, if that is the one it replaces;
-    /// of another that came there meanwhile it takes over nothing, and lets nobody read or write it who
-    /// could not have that one.
+    /// Gives it its name, replacing the old file. With `takes_over`, it gets the mode and, where
+    /// permitted, the owner of the file that was looked up, if that is the one it replaces; from
+    /// another file that came there meanwhile it takes nothing, and nobody who could not read or
+    /// write that one can read or write it.
     ///
     /// # Errors
     /// When it cannot have the name, or the mode. The name then still leads to the old file.
@@ -107,8 +108,8 @@ impl NewFile {
         Ok(())
     }
 
-    /// Changes names with what is there, and removes that; `false` when it was not the file that was
-    /// looked up, or is gone.
+    /// Exchanges names with the present file, and removes that; `false` when it was not the file
+    /// that was looked up, or is gone.
     fn exchange(&mut self) -> io::Result<bool> {
         let (name, folder) = (self.name()?, self.slot.folder());
         let swap = || renameat_with(folder, &name, folder, self.slot.name(), RenameFlags::EXCHANGE);
@@ -178,7 +179,8 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let Some(name) = &self.named else { return };
-        // Only what is still it: names of a folder that others write to are theirs.
+        // Only the files that are still the same: in a directory that others write to, names are
+        // theirs.
         let now = statat(self.slot.folder(), name, AtFlags::SYMLINK_NOFOLLOW);
         let is_it = |of: &Metadata| {
             now.is_ok_and(|now| {

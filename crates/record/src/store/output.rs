@@ -6,8 +6,8 @@
 //! replaced, so it is opened and written to. Symbolic links are followed first and the rule applies
 //! to their target, so that a link stays a link.
 //!
-//! A place is looked up once, and may be so long before it is written to: a command that runs between
-//! the two leads nothing elsewhere.
+//! A place is looked up once, possibly long before it is written to: a command that runs in between
+//! cannot redirect it.
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -23,14 +23,14 @@ use super::error::write_hint;
 use super::place::{OpenPlace, Slot};
 use super::{NewFile, Place, StoreError, shown};
 
-/// An output of a run, a record or a text, whose place has been looked up and is held.
+/// An output of a run, a record or a text, whose place has been looked up and is held open.
 #[derive(Debug)]
 pub struct OutputFile {
     /// Its name in messages.
     name: String,
-    /// Whether it was named from a current folder that is no more.
+    /// Whether it was named relative to a current directory that was removed.
     is_nowhere: bool,
-    /// Whether what replaces something is on the disk first.
+    /// Whether a replacement is synced first.
     syncs: bool,
     to: Destination,
 }
@@ -42,9 +42,9 @@ enum Destination {
 }
 
 impl OutputFile {
-    /// Looks up `path`, which is relative to `base_dir`; `-` is standard output. It leaves nothing and
-    /// changes nothing; a FIFO is not opened. With an empty `base_dir` a relative path is that from the
-    /// current folder, whatever its name.
+    /// Looks up `path`, relative to `base_dir`; `-` is standard output. It creates and changes
+    /// nothing; a FIFO is not opened. With an empty `base_dir` a relative path is relative to the
+    /// current directory, whatever its name.
     ///
     /// # Errors
     /// Those with which a write would begin now. That the disk is full shows only in a write.
