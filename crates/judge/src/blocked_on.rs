@@ -27,7 +27,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 /// Calls that usually wait for another thread or process of the run.
 const FOR_OWN: [&str; 3] = ["wait4", "waitid", "futex"];
-/// Of a shorter one, what it waits for is its own start.
+/// The blocked time of a shorter run is its own start.
 const SHORTEST_NS: u64 = 2_000_000;
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
@@ -61,7 +61,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     Some(UnnamedFinding::new(text, evidence))
 }
 
-/// Up to three calls that slept longest, of those a twentieth of which is worth a word.
+/// Up to three calls with the longest blocked time, each with a twentieth of it at least.
 fn longest<'r>(run: &'r Run<'_>) -> Vec<(&'r str, u64)> {
     let mut slept = BTreeMap::<&str, u64>::new();
     for call in &run.trace.calls {

@@ -26,7 +26,7 @@ fn disturbances(race: &Race) -> Option<UnnamedFinding> {
     if marked.is_empty() {
         return None;
     }
-    // The largest of each kind stands for it: without its figures, a reason is the same in all.
+    // The largest of each kind represents it: without its figures, a reason is the same in all.
     let mut reasons: BTreeMap<String, (u64, u64, &str)> = BTreeMap::new();
     for reason in marked.iter().flat_map(|block| &block.disturbed) {
         let words: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();

@@ -20,7 +20,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-/// Of these, failing is no way of asking.
+/// Failing calls among these are not a way of testing something.
 const CALLS: [&str; 19] = [
     "read",
     "pread64",
@@ -44,7 +44,7 @@ const CALLS: [&str; 19] = [
 ];
 const MANY: u64 = 1_000;
 
-/// They say to come again, and are no failure.
+/// They ask for a retry, and are no failure.
 const AGAIN: [&str; 2] = ["EAGAIN", "EINTR"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
@@ -58,7 +58,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
         .filter(|(_, calls, errors, _)| *errors >= MANY && *errors > calls / 2)
         .max_by_key(|(_, _, errors, _)| *errors)?;
     let (name, calls, errors, kinds) = worst;
-    // Those that were refused and made by another call are not what the run did.
+    // Refused calls that another call then made are not the work of the run.
     if errors <= run.total(&CALLS).calls / 2 {
         return None;
     }

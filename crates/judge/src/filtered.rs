@@ -1,4 +1,4 @@
-//! A seccomp filter was in the way.
+//! A seccomp filter interfered.
 
 use iotomy_record::{Race, Verdict};
 

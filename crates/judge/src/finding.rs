@@ -17,7 +17,7 @@ pub struct Declaration {
     pub verdict: Verdict,
     /// A summary of a few words.
     pub summary: &'static str,
-    /// When it is made, and from what.
+    /// When it is made, and from which data.
     pub description: &'static str,
     /// The rules, each for one kind of record.
     pub(crate) rules: &'static [Rule],
@@ -32,7 +32,7 @@ pub(crate) enum Rule {
     Race(fn(&Race) -> Vec<UnnamedFinding>),
     /// A race as a whole, and the machine's limits.
     RaceByLimits(fn(&Race, &KnownLimits<'_>) -> Vec<UnnamedFinding>),
-    /// A run whose calls were dissected.
+    /// A run with dissected calls.
     Anatomy(fn(&Anatomy) -> Option<UnnamedFinding>),
     /// A copy.
     Copy(fn(&Copied<'_>) -> Option<UnnamedFinding>),
@@ -107,7 +107,7 @@ impl KnownLimits<'_> {
     }
 }
 
-/// A copy, and what it is held against.
+/// A copy, and the limits it is compared with.
 #[derive(Debug)]
 pub(crate) struct Copied<'a> {
     pub(crate) record: &'a CopyRun,

@@ -18,7 +18,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-/// Where what is not allocated is a hole. Others compress, or have no blocks to count.
+/// File systems where unallocated ranges are holes. Others compress, or have no blocks to count.
 const COUNTED: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs"];
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
@@ -50,7 +50,7 @@ pub(crate) fn cause(run: &Run<'_>) -> Option<String> {
     .filter(|_| stored < size / 2)
 }
 
-/// The largest source with holes, its size and what is stored of it.
+/// The largest source with holes, its size and its stored bytes.
 fn holey<'r, 'a>(run: &'r Run<'a>) -> Option<(&'r Flow<'a>, u64, u64)> {
     let sources = run.flows.iter().filter(|flow| {
         flow.is(FileKind::File)

@@ -1,7 +1,7 @@
 //! Bytes that would have had to go through memory faster than memory goes.
 //!
-//! Rates are of one file at a time: what passes through two pipes is one byte, not two. A file read
-//! over and over from a cache of the CPU may honestly beat memory, so it is left out.
+//! Rates are computed per file: a byte that passes through two pipes is one byte, not two. A file
+//! read repeatedly from a CPU cache may really be faster than memory, so it is left out.
 
 use iotomy_record::FileKind;
 use iotomy_record::Verdict;
@@ -24,11 +24,11 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge), Rule::Copy(judge_copy)],
 };
 
-/// Slower than this no memory of today is: nothing is looked up for it.
+/// No present memory is slower than this: below it, no limit is needed.
 const ALWAYS_POSSIBLE: f64 = 1e9;
 /// Limits are medians, and an hour ago the machine may have been busier.
 const TOLERANCE: f64 = 1.1;
-/// Caches of CPUs are smaller: what is larger comes from memory however often it is read.
+/// CPU caches are smaller: a larger file comes from memory however often it is read.
 const BEYOND_CACHES: u64 = 1 << 30;
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
@@ -57,7 +57,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     Some(found.advise(advice))
 }
 
-/// Of each source by itself: what is written behind it is counted by its own time.
+/// For each source separately: the bytes written after it are counted with their own time.
 fn judge_copy(copied: &Copied<'_>) -> Option<UnnamedFinding> {
     copied.record.copies.iter().find_map(|part| {
         let moment =
@@ -86,7 +86,7 @@ struct TimedBytes<'a> {
     through: &'a str,
 }
 
-/// A rate above what memory does.
+/// A rate above that of memory.
 struct ExcessRate {
     seen: f64,
     read: f64,
@@ -99,7 +99,7 @@ impl TimedBytes<'_> {
         if seen < ALWAYS_POSSIBLE {
             return None;
         }
-        // Both are asked for, so that both are measured where they are missed.
+        // Both are looked up, so that both are measured if they are missing.
         let (copied, read) = (limits.spread("memory-copy-all"), limits.spread("memory-read-all"));
         let ((copied, copied_spread), (read, read_spread)) = (copied?, read?);
         let above = |median: f64, spread: f64| (median * TOLERANCE).max(median + 3.0 * spread);

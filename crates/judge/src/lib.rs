@@ -1,8 +1,8 @@
 //! Judges the numbers of a record: whether they can be true, what explains them, and what to try.
 //!
-//! A finding is a file and a line in [`FINDINGS`]: its declaration, from which help, the catalogue and
-//! the tests come, and the rule that looks at a record. This knows no screen and runs nothing: the same
-//! record with the same limits is judged the same for ever.
+//! A finding is a file and a line in [`FINDINGS`]: its declaration, from which help, the catalogue
+//! and the tests are made, and the rule that examines a record. This crate knows no screen and runs
+//! nothing: the same record with the same limits always gets the same findings.
 //!
 //! The one invariant: a finding says only what its evidence shows. A fact that the record lacks
 //! (unwatched files, a limit that was not measured) leads to no finding, and never to a guess.
@@ -55,7 +55,7 @@ use run::Run;
 pub struct Judgement {
     /// In the order of [`FINDINGS`], those of each contender together.
     pub findings: Vec<Finding>,
-    /// The limits that were asked for and not there: with them, there might be more.
+    /// The required limits that were missing: with them, there might be more findings.
     pub missing: BTreeSet<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! A file that was mapped and handed on, and of which nobody looked at a page.
+//! A file that was mapped and passed on, and of which no page was touched.
 
 use iotomy_record::numbers::{bytes, thousands};
 use iotomy_record::{FileKind, Verdict};
@@ -18,11 +18,12 @@ pub(crate) static DECLARATION: Declaration = Declaration {
     rules: &[Rule::Run(judge)],
 };
 
-/// A fault maps the pages around it that are in the cache: usually 64 KiB (`fault_around_bytes` of the kernel), and at
-/// most what one entry of a middle page table holds, where the cache has a folio as large.
+/// A fault maps the surrounding pages that are in the cache: usually 64 KiB (`fault_around_bytes`
+/// of the kernel), and at most the range of one entry of a middle page table, where the cache has a
+/// folio as large.
 const A_FAULT: u64 = 2 * MIB;
 
-/// A mapping that was not looked at.
+/// A mapping that was not touched.
 struct UntouchedMapping<'a> {
     path: &'a str,
     exec: &'a str,

@@ -19,7 +19,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 
 const CALLS: [&str; 5] = ["open", "openat", "openat2", "creat", "close"];
 const MANY: u64 = 100;
-/// So many samples miss what takes a tenth of the time once in 24 times.
+/// This many samples miss a tenth of the time in one of 24 runs.
 const ENOUGH: u64 = 30;
 
 fn judge(record: &Anatomy) -> Option<UnnamedFinding> {

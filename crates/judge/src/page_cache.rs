@@ -1,4 +1,4 @@
-//! Whether what was read came from memory or from a device.
+//! Whether the bytes came from memory or from a device.
 
 use iotomy_record::numbers::bytes;
 use iotomy_record::{FileKind, Verdict};
@@ -62,7 +62,7 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     Some(UnnamedFinding::new(text, evidence))
 }
 
-/// Of a file, what a device has.
+/// The stored bytes of a file.
 fn stored(flow: &Flow<'_>) -> u64 {
     let size = flow.file.size_bytes.unwrap_or(0);
     size.min(flow.file.allocated_bytes.unwrap_or(size))

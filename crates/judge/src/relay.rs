@@ -75,11 +75,11 @@ fn user_ns(rows: &Rows<'_>, image: &Process) -> u64 {
     of_image.reduce(u64::saturating_add).unwrap_or(image.user_ns)
 }
 
-/// As much user time as a program needs that starts, makes calls, and looks at no byte; who looks at each
-/// (tr, a cipher) needs more.
+/// The user time of a program that starts, makes calls, and reads no byte; a program that reads
+/// each byte (tr, a cipher) needs more.
 fn handing_on_ns(run: &Run<'_>, from: &FileUse, to: &FileUse) -> u64 {
     let calls = from.read_calls.saturating_add(to.write_calls) as f64;
-    // Part of what the observer costs is paid in user time.
+    // Part of the observer's overhead is user time.
     let a_call = 300.0 + run.trace.observer.cost_ns_per_call;
     (2e6 + calls * a_call + from.read_bytes as f64 / 20.0) as u64
 }
@@ -112,8 +112,8 @@ fn mover(from: &FileUse, to: &FileUse) -> &'static str {
     }
 }
 
-/// As a word for a shell; what has no name is standard input or output. `None` for a name that is no
-/// plain text.
+/// The name as a word for a shell; unnamed files are standard input or output. `None` for a name
+/// that is no plain text.
 fn word(file: &FileUse) -> Option<String> {
     if file.kind != FileKind::File && file.kind != FileKind::Block {
         return Some("-".to_owned());

@@ -1,4 +1,4 @@
-//! A run as the rules look at it: what went through which file, summed over the processes.
+//! A run in the form that rules use: the traffic through each file, summed over the processes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ pub(crate) struct Run<'a> {
     pub(crate) wall_ns: f64,
     /// The bytes through each file.
     pub(crate) flows: Vec<Flow<'a>>,
-    /// The rows of each program image, so that rules over all images look at each row once.
+    /// The rows of each program image, so that rules over all images read each row once.
     rows: HashMap<Image<'a>, Rows<'a>>,
     limits: &'a KnownLimits<'a>,
 }
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         self.rows.get(&(pid, exec, image)).unwrap_or(&NONE)
     }
 
-    /// A limit of the machine; a missing one is remembered, so ask last.
+    /// A limit of the machine; a missing one is recorded, so ask last.
     pub(crate) fn limit(&self, name: &'static str) -> Option<f64> {
         self.limits.limit(name)
     }
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
         self.of_ledger(|row| row.runnable_ns)
     }
 
-    /// The time of all threads of which it is not known what they did.
+    /// The unknown part of the time of all threads.
     pub(crate) fn residual_ns(&self) -> u64 {
         self.of_ledger(|row| u64::try_from(row.residual_ns).unwrap_or(0))
     }
@@ -158,7 +158,7 @@ impl Flow<'_> {
         self.file.kind == kind
     }
 
-    /// On the kind of file system whose files are in memory anyway, or are made up when they are read.
+    /// On a file system whose files are always in memory, or are generated when read.
     pub(crate) fn is_without_device(&self) -> bool {
         let in_memory = ["tmpfs", "ramfs", "hugetlbfs"];
         let on = self.file.file_system.as_deref();
@@ -166,8 +166,8 @@ impl Flow<'_> {
     }
 }
 
-/// On a file system whose files are no stored bytes (procfs, sysfs and their kin), or on one that is not known:
-/// what a call returns there, and what a size says, is the kernel's choice.
+/// On a file system whose files are no stored bytes (procfs, sysfs and their kin), or on an unknown
+/// one: return values and sizes are the kernel's choice there.
 pub(crate) fn is_made_up(file: &FileUse) -> bool {
     let made_up = ["proc", "sysfs", "cgroup2"];
     file.file_system.as_deref().is_none_or(|on| made_up.contains(&on) || on.starts_with("0x"))
@@ -219,7 +219,7 @@ fn flows(files: &[FileUse]) -> Vec<Flow<'_>> {
         flow.write_calls = flow.write_calls.saturating_add(file.write_calls);
         flow.write_bytes = flow.write_bytes.saturating_add(file.write_bytes);
         flow.mapped_bytes = flow.mapped_bytes.saturating_add(file.mapped_bytes);
-        // Of the images that used it, one knows what was dirty in the end.
+        // One of the images that used it knows the dirty pages at the end.
         if flow.file.dirty_bytes.is_none() && file.dirty_bytes.is_some() {
             flow.file = file;
         }

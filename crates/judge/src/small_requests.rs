@@ -28,7 +28,7 @@ const WORTH: f64 = 0.01;
 const WORTH_NS: f64 = 1e6;
 const WORTH_OF_INFLATED_NS: f64 = 5e6;
 
-/// One way through one file.
+/// One direction of the traffic of one file.
 struct FileTraffic<'a> {
     file: &'a FileUse,
     verb: &'static str,
@@ -119,7 +119,7 @@ fn on_cpu_each_ns(run: &Run<'_>, way: &FileTraffic<'_>) -> Option<f64> {
     (calls > 0).then(|| on_cpu_ns as f64 / calls as f64)
 }
 
-/// The share of an image's time that others had the CPU, which is no measure of what it asked for.
+/// The run queue delay as a share of an image's time, which is no measure of its requests.
 fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
     let rows = rows_of(run, file).ledger.iter();
     let (waiting, all) = rows.fold((0.0, 0.0), |(waiting, all), row| {
@@ -128,7 +128,7 @@ fn waiting_share(run: &Run<'_>, file: &FileUse) -> f64 {
     if all > 0.0 { (waiting / all).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Whether what reads return is what they asked for, and not what there was.
+/// Whether the return values of reads are the requested sizes, and not the available bytes.
 fn tells_reads(file: &FileUse) -> bool {
     match file.kind {
         FileKind::File => !is_made_up(file) && file.size_bytes.is_some_and(|size| size >= MIB),
@@ -138,7 +138,8 @@ fn tells_reads(file: &FileUse) -> bool {
     }
 }
 
-/// Whether writes could be larger: what is written to a device, or a file of procfs or sysfs, may be a message.
+/// Whether writes could be larger: a write to a device, or to a file of procfs or sysfs, may be a
+/// message.
 fn takes_writes(file: &FileUse) -> bool {
     match file.kind {
         FileKind::File => !is_made_up(file),
@@ -148,8 +149,8 @@ fn takes_writes(file: &FileUse) -> bool {
     }
 }
 
-/// Whether writes are as small as what was read to be written (about as many reads of what does not tell what
-/// was asked for), or go into a pipe of the program's own, as signals do.
+/// Whether the writes are as small as the reads that they pass on (about as many reads from files
+/// that do not reveal the request), or go into a pipe of the program's own, as signals do.
 fn is_passed_on(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
     let mut sources = rows_of(run, way.file).files.iter().filter(|file| !tells_reads(file));
     way.verb == "writes"
@@ -157,7 +158,7 @@ fn is_passed_on(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
             || sources.any(|file| file.read_calls >= way.calls - way.calls / 4))
 }
 
-/// Seeks, and calls that say where they read or write, may jump about.
+/// Programs that seek, or use calls with offsets, may jump about.
 fn is_in_sequence(run: &Run<'_>, way: &FileTraffic<'_>) -> bool {
     let jumps = ["lseek", "_llseek", "pread64", "preadv", "pwrite64", "pwritev"];
     rows_of(run, way.file).total(&jumps).calls <= way.calls / 10

@@ -34,9 +34,9 @@ const CALLS: [&str; 11] = [
     "readlinkat",
 ];
 const MANY: u64 = 1_000;
-/// The least room an entry of a directory takes in what getdents64 returns: a name of up to four letters.
+/// The smallest entry of a directory in the result of getdents64: a name of up to four letters.
 const A_SHORT_ENTRY: u64 = 24;
-/// How often a walk asks for an entry: tar, twice; others, once.
+/// How often a walk looks up an entry: tar, twice; others, once.
 const PER_ENTRY: u64 = 4;
 
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
@@ -60,8 +60,8 @@ fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     Some(UnnamedFinding::new(text, evidence).advise(advice))
 }
 
-/// How often the images ask that walk over no directories, and how many of these calls were told that there is no such
-/// file.
+/// The lookups of images that walk no directories, and how many of these returned that there is no
+/// such file.
 fn storms(run: &Run<'_>) -> (u64, u64) {
     let mut by_image: BTreeMap<(u32, &str, u32), [u64; 3]> = BTreeMap::new();
     for call in &run.trace.calls {

@@ -22,7 +22,7 @@ pub(crate) static DECLARATION: Declaration = Declaration {
 fn judge(run: &Run<'_>) -> Option<UnnamedFinding> {
     let written: Vec<_> = run.flows.iter().filter(|flow| is_target(flow)).collect();
     let all: u64 = written.iter().map(|flow| flow.write_bytes).sum();
-    // Of what is dirty, the run may have written a part only.
+    // The run may have written only a part of the dirty pages.
     let dirty = |flow: &Flow<'_>| flow.file.dirty_bytes.unwrap_or(0).min(flow.write_bytes);
     let still: u64 = written.iter().map(|flow| dirty(flow)).sum();
     if still < MIB || still < all / 2 {

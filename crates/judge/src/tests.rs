@@ -1,4 +1,4 @@
-//! Every rule at its edge: what it must say, and the run next to it of which it must not.
+//! Every rule at its limit: a run that causes the finding, and the nearest one that must not.
 
 mod anatomy;
 mod copy;
@@ -301,7 +301,7 @@ fn errors_are_no_work() {
     let copied =
         vec![failing(1_500, 1_500), moved("read", 1_500, MIB), moved("sendto", 1_500, MIB)];
     assert_eq!(found(copied, vec![]), []);
-    // Whoever reads until there is no more does nothing in vain.
+    // Reading until nothing is left is not in vain.
     let drained = Call {
         errors: 1_500,
         error_kinds: BTreeMap::from([("EAGAIN".to_owned(), 1_500)]),
@@ -341,10 +341,10 @@ fn small_requests_are_told_where_larger_ones_would_save_something() {
     assert_eq!(found(vec![], vec![pipe.clone(), proc]), []);
     let own = FileUse { read_calls: 131_072, read_bytes: 64 * MIB, ..pipe };
     assert_eq!(found(vec![], vec![own]), []);
-    // A limit that was measured on a busy machine is no more than what the calls took.
+    // A limit measured on a busy machine may exceed the time of the calls.
     let cheap = Call { on_cpu_ns: Some(131_072 * 5), ..moved("read", 131_072, 64 * MIB) };
     assert_eq!(ids(&found(vec![cheap], reads(512))), ["page-cache"]);
-    // Whoever seeks between reads does not read in sequence.
+    // A program that seeks between reads does not read in sequence.
     assert_eq!(ids(&found(vec![call("lseek", 100_000)], reads(512))), ["page-cache"]);
     // On a busy machine they are worth as much: of 2 s the program had a CPU for 100 ms.
     let mut busy = Trace { files: reads(512), wall_ns: 2_000 * MS, ..trace() };
@@ -361,7 +361,7 @@ fn images_of_one_name_in_one_process_are_judged_apart() {
     let image =
         |image, minor_faults| Process { image, minor_faults, ..trace().processes.swap_remove(0) };
     let file = |image, file| FileUse { image, ..file };
-    // The second touched what it mapped; the first had no reason to.
+    // The second touched its mapping; the first had no reason to.
     let mapped =
         FileUse { map_calls: 1, mapped_bytes: 400 * MIB, read_bytes: 0, ..source(400 * MIB, 0) };
     let files = vec![file(2, mapped), file(2, sink(FileKind::File, "/data/g", 400 * MIB, 1))];
@@ -414,7 +414,7 @@ fn a_relay_is_shown_the_line_that_does_without() {
     let mut twice = relayed("/data/f", 64 * MIB);
     twice.files.push(sink(FileKind::File, "/data/g", 64 * MIB, 512));
     assert!(!ids(&judged(twice)).contains(&"relay"));
-    // Whoever looks at each byte takes its time for it.
+    // Reading each byte takes time.
     let mut looked_at = relayed("/data/f", 64 * MIB);
     looked_at.ledger[0].user_ns = 60 * MS;
     assert!(!ids(&judged(looked_at)).contains(&"relay"));
@@ -479,14 +479,15 @@ fn syncs_and_stats_are_held_against_what_they_are_for() {
     let asking = |asked| found(vec![call("newfstatat", asked), call("openat", 2_000)], vec![]);
     assert_eq!(ids(&asking(3_000)), ["stat-storm"]);
     assert_eq!(asking(1_500), []);
-    // A walk asks once for each entry of its directories.
+    // A walk looks up each entry of its directories once.
     let walk =
         |bytes| found(vec![call("newfstatat", 3_000), moved("getdents64", 20, bytes)], vec![]);
     assert_eq!(walk(3_000 * 32), []);
     assert_eq!(ids(&walk(3_000 * 4)), ["stat-storm"]);
 }
 
-/// A run of 100 ms of one thread for each of these: on a CPU, in a run queue, asleep in a call, in ms.
+/// A run of one thread of 100 ms for each of these: on a CPU, in a run queue, blocked in a call, in
+/// ms.
 fn spent(threads: &[(u64, u64, &str, u64)]) -> Trace {
     let mut run = trace();
     run.ledger.clear();
@@ -512,7 +513,7 @@ fn a_run_all_of_whose_threads_slept_waited_for_something_outside_it() {
     let text = &found_[0].1;
     assert!(text.contains("at least 90 ms of 100 ms (90.0 %)"), "{text}");
     assert!(text.contains("clock_nanosleep 90 ms") && !text.contains("wait4"), "{text}");
-    // A thread that has no other call to sleep in is told by that.
+    // A thread without another call to sleep in is identified by this one.
     assert!(judged(spent(&[(10, 0, "futex", 90)]))[0].1.contains("futex 90 ms"));
 }
 

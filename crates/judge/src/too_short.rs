@@ -24,7 +24,7 @@ fn judge(race: &Race, limits: &KnownLimits<'_>) -> Vec<UnnamedFinding> {
     let short = race.contenders.iter().filter(|one| one.wall.median_ns < LONG_NS);
     let of_contender = short.filter_map(|contender| {
         let wall = contender.wall.median_ns;
-        // Less what it was measured to vary by: a busy machine makes it longer.
+        // Less its measured variation: a busy machine makes it longer.
         let (start, spread) = limits.spread("exec")?;
         let start = start - spread;
         (start >= wall * SHARE).then(|| {

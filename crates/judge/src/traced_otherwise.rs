@@ -29,7 +29,7 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
             _ => None,
         })?;
         let timed = one.wall.median_ns;
-        // Of what the traced run may have taken, the time nearest to the timed ones.
+        // The time closest to the timed runs among the possible ones of the traced run.
         let doubt = doubt(trace);
         let nearest = timed.clamp(traced as f64 - doubt, traced as f64 + doubt);
         let ratio = nearest / timed.max(1.0);
@@ -52,7 +52,7 @@ fn judge(race: &Race) -> Vec<UnnamedFinding> {
     of_contender.collect()
 }
 
-/// How far the overhead may be from the middle of its range, which is what was taken off.
+/// The distance of the overhead from the middle of its range, which was subtracted.
 fn doubt(trace: &Trace) -> f64 {
     let [low, high] = trace.observer.cost_range_ns();
     let calls: f64 =

@@ -50,7 +50,7 @@ fn on_cpu(calls: &[DissectedCall]) -> u128 {
     calls.iter().map(|call| u128::from(call.on_cpu_ns)).sum()
 }
 
-/// How it was sampled, and at what price.
+/// The settings of sampling, and its overhead.
 fn sampling(page: &Page<'_>, record: &Anatomy) -> String {
     let sampling = &record.sampling;
     let price = sampling.price_ns_per_sample * sampling.samples as f64;

@@ -1,4 +1,4 @@
-//! An axis of a chart: where a value stands along it, and the ticks that say so.
+//! An axis of a chart: the position of a value along it, and the ticks.
 //!
 //! It is logarithmic where its largest value is twenty times its smallest or more.
 

@@ -5,7 +5,7 @@ use iotomy_record::store::Record;
 use crate::page::columns;
 use crate::{Source, Style, csv, html, markdown, parts, svg};
 
-/// A report keeps to its width and to what a terminal can show, in ASCII if asked.
+/// A report keeps to its width and to the characters of a terminal, ASCII if requested.
 pub(crate) fn keeps_to(width: usize, unicode: bool, render: impl Fn(&Style) -> String) {
     let text = render(&Style { color: false, unicode, width });
     assert!(unicode || text.is_ascii());
@@ -34,7 +34,7 @@ pub(crate) fn page(record: &Record) -> String {
     String::from_utf8(page).unwrap()
 }
 
-/// The same without what every page has: the style, the script and the packed record.
+/// The same without the common parts of every page: the style, the script and the packed record.
 pub(crate) fn page_alone(record: &Record) -> String {
     let page = page(record);
     let (start, rest) = page.split_once("<style>").unwrap();
@@ -188,7 +188,7 @@ pub(crate) fn is_only_ours(markup: &str) {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// Every form of a record is inert, whatever names are in it.
+/// Every form of a record is inert, whatever names it contains.
 pub(crate) fn is_inert(record: &Record) {
     is_only_ours(&page(record));
     let sources = [Source { name: "<b>.json", record, bytes: b"" }];

@@ -6,7 +6,7 @@ use crate::escape::markdown;
 use crate::section::{Answer, Block, Section};
 use crate::sheet::{Align, Cell, Sheet};
 
-/// Rows of a table unless it was asked for by itself.
+/// Rows of a table unless it was requested by itself.
 const ROWS: usize = 25;
 
 /// Text being written. Writing to a String cannot fail.

@@ -1,7 +1,7 @@
 //! Lines of text within a width, with or without colour, in Unicode or ASCII.
 //!
-//! The one way out for every line: [`Page::line`] puts our own signs into ASCII where asked and
-//! cuts what is too wide. Widths are columns of a terminal, not characters or bytes.
+//! The only exit for every line: [`Page::line`] converts our own signs to ASCII if requested and
+//! cuts lines that are too wide. Widths are columns of a terminal, not characters or bytes.
 
 use iotomy_record::{ascii_sign, printable};
 use unicode_width::UnicodeWidthChar;
@@ -14,7 +14,7 @@ pub(crate) enum Ink {
     /// As it is.
     #[default]
     Plain,
-    /// The subject of what follows.
+    /// The subject of the next lines.
     Bold,
     /// Heads, hints.
     Dim,
@@ -147,7 +147,7 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Our own signs in ASCII; what comes from a record has been put into ASCII before.
+/// Our own signs in ASCII; text from a record has been converted before.
 pub(crate) fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -191,8 +191,8 @@ fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     }
 }
 
-/// `text` with its middle left out where it is too wide; of a path the end says more, so that
-/// keeps the larger part.
+/// `text` with its middle left out where it is too wide; the end of a path is more informative, so
+/// that keeps the larger part.
 pub(crate) fn elide(text: &str, width: usize, ellipsis: &str) -> String {
     if columns(text) <= width {
         return text.to_string();

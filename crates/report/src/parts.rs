@@ -23,7 +23,7 @@ pub enum PartKind {
     Table,
 }
 
-/// A part that can be asked for.
+/// A part that can be requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportPart {
     /// Its name.
@@ -124,7 +124,7 @@ pub fn markdown(sources: &[Source<'_>], part: Option<&str>) -> Result<String, Pa
 }
 
 enum Item<'a> {
-    /// A picture, and the section that says where it comes from.
+    /// A picture, and the section it belongs to.
     Chart(&'a Chart, &'a Section),
     Sheet(Cow<'a, Sheet>),
 }
@@ -154,7 +154,7 @@ fn named(sections: &[Section]) -> Vec<(String, Item<'_>)> {
                 Block::Head(_) | Block::Notes(_) => {}
             }
         }
-        // Last, so that the first table of a record stays what it is without a name.
+        // Last, so that the first table of a record stays the same without a name.
         let found = section.findings_sheet();
         items.extend(found.map(|sheet| (name(&sheet.id), Item::Sheet(Cow::Owned(sheet)))));
     }
@@ -202,7 +202,7 @@ fn sheet_as_csv(sheet: &Sheet) -> String {
 
 fn csv_cell(cell: &Cell) -> String {
     match cell.value {
-        // A number is no formula, whatever sign it has.
+        // A number is no formula, whatever its sign.
         Value::Whole(_) | Value::Real(_) | Value::Absent => cell.raw(),
         Value::Text => csv_field(&cell.text),
     }

@@ -9,7 +9,7 @@ use iotomy_record::Histogram;
 use crate::numbers::thousands;
 use crate::page::{Ink, Page, columns};
 
-/// Characters of a bar that stands for all values.
+/// Characters of a bar of all values.
 const BAR: usize = 40;
 
 /// Empty rows in a row from which on only the first and the last are shown, and dots between.

@@ -1,4 +1,5 @@
-//! A [`Race`] as text: who is faster and how surely, the contenders, and where the difference went.
+//! A [`Race`] as text: the faster command with its confidence, the contenders, and the attribution
+//! of the difference.
 
 mod charts;
 mod contenders;
@@ -36,7 +37,7 @@ pub fn race(record: &Race, style: &Style) -> String {
     page.finish()
 }
 
-/// Whether a difference is accounted for: of what is impossible, there is none to anything else.
+/// Whether a difference is attributed: for an impossible contender there is none.
 fn is_told(record: &Race, attribution: &Attribution) -> bool {
     let (base, other) = (&attribution.base, &attribution.other);
     let is_doubtful =
@@ -58,7 +59,7 @@ fn is_worth_it(record: &Race, base: &str, other: &str, metric: Metric) -> bool {
         })
 }
 
-/// How far the samples for the flame graph reach: what they lack, of each contender.
+/// The limitations of the samples for the flame graph, per contender.
 fn doubts(page: &Page<'_>, record: &Race) -> Vec<(SampleWarning, String)> {
     let sampled = record.contenders.iter().filter_map(|one| Some((one, one.sampled.as_ref()?)));
     sampled

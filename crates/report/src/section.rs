@@ -1,7 +1,7 @@
 //! A record as the parts of a report, before they have a form: the answer, the findings, pictures and
 //! tables, and where it all comes from. HTML, SVG, CSV and Markdown are made from this alone.
 //!
-//! Every text in here has been made printable; what it is written into still has to escape it.
+//! Every text in here is printable; the output format still has to escape it.
 
 use iotomy_record::{Finding, Machine};
 
@@ -18,7 +18,7 @@ pub(crate) struct Section {
     pub(crate) title: String,
     /// The results, the most important first.
     pub(crate) answers: Vec<Answer>,
-    /// The few figures that say most.
+    /// The few most important figures.
     pub(crate) tiles: Vec<Tile>,
     pub(crate) findings: Vec<Conclusion>,
     pub(crate) blocks: Vec<Block>,
@@ -26,7 +26,7 @@ pub(crate) struct Section {
     pub(crate) facts: Vec<(&'static str, String)>,
 }
 
-/// The facts that say where a part comes from which stands alone.
+/// The facts that give the origin of a part on its own.
 const ORIGIN: [&str; 5] = ["command", "experiment", "started", "kernel", "processor"];
 
 impl Section {

@@ -11,7 +11,7 @@ pub(crate) fn all(records: &[&Record]) -> Vec<Section> {
     records.iter().map(|record| section(record, ceilings_of(record, records), records)).collect()
 }
 
-/// The limits among the records that are of the machine of this one.
+/// The limits among the records that belong to the machine of this one.
 fn ceilings_of<'r>(record: &Record, all: &[&'r Record]) -> Option<&'r Limits> {
     if matches!(record, Record::Limits(_)) {
         return None;

@@ -1,4 +1,4 @@
-//! A table before it has a form: what a row says to a reader, and the value behind it.
+//! A table before it has a format: the text of each cell, and the value behind it.
 //!
 //! HTML and Markdown show the text, in one unit a column; sorting and CSV take the value, in the
 //! record's own unit.
@@ -6,7 +6,7 @@
 use crate::numbers::{bytes, thousands};
 use crate::page::{Ink, Page};
 
-/// Rows a table of a page has at most: more are not looked at, and cost the reader's browser time.
+/// The largest number of rows of a table in a page: more are not read, and cost the browser time.
 pub(crate) const MOST_ROWS: usize = 400;
 
 /// The content of a column.
@@ -24,7 +24,7 @@ pub(crate) struct Field {
     /// Its name in CSV, with the record's unit.
     pub(crate) key: String,
     pub(crate) head: String,
-    /// The unit of what is shown.
+    /// The unit of the text.
     pub(crate) unit: String,
     pub(crate) align: Align,
 }
@@ -78,13 +78,13 @@ impl Cell {
         Self { text: text.into(), value: Value::Real(value) }
     }
 
-    /// How many there are of something.
+    /// A count.
     pub(crate) fn count(n: impl Into<u128>) -> Self {
         let n = n.into();
         Self::whole(n, thousands(n))
     }
 
-    /// So many bytes.
+    /// A number of bytes.
     pub(crate) fn size(n: impl Into<u128>) -> Self {
         let n = n.into();
         Self::whole(n, bytes(n))
@@ -132,7 +132,7 @@ pub(crate) struct Sheet {
     pub(crate) notes: Vec<String>,
     /// Rows the record has and the table has not.
     pub(crate) hidden: usize,
-    /// Whether it is looked at only by those who ask.
+    /// Whether it is shown only on request.
     pub(crate) folded: bool,
 }
 
@@ -178,7 +178,7 @@ impl Sheet {
     }
 }
 
-/// Printable text of a record at whatever width a page has.
+/// Printable text of a record at the width of a page.
 pub(crate) fn wide_style() -> crate::Style {
     crate::Style { color: false, unicode: true, width: 400 }
 }

@@ -1,6 +1,6 @@
-//! How text is to look, as the caller says.
+//! The style of text, from the caller.
 
-/// How text is to look.
+/// The style of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Style {
     /// Whether to use ANSI colours.

@@ -1,5 +1,5 @@
 //! A [`Sweep`] as text: the claims first, which are the answer, then the figures with their error
-//! bars, a chart, what was measured besides, and what was skipped.
+//! bars, a chart, the other measurements, and the skipped cases.
 //!
 //! Computed by `judged` in `crates/lab/src/harness/figures.rs` and
 //! `case_of` in `crates/lab/src/harness/figures.rs`.
@@ -36,7 +36,7 @@ pub fn sweep(record: &Sweep, style: &Style) -> String {
     claims::print(&mut page, record);
     let (alone, grids): (Vec<Grid<'_>>, Vec<_>) =
         Grid::all(record).into_iter().partition(Grid::is_one_case);
-    // One case has no need of a table of its own, and several stand in one.
+    // A single case needs no table of its own, and several share one.
     let (alone, grids) = match alone.len() {
         0 | 1 => (Vec::new(), Grid::all(record)),
         _ => (alone, grids),
@@ -120,7 +120,7 @@ fn how(page: &mut Page<'_>, record: &Sweep) {
     }
 }
 
-/// Where it was run: the folder, and what file system that is on.
+/// Where it was run: the directory, and its file system.
 fn folder(page: &Page<'_>, record: &Sweep) -> Option<String> {
     let volume = record.run.volume.as_ref()?;
     Some(format!("{} ({})", page.name(&volume.path, 60), page.name(&volume.file_system, 20)))
@@ -189,7 +189,7 @@ fn label(page: &Page<'_>, record: &Sweep, params: &BTreeMap<String, AxisValue>) 
         return "defaults".to_owned();
     }
     if parts.is_empty() {
-        // Of one case there is nothing that tells it from others: all of it is said.
+        // For a single case all parameters are shown, as nothing distinguishes it from others.
         parts = record.axes.iter().filter_map(part).collect();
     }
     if parts.is_empty() { "the case".to_owned() } else { parts.join(", ") }

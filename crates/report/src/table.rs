@@ -6,8 +6,8 @@
 
 use crate::page::{Ink, Page, columns, elide, wrap};
 
-/// Columns the first column may shrink to so that the gaps stay wide, unless it says otherwise, and when
-/// nothing else helps.
+/// The width to which the first column may shrink so that the gaps stay wide, unless it sets
+/// another, and when nothing else helps.
 const FIRST_USUAL: usize = 30;
 const FIRST_AT_LEAST: usize = 14;
 
@@ -26,11 +26,11 @@ pub(crate) struct Column<'a> {
     head: &'a str,
     unit: &'a str,
     left: bool,
-    /// The lowest gives way first; the first column never does.
+    /// The lowest disappears first; the first column never does.
     worth: u8,
-    /// The width it keeps, and is shown with, whatever it holds.
+    /// The width it keeps, and is shown with, whatever its content.
     kept: usize,
-    /// The width up to which the first column is whole as long as gaps and remarks can give way.
+    /// The width up to which the first column is complete as long as gaps and remarks can shrink.
     usual: usize,
 }
 
@@ -51,14 +51,14 @@ impl<'a> Column<'a> {
         Self { kept, ..self }
     }
 
-    /// The same, whole up to this width before gaps and remarks have theirs: for a first column whose
-    /// names are of no use when they are cut.
+    /// The same, complete up to this width before gaps and remarks get theirs: for a first column
+    /// whose names are useless when cut.
     pub(crate) const fn usually(self, usual: usize) -> Self {
         Self { usual, ..self }
     }
 }
 
-/// A row: its cells, and remarks that stand behind it or, where there is no room, under it.
+/// A row: its cells, and remarks beside it or, where there is no room, under it.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<String>,
@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
         (widths, shown)
     }
 
-    /// Columns the remarks take that are short enough to stand behind their rows.
+    /// The width of the remarks that are short enough for a place beside their rows.
     fn short_remarks(&self) -> usize {
         let widths = self.rows.iter().map(|row| columns(&row.remarks.join(", ")));
         widths

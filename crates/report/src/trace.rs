@@ -1,4 +1,4 @@
-//! A [`Trace`] as text: the answer in one line, where the time went, the calls, what to do.
+//! A [`Trace`] as text: the answer in one line, where the time went, the calls, the advice.
 
 mod calls;
 mod charts;
@@ -19,13 +19,13 @@ pub(crate) use images::CallSum;
 use images::Image;
 pub(crate) use section::{facts, results, section, title};
 
-/// Rows of a table of calls or files unless the run asked for another number.
+/// The default number of rows of a table of calls or files.
 const USUAL_ROWS: usize = 10;
 
-/// Program images that are shown one by one unless the run asked for another number.
+/// The default number of program images that are listed.
 const USUAL_IMAGES: usize = 4;
 
-/// Unless the run asked for a number of rows, a row of less than one part in this many of the whole
+/// Unless a number of rows was requested, a row of less than one part in this many of the whole
 /// time is left out, and an image of less than one in [`SMALL_IMAGE`]; but never the first five.
 const SMALL_ROW: u128 = 1_000;
 const SMALL_IMAGE: u128 = 50;
@@ -49,7 +49,7 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     page.finish()
 }
 
-/// The first lines: what ran, how it ended, what it asked for, what watching cost, what is missing.
+/// The first lines: the command, its end, its requests, the overhead, the limitations.
 pub(crate) fn print_headline(page: &mut Page<'_>, record: &Trace) {
     headline::print(page, record, &images::list(record));
 }
@@ -79,7 +79,7 @@ fn rows(record: &Trace, usual: usize) -> usize {
     }
 }
 
-/// Says how many rows of `all` a table leaves out, what they are, and how to see them.
+/// Prints how many rows of `all` a table leaves out, their kind, and how to see them.
 fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
     if shown < all {
         let text = format!("  … {} more{what} (--top {all})", all - shown);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// 100 calls of openat with 30 samples, in a layer with this time asleep for a device.
+/// 100 calls of openat with 30 samples, in a layer with this time blocked on a device.
 fn opening(layer: &str, asleep_ns: u64) -> Anatomy {
     let layer = Layer {
         layer: layer.into(),

@@ -1,8 +1,8 @@
-//! Copies: by what happened to their bytes.
+//! Copies, by the traffic of their bytes.
 
 use super::*;
 
-/// A copy of 1 GiB within a time, of which so much was referenced and copied.
+/// A copy of 1 GiB in a given time, with this many bytes referenced and copied.
 fn copied(target: &str, ms: u64, referenced: u64, copied: u64, dirty: Option<u64>) -> Vec<String> {
     let record = CopyRun {
         schema: CopyRun::SCHEMA.into(),

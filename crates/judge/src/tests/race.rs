@@ -75,7 +75,7 @@ fn a_race_is_judged_as_a_whole() {
         }),
         ["different-output"]
     );
-    // A line that tells the time is another one each time.
+    // A line with the time differs in each run.
     assert_eq!(
         of_race(|race| {
             for run in &mut race.contenders[1].runs {

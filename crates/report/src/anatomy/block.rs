@@ -1,4 +1,4 @@
-//! Requests to devices by what caused them, how long they took, and what read-ahead was worth.
+//! Requests to devices by cause, their durations, and the benefit of read-ahead.
 //!
 //! Computed by `block_rq_complete` in `crates/observe/src/bpf/requests.bpf.h`.
 
@@ -24,17 +24,17 @@ const COLUMNS: [Column; 9] = [
     Column::number("device", "mean µs", 4),
 ];
 
-/// Rows unless the run asked for another number.
+/// The default number of rows.
 const ROWS: usize = 12;
 
-/// Requests from which on a distribution says more than a mean.
+/// Requests from which on a distribution is more informative than a mean.
 const OFTEN: u128 = 16;
 
 /// Devices and operations whose distributions are shown.
 const DISTRIBUTIONS: usize = 2;
 
-/// Prints what the block layer did; nothing where there was nothing to do. `rows` is how many the
-/// run asked for; 0 is all.
+/// Prints the work of the block layer; nothing if there was none. `rows` is the requested number; 0
+/// is all.
 pub(crate) fn print(page: &mut Page<'_>, block: &BlockIo, rows: Option<usize>) {
     print_headline(page, block);
     print_requests(page, &by_cause(&block.requests), rows);
@@ -113,7 +113,7 @@ pub(super) fn by_cause(rows: &[Requests]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Adds what a row shows.
+/// Adds the figures of a row.
 fn add(sum: &mut Requests, row: &Requests) {
     let shown: [fn(&mut Requests) -> &mut u64; 13] = [
         |row| &mut row.bios,
@@ -254,7 +254,7 @@ fn print_distributions(page: &mut Page<'_>, block: &BlockIo) {
     }
 }
 
-/// Pages by program, all its processes together: asked for, missed, found read ahead, read ahead.
+/// Pages by program, all its processes together: requested, missed, found read ahead, read ahead.
 pub(super) fn read_ahead(rows: &[ReadAhead]) -> BTreeMap<&str, [u128; 4]> {
     let mut by: BTreeMap<&str, [u128; 4]> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.missed_pages > 0 || row.ahead_pages > 0) {

@@ -8,7 +8,7 @@ use crate::page::Page;
 
 /// Callers of a call that get a row.
 const CALLERS: usize = 3;
-/// Functions that one is told by, the innermost.
+/// The innermost functions that identify a caller.
 const FUNCTIONS: usize = 3;
 /// Columns of a function's name.
 const NAME: usize = 24;

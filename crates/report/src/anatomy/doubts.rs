@@ -60,7 +60,7 @@ fn lacks(sampling: &Sampling) -> Vec<String> {
     lacks.map(|(n, one, many, what)| format!("{} {what}", counted(n.into(), one, many))).collect()
 }
 
-/// Samples that did not come tell of time in which the kernel took none.
+/// Missing samples mean time in which the kernel took none.
 fn missed(sampling: &Sampling, calls: &[DissectedCall]) -> Option<String> {
     let expected = on_cpu(calls) as f64 * f64::from(sampling.hz) / 1e9;
     let missing = expected - sampling.samples as f64;
@@ -75,7 +75,7 @@ fn missed(sampling: &Sampling, calls: &[DissectedCall]) -> Option<String> {
     })
 }
 
-/// How many user-space stacks tell of no more than the innermost function, and what to do about it.
+/// The number of user stacks with only the innermost function, and the advice.
 fn cut_short(sampling: &Sampling) -> Option<String> {
     let user = sampling.user_stacks.filter(|user| user.cut_short > 0)?;
     let part = share(user.cut_short.into(), user.samples.max(1).into());

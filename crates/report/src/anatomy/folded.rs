@@ -1,8 +1,8 @@
 //! Stacks as folded lines.
 //!
-//! A line is the program, the functions of user space where these were asked for, the call, the stack
-//! from the outside in, and its time in µs: on a CPU by its share of the samples, asleep exactly, under a
-//! frame that says what was waited for. Lines add up to the calls' time.
+//! A line is the program, the functions of user space if requested, the call, the stack from the
+//! outside in, and its time in µs: on-CPU time by its share of the samples, blocked time exactly,
+//! under a frame with its reason. Lines add up to the calls' time.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn line(stack: &Stack) -> String {
     frames.join(";")
 }
 
-/// A name that is one frame, whatever is in it.
+/// A name as a single frame, whatever it contains.
 fn frame(name: &str) -> String {
     let name = printable(name, true).replace(';', ":");
     if name.is_empty() { "?".to_owned() } else { name }

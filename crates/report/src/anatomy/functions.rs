@@ -12,11 +12,11 @@ use crate::sheet::{Cell, Field, Sheet};
 /// The times of a function.
 #[derive(Default)]
 struct Times {
-    /// Innermost, on a CPU and asleep.
+    /// Time in the function itself, on a CPU and blocked.
     own: u128,
     asleep: u128,
     samples: u128,
-    /// With what it calls.
+    /// Including the functions it calls.
     all: u128,
 }
 
@@ -50,7 +50,7 @@ fn by_function(record: &Anatomy) -> Vec<(&str, Times)> {
 /// Rows of the table of functions, at most: no program has as many in its stacks, a stranger's record might.
 const MOST_FUNCTIONS: usize = 100_000;
 
-/// Every function with the time it was innermost in, and that of all it was part of.
+/// Every function with its own time, and its time including callees.
 pub(super) fn functions(page: &Page<'_>, record: &Anatomy) -> Sheet {
     let whole: u128 = stacks(record, 0).iter().map(|one| one.ns).sum();
     let decimals = decimals_for(whole as f64 / 1e6);

@@ -17,7 +17,7 @@ const WAITING: &str = "f-waiting";
 const RESIDUAL: &str = "f-residual";
 const ON_CPU: [&str; 3] = ["f-hot0", "f-hot1", "f-hot2"];
 
-/// Neighbours of one kind are told apart by their shade, which a name always has the same of.
+/// Neighbours of one kind are distinguished by their shade, which a name always has the same of.
 pub(super) fn on_cpu(name: &str) -> &'static str {
     let sum = name.bytes().fold(7usize, |sum, byte| sum.wrapping_mul(31) + usize::from(byte));
     ON_CPU[sum % ON_CPU.len()]
@@ -196,7 +196,7 @@ pub(super) fn sheet(page: &Page<'_>, record: &Anatomy) -> Sheet {
     sheet.without_empty_columns()
 }
 
-/// Time, error, share and samples; what is asleep was not sampled.
+/// Time, error, share and samples; blocked time was not sampled.
 fn figures(part: &Share, is_asleep: bool, whole: u128) -> [Cell; 4] {
     let decimals = decimals_for(whole as f64 / 1e6);
     let signed = i128::try_from(part.ns).unwrap_or(i128::MAX);

@@ -1,6 +1,6 @@
 //! The time between the moments of a story.
 //!
-//! Nothing is claimed of where moments are only counted: who was off its CPU there cannot be known.
+//! Where moments are only counted, nothing is claimed: it is unknown who was off its CPU there.
 
 use iotomy_record::{CallEvent, SlowCall};
 
@@ -55,10 +55,11 @@ pub(super) fn threads(story: &SlowCall) -> Vec<Span> {
     spans
 }
 
-/// The events that say where a thread is.
+/// The events that show the state of a thread.
 const OF_THREADS: [&str; 3] = ["off-cpu", "woken", "on-cpu"];
 
-/// When events of these names happened that are only counted: after one that is told, apart from each other.
+/// The times of events of these names that are only counted: after a recorded one, apart from each
+/// other.
 fn untold(story: &SlowCall, names: &[&str]) -> Vec<(u64, u64)> {
     let of_names = story.hidden.iter().filter(|hidden| names.contains(&hidden.event.as_str()));
     let mut times: Vec<(u64, u64)> = of_names
@@ -88,7 +89,8 @@ fn sleeps(event: &CallEvent) -> bool {
     state != "preempted" && state != "gives way"
 }
 
-/// Whether it is one of the two that take turns: none of the one is hidden before a told one of the other.
+/// Whether it is one of the two that alternate: none of the one is hidden before a recorded one of
+/// the other.
 fn turns(event: &str) -> bool {
     event == "off-cpu" || event == "on-cpu"
 }
@@ -133,7 +135,8 @@ pub(super) fn lasting(story: &SlowCall, at: usize, event: &CallEvent) -> Vec<Spa
     }
 }
 
-/// The next event of the second name about the same place of the same device, unless there it begins anew.
+/// The next event of the second name about the same place of the same device, unless there it
+/// begins anew.
 fn find<'s>(
     after: &'s [CallEvent],
     [begins, ends]: [&str; 2],
@@ -148,7 +151,7 @@ fn find<'s>(
     next.filter(|next| is(next, ends))
 }
 
-/// The end of what has a beginning by name, unless it begins anew before.
+/// The end of an event with a named beginning, unless it begins anew before.
 fn inside<'s>(name: &str, after: &'s [CallEvent]) -> Option<&'s CallEvent> {
     let ends = [("_enter", "_exit"), ("_begin", "_end"), ("_start", "_end")];
     ends.into_iter().find_map(|(begin, end)| {

@@ -12,8 +12,8 @@ use crate::page::Page;
 use crate::section::Block;
 use crate::sheet::{Cell, Field, Sheet};
 
-/// Devices and operations whose distributions are drawn, and requests from which on one says more than
-/// the table; but always the most frequent.
+/// Devices and operations whose distributions are drawn, and requests from which on one is more
+/// informative than the table; but always the most frequent.
 const KINDS: usize = 6;
 const OFTEN: u128 = 8;
 

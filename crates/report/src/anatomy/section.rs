@@ -1,4 +1,4 @@
-//! An anatomy as the parts of a report: its trace's, with what is below the calls in front.
+//! An anatomy as the parts of a report: its trace's, with the layers below the calls in front.
 
 use iotomy_record::store::Record;
 use iotomy_record::{Anatomy, Limits};
@@ -14,8 +14,8 @@ use crate::trace;
 /// The part that the icicle shows better.
 const NOT_OF_THE_TRACE: &str = "ledger";
 
-/// The parts of a record. `all` are the records of the page: the first anatomy among them is what the
-/// others are held against.
+/// The parts of a record. `all` are the records of the page: the others are compared with the first
+/// anatomy among them.
 pub(crate) fn section(record: &Anatomy, limits: Option<&Limits>, all: &[&Record]) -> Section {
     let style = wide_style();
     let page = Page::new(&style);

@@ -20,7 +20,7 @@ use crate::trace;
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// A program, a call: what is asleep and what runs is below it.
+    /// A program, a call: blocked and on-CPU time are below it.
     Whole,
     Kernel,
     User,
@@ -65,7 +65,7 @@ struct Sums {
     width: u128,
 }
 
-/// Hears of a box when its parts are known.
+/// Receives a box when its parts are known.
 trait Boxes {
     type Made;
 
@@ -122,8 +122,8 @@ impl<'r> StackTree<'r> {
         function(&one.stack, depth, self.with_program, self.with_callers)
     }
 
-    /// The tree of the boxes that are drawn, and how many others there are. `frame` makes one of its name, its
-    /// kind and its times, whose width `width` tells.
+    /// The tree of the boxes that are drawn, and the number of the others. `frame` makes one from
+    /// its name, its kind and its times, with a width of `width`.
     fn frames(
         &self,
         name: (&str, Kind),
@@ -233,21 +233,21 @@ fn named(page: &Page<'_>, name: &str) -> String {
     }
 }
 
-/// Whether both tell who calls whom in user space: one alone would differ in everything.
+/// Whether both have user stacks: if only one had, everything would differ.
 fn have_callers(before: &Anatomy, after: &Anatomy) -> bool {
     [before, after].iter().all(|record| record.sampling.user_stacks.is_some())
 }
 
-/// Whether what a stack tells of user space is all there is of it: it was found running there.
+/// Whether a stack consists of user functions only: the thread was running there.
 pub(super) fn is_of_callers_alone(stack: &Stack) -> bool {
     let outside = stack.kind == StackKind::OnCpu && stack.syscall.is_none();
     outside && !stack.user.is_empty() && is_of_user_space(&stack.layer)
 }
 
-/// The frame of a call's time of which there is no stack.
+/// The frame of a call's time without a stack.
 pub(super) const NOT_SAMPLED: &str = "not sampled";
 
-/// The stacks of a record, and what no stack speaks for: so that the whole is whole.
+/// The stacks of a record, and the time without a stack: so that the whole is complete.
 pub(super) fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
     let mut known: BTreeMap<(u32, &str, u32, Option<&str>), u128> = BTreeMap::new();
     let mut stacks = Vec::new();
@@ -272,7 +272,7 @@ pub(super) fn stacks(record: &Anatomy, side: usize) -> Vec<Timed<'_>> {
     stacks
 }
 
-/// Whether the record is of more than one program.
+/// Whether the record has more than one program.
 fn has_programs(stacks: &[Timed<'_>]) -> bool {
     stacks.windows(2).any(|two| two[0].stack.exec != two[1].stack.exec)
 }
@@ -330,7 +330,7 @@ pub(super) fn flame_chart(page: &Page<'_>, record: &Anatomy) -> Option<Chart> {
     })
 }
 
-/// Of a record with callers, functions of the program stand below what they call.
+/// In a record with user stacks, functions of the program are below those they call.
 fn legend_of(record: &Anatomy) -> Vec<Key> {
     let mut legend = legend();
     if record.sampling.user_stacks.is_some() {
@@ -352,7 +352,7 @@ fn plain(name: String, kind: Kind, sums: Sums, whole: u128) -> Frame {
     }
 }
 
-/// The largest parts of a picture, for those who do not see it.
+/// The largest parts of a picture, as its text alternative.
 fn largest(root: &Frame) -> Vec<&Frame> {
     let mut parts: Vec<&Frame> = root.parts.iter().collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.width));

@@ -1,4 +1,4 @@
-//! Single calls, and what happened inside them, moment by moment.
+//! Single calls, and the events inside them.
 //!
 //! Computed by `stories` in `crates/observe/src/bpf/block/stories.rs`.
 
@@ -13,7 +13,7 @@ use crate::page::{Ink, Page};
 /// Columns of a moment in µs.
 const MOMENT: usize = 12;
 
-/// Prints the stories; where none were asked for there are none.
+/// Prints the stories; there are none unless requested.
 pub(crate) fn print(page: &mut Page<'_>, stories: &SlowestCalls) {
     page.blank();
     let lead = [(Ink::Plain, "  "), (Ink::Bold, "stories"), (Ink::Plain, "  ")];
@@ -26,7 +26,7 @@ pub(crate) fn print(page: &mut Page<'_>, stories: &SlowestCalls) {
     }
 }
 
-/// Of how many calls these are the slowest, and what could not be followed.
+/// The number of calls of which these are the slowest, and the gaps.
 pub(super) fn headline(stories: &SlowestCalls) -> String {
     let mut text = format!(
         "the slowest of {}",
@@ -130,7 +130,7 @@ fn print_event(page: &mut Page<'_>, event: &CallEvent) {
     page.line(&[(Ink::Plain, &lead), (ink, &what), (Ink::Plain, gap), (Ink::Dim, &more)]);
 }
 
-/// Events that are only counted, in the words of those that are told.
+/// Events that are only counted, in the words of the recorded ones.
 pub(super) fn untold(page: &Page<'_>, event: &str, count: u64) -> String {
     let more = thousands(count.into());
     match (ours(event), count) {

@@ -54,7 +54,7 @@ fn stack(call: Option<&str>, layer: &str, kind: StackKind, ms: u64, frames: &str
     }
 }
 
-/// A dd that reads, writes and waits for the disk; so many ms of copying.
+/// A dd that reads, writes and waits for the disk; with this many ms of copying.
 fn record(copying: u64) -> Anatomy {
     let trace = crate::trace::tests::records::dd();
     let (write, read) = (Some("write"), Some("read"));
@@ -98,7 +98,7 @@ fn as_record(anatomy: Anatomy) -> Record {
     Record::Anatomy(Box::new(anatomy))
 }
 
-/// The same, with who calls whom in user space.
+/// The same, with user stacks.
 fn with_callers() -> Anatomy {
     let mut record = record(30);
     record.sampling.user_stacks =

@@ -1,5 +1,5 @@
-//! A story as a time line: a row a moment, in order, with its time, and to the right where in the call it
-//! lies and how long what began there lasted.
+//! A story as a time line: a row per event, in order, with its time, and to the right its position
+//! in the call and the duration of the state that began there.
 
 use iotomy_record::{CallEvent, SlowCall, SlowestCalls};
 

@@ -1,7 +1,7 @@
 //! Calls, their layers, and the functions of these, with the time of each.
 //!
-//! The rows under a call add up to it, and the calls with what is left to the threads' time: what is
-//! not shown is a row that says so.
+//! The rows under a call add up to it, and the calls with the rest to the threads' time: a row
+//! shows the sum of hidden ones.
 //!
 //! Computed by `split` in `crates/observe/src/anatomy/parts.rs`.
 
@@ -14,7 +14,7 @@ use crate::numbers::{decimals_for, fixed, share, thousands};
 use crate::page::{Ink, Page};
 use crate::table::{Column, Row, Table, bar};
 
-/// Calls that get a row of their own unless the run asked for another number.
+/// The default number of calls with a row of their own.
 const CALLS: usize = 6;
 /// Layers of a call that get one.
 const LAYERS: usize = 8;
@@ -26,24 +26,24 @@ const FUNCTIONS_OF: u128 = 20;
 /// Columns a function's name may take, and up to which a name is whole on a usual terminal.
 const FUNCTION: usize = 44;
 const LABEL: usize = FUNCTION + 4;
-/// Columns of a bar that stands for all the time.
+/// Columns of a bar of the whole time.
 const BAR: usize = 20;
 
-/// A call of all images, or what lies outside calls.
+/// A call of all images, or the time outside calls.
 #[derive(Default)]
 pub(super) struct CallNode {
     pub(super) name: String,
-    /// Whether it is what lies outside calls.
+    /// Whether it is the time outside calls.
     pub(super) is_outside: bool,
     calls: usize,
     pub(super) on_cpu: u128,
     blocked: u128,
     pub(super) samples: u128,
-    /// By name; asleep apart, by what is waited for.
+    /// By name; blocked time separately, by reason.
     pub(super) layers: BTreeMap<(String, Option<String>), Share>,
 }
 
-/// A layer of a part, on a CPU or asleep.
+/// A layer of a part, on a CPU or blocked.
 #[derive(Default)]
 pub(super) struct Share {
     pub(super) ns: u128,
@@ -180,10 +180,10 @@ fn parts(record: &Anatomy) -> Vec<CallNode> {
     parts
 }
 
-/// How rows look that have their share of the whole in common.
+/// The layout of rows that share a whole.
 struct Lines {
     whole: u128,
-    /// On a CPU: what is split by samples.
+    /// On-CPU time, which samples split.
     busy: u128,
     decimals: usize,
     unicode: bool,
@@ -279,7 +279,7 @@ fn hottest(page: &Page<'_>, part: &Share) -> Vec<(String, u128)> {
     large.map(|(name, ns)| (page.name(name, FUNCTION), *ns)).collect()
 }
 
-/// Why what a call did on a CPU is not split.
+/// Why the on-CPU time of a call is not split.
 fn too_few(samples: u128) -> String {
     match samples {
         0 => String::from("no sample"),

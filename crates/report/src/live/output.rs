@@ -1,4 +1,4 @@
-//! The last lines a command wrote, without what would steer the terminal.
+//! The last lines of a command's output, without control sequences.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Takes what was written next.
+    /// Processes the next output.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);

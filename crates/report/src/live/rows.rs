@@ -1,4 +1,4 @@
-//! The rows of the tables: what happened between two looks, a second.
+//! The rows of the tables: the changes between two snapshots, a second.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::trace::images::{CallSum, label};
 
-/// A column: its head, its unit, how early it gives way, and the width it keeps.
+/// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
 pub(super) const CALLS: [Column; 11] = [
@@ -51,7 +51,7 @@ pub(super) const PROCESSES: [Column; 10] = [
     ("inside", "now", 7, 12),
 ];
 
-/// A row: its cells, and what each is sorted by.
+/// A row: its cells, and their sort keys.
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
     pub(super) keys: Vec<f64>,
@@ -62,7 +62,7 @@ impl Row {
         Self { cells: vec![name], keys: vec![0.0] }
     }
 
-    /// A cell that is empty where there is nothing to tell.
+    /// A cell that is empty if there is nothing to show.
     fn cell(&mut self, key: f64, text: impl FnOnce(f64) -> String) {
         self.cells.push(if key > 0.0 { text(key) } else { String::new() });
         self.keys.push(key);
@@ -102,7 +102,7 @@ impl<'a> SnapshotDelta<'a> {
     pub(super) fn from_screen(screen: &'a Screen) -> Self {
         let (before, now) = (&screen.before, &screen.now);
         let ns = now.elapsed_ns.saturating_sub(before.elapsed_ns);
-        // Before the first look there is nothing to divide either.
+        // Before the first snapshot there is nothing to divide either.
         Self { before, now, seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 } }
     }
 

@@ -65,7 +65,7 @@ pub enum Key {
 pub enum Event<'a> {
     /// A key was pressed.
     Key(Key),
-    /// The counts as they stand, and how long it is until the next look.
+    /// The present counts, and the time until the next snapshot.
     Look(Snapshot, std::time::Duration),
     /// The command wrote this.
     Output(&'a [u8]),
@@ -128,7 +128,7 @@ pub struct Screen {
     /// The snapshot that the figures are differences to.
     pub(super) before: Snapshot,
     pub(super) now: Snapshot,
-    /// Until the next look.
+    /// Until the next snapshot.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
     pub(super) sorts: [Sort; 3],
@@ -151,7 +151,7 @@ const FILTER: usize = 60;
 impl Screen {
     /// A screen without figures yet.
     pub fn new(setting: Setting) -> Self {
-        // By wall time, by what is read, by calls.
+        // By wall time, by bytes read, by calls.
         let sorts = [4, 3, 2].map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
@@ -175,7 +175,7 @@ impl Screen {
         &mut self.setting
     }
 
-    /// Whether the figures stand still: no look is asked for.
+    /// Whether the figures are paused: no snapshot is requested.
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }

@@ -1,4 +1,4 @@
-//! Screens of fixed looks, and what keys make of them.
+//! Screens of fixed snapshots, and the effect of keys.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn setting() -> Setting {
     }
 }
 
-/// After two looks, a second apart.
+/// After two snapshots, a second apart.
 fn screen(setting: Setting) -> Screen {
     let mut screen = Screen::new(setting);
     screen.on(Event::Look(snapshot(4), Duration::from_secs(1)));
@@ -257,7 +257,7 @@ fn counts_that_seem_to_fall_are_no_rates() {
 }
 
 proptest! {
-    /// Whatever names there are, cells hold glyphs, and every size is drawn.
+    /// For any names, cells hold glyphs, and every size can be drawn.
     #[test]
     fn hostile_names_are_inert_at_any_size(
         name in any::<String>(),

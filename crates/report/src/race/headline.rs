@@ -1,4 +1,4 @@
-//! The answer: one line a pair of contenders, its interval and what it rests on behind it.
+//! The answer: one line per pair of contenders, with its interval and its basis.
 //!
 //! Computed by `compare` in `crates/race/src/compare.rs` and
 //! `interim_test` in `crates/stats/src/sequential.rs`.
@@ -8,7 +8,7 @@ use iotomy_record::{Comparison, Contender, Metric, Race, RaceVerdict, Verdict};
 use crate::numbers::{counted, duration};
 use crate::page::{Ink, Page, columns};
 
-/// An answer and what it rests on.
+/// An answer and its basis.
 pub(super) struct Answer {
     pub(super) ink: Ink,
     pub(super) answer: String,
@@ -40,7 +40,7 @@ pub(super) fn answers(page: &Page<'_>, record: &Race) -> Vec<Answer> {
     answers
 }
 
-/// That the race did not come to its end, and how far it came.
+/// That the race was interrupted, and how far it came.
 fn interrupted(record: &Race) -> Option<Answer> {
     let signal = i32::try_from(record.interrupted?).unwrap_or(i32::MAX);
     let made = record.contenders.iter().map(|one| one.runs.len()).min().unwrap_or(0);
@@ -133,12 +133,12 @@ fn comparison(page: &Page<'_>, record: &Race, found: &Comparison) -> Answer {
         rest.push(pairs(record, found));
         rest.extend(more(found, has_interval));
     }
-    // The answers of wall time are the race's; those of CPU time stand under them.
+    // The answers of wall time are the race's; those of CPU time are below them.
     let ink = if is_cpu { Ink::Plain } else { ink };
     Answer { ink, answer, rest: rest.join(" · ") }
 }
 
-/// The answer and what it rests on, on one line where they fit.
+/// The answer and its basis, on one line where they fit.
 fn print_answer(page: &mut Page<'_>, Answer { ink, answer, rest }: &Answer) {
     let ink = *ink;
     if columns(answer) + columns(rest) + 5 <= page.width() {
@@ -162,7 +162,7 @@ fn pairs(record: &Race, found: &Comparison) -> String {
 fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     match (found.verdict, found.more_runs) {
         (RaceVerdict::Undecided, more) if !has_interval => {
-            // Of one comparison, 4 pairs are the fewest that can tell.
+            // For one comparison, 4 pairs are the fewest that can be significant.
             let runs = more.map_or(4, |more| found.runs.saturating_add(more));
             Some(format!("too few runs to decide: try -r {runs} or more"))
         }
@@ -177,7 +177,7 @@ fn more(found: &Comparison, has_interval: bool) -> Option<String> {
     }
 }
 
-/// A ratio with as many digits as tell something.
+/// A ratio with its significant digits.
 pub(super) fn ratio(x: f64) -> String {
     match x {
         x if !x.is_finite() => "∞".to_owned(),

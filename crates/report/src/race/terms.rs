@@ -54,7 +54,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Race, found: &Attribution) -> Opti
         let figure =
             if !alone && delta > 0 { format!("+{figure}") } else { figure.replace('-', "−") };
         let part = delta * i128::from(found.delta_ns.signum());
-        // A share of a difference that is next to nothing says nothing.
+        // A share of a difference near zero means nothing.
         let shared = match part.unsigned_abs() > whole.saturating_mul(10) {
             true => String::new(),
             false => share(part, whole).replace('-', "−"),
@@ -99,7 +99,7 @@ pub(super) fn chart(page: &Page<'_>, record: &Race, found: &Attribution) -> Opti
     })
 }
 
-/// The name of a part that is of a pair and a metric.
+/// The name of a part that belongs to a pair and a metric.
 fn id(what: &str, found: &Attribution) -> String {
     let metric = if found.metric == Metric::Cpu { "-cpu" } else { "" };
     format!("{what}-{}-{}{metric}", part_name(&found.base), part_name(&found.other))

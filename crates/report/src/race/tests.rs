@@ -223,7 +223,7 @@ fn a_saved_record_renders_as_the_one_that_was_saved() {
     assert_eq!(rendered(&loaded), rendered(&record));
 }
 
-/// With runs, of which the last block was made again.
+/// With runs, of which the last block was repeated.
 fn with_runs() -> store::Record {
     let mut race = dd_and_cat();
     for (at, one) in race.contenders.iter_mut().enumerate() {

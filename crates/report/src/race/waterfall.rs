@@ -76,7 +76,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Race, found: &Attribution) {
     print_notes(page, found, alone);
 }
 
-/// Whether the observer slowed the calls too much to tell their times.
+/// Whether the observer slowed the calls too much for their times to be used.
 pub(super) fn is_inflated(record: &Race, found: &Attribution) -> bool {
     [&found.base, &found.other].into_iter().any(|label| {
         let trace = record.contender(label).and_then(|one| one.trace.as_ref());
@@ -127,7 +127,7 @@ fn cells(
         (if alone { String::new() } else { count(base) }, count(other))
     });
     let delta = fixed(line.delta as f64 / 1e6, decimals);
-    // Shares are of the difference: what is against it is below 0.
+    // Shares are of the difference: terms of the opposite sign are below 0.
     let whole = u128::from(found.delta_ns.unsigned_abs());
     let part = line.delta * i128::from(found.delta_ns.signum());
     let bars = match line.largest {
@@ -140,7 +140,7 @@ fn cells(
         ),
     };
     let signed = if !alone && line.delta > 0 { format!("+{delta}") } else { delta };
-    // A share of a difference that is next to nothing says nothing.
+    // A share of a difference near zero means nothing.
     let says_nothing = part.unsigned_abs() > whole.saturating_mul(10);
     let share = if says_nothing { String::new() } else { share(part, whole) };
     vec![line.name, base, other, signed, share, bars]
@@ -184,7 +184,7 @@ pub(super) fn counts(term: &Term) -> bool {
         && term.calls_base.saturating_add(term.calls_other) > 0
 }
 
-/// On which side only, what a call costs, and whether the number can be trusted.
+/// The only side that makes it, the cost of a call, and whether the number can be trusted.
 pub(super) fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if counts(term) && !alone {
@@ -200,7 +200,7 @@ pub(super) fn remarks(found: &Attribution, term: &Term, alone: bool) -> Vec<Stri
     remarks
 }
 
-/// Calls that stand for each other: a program makes one where another makes the other.
+/// Calls that replace each other: a program makes one where another makes the other.
 const FAMILIES: &[&[&str]] = &[
     &[
         "read",
@@ -236,7 +236,7 @@ const FAMILIES: &[&[&str]] = &[
     &["open", "openat", "openat2"],
 ];
 
-/// How many times as long a call takes on the side whose call it is, for it to be that.
+/// The factor from which on a call counts as being of the side where it takes longer.
 const MOSTLY: i64 = 4;
 
 /// The call of one side that took the place of another's, where one did.

@@ -1,4 +1,5 @@
-//! A grid as a picture: a line a way, a mark a case with its interval, and the fits of the claims.
+//! A grid as a picture: a line per series, a mark per case with its interval, and the fits of the
+//! claims.
 
 use iotomy_record::{AxisValue, Case, Sweep};
 
@@ -34,7 +35,7 @@ pub(super) struct Fit {
     pub(super) slope: f64,
     pub(super) slope_ci95: Option<[f64; 2]>,
     pub(super) r2: Option<f64>,
-    /// Whether it says that it was weighed by shares.
+    /// Whether it states that it was weighted by shares.
     pub(super) is_weighted: bool,
 }
 
@@ -69,7 +70,7 @@ impl Fit {
         self.intercept + self.slope * place
     }
 
-    /// Whether it is of a line: it has its name, and goes by its points.
+    /// Whether it belongs to a line: it has its name, and fits its points.
     fn is_of(&self, line: &str, points: &[(f64, &Case)]) -> bool {
         let named = self.name == line
             || self.name.strip_prefix(line).is_some_and(|rest| rest.starts_with('_'));
@@ -103,7 +104,7 @@ impl AxisPositions {
         }
     }
 
-    /// How far the marks of one place stand apart, of so many lines: they would hide each other.
+    /// The offset between the marks of one place, for this many lines: they would hide each other.
     fn aside(&self, rows: &[&AxisValue], lines: usize) -> f64 {
         let mut places: Vec<f64> =
             rows.iter().enumerate().map(|(at, row)| self.place(row, at)).collect();
@@ -253,7 +254,7 @@ fn floor(
     drawing.text((LEFT + RIGHT) / 2.0, FLOOR + 38.0, "mid dim", &name);
 }
 
-/// A way, and what was measured of it.
+/// A series, and its measurements.
 struct Line<'a> {
     label: &'a str,
     series: usize,
@@ -271,7 +272,7 @@ fn line(
     (x, up): (&AxisPositions, &dyn Fn(f64) -> f64),
 ) {
     let class = series_class(series);
-    // Names have no order that a line could stand for.
+    // Names have no order that a line could show.
     if matches!(x, AxisPositions::Numbers(_)) {
         let mut path: Vec<(f64, f64)> = points
             .iter()

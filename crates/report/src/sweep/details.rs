@@ -1,5 +1,5 @@
-//! A row a case: how often it was measured, its least, mean and deviation, and what was measured
-//! besides.
+//! A row per case: the number of samples, the minimum, mean and deviation, and the other
+//! measurements.
 
 use iotomy_record::{AxisValue, Case, Sweep};
 

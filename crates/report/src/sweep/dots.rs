@@ -1,5 +1,5 @@
-//! Cases that stand alone as a picture: a row each, from top to bottom, with its interval. It is what an
-//! experiment has that changes one thing at a time.
+//! Cases that stand alone as a picture: a row each, from top to bottom, with its interval. It suits
+//! an experiment that changes one parameter at a time.
 
 use iotomy_record::{Case, Sweep};
 

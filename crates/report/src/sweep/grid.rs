@@ -124,7 +124,7 @@ impl<'a> Grid<'a> {
             self.columns().into_iter().map(|column| self.head(page, column)).collect();
         let along = self.along.map_or(String::new(), |axis| page.name(&axis.name, NAME));
         let mut shape = vec![Column::number(&along, "", 9)];
-        // Of columns of one worth the last gives way first.
+        // Of columns of equal rank the last disappears first.
         shape.extend(heads.iter().map(|head| Column::number(head, "", 5)));
         let mut table = Table::new(&shape);
         let cells = self.cells(page, scale);

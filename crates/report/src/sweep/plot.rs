@@ -1,6 +1,7 @@
 //! A chart of a grid: a mark a case, with its error bar where that is longer than a line is high.
 //!
-//! An axis is logarithmic where its largest value is twenty times its smallest or more, and says so.
+//! An axis is logarithmic where its largest value is at least twenty times its smallest, and is
+//! labelled so.
 
 use iotomy_record::{AxisValue, Case};
 
@@ -16,7 +17,7 @@ const WIDE: usize = 64;
 /// Columns below which there is no chart.
 const LEAST_WIDE: usize = 24;
 
-/// Points along the axis below which a chart says no more than the table.
+/// Points along the axis below which a chart shows no more than the table.
 const LEAST_POINTS: usize = 3;
 
 const MARKS: [&str; 8] = ["●", "○", "■", "□", "▲", "△", "◆", "◇"];

@@ -2,14 +2,14 @@
 
 use crate::numbers::{figure, three_digits};
 
-/// A unit, and what a figure of the record is multiplied by to be in it.
+/// A unit, and the factor that converts a figure of the record to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     pub(super) unit: &'static str,
     pub(super) factor: f64,
 }
 
-/// The units of times and sizes, the smallest first, with what one is of the smallest.
+/// The units of times and sizes, the smallest first, each with its size in the smallest.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 const SIZES: [(&str, f64); 5] = [
     ("B", 1.0),

@@ -98,8 +98,8 @@ fn print_table(page: &mut Page<'_>, record: &Trace, calls: &[&Call]) {
     print_hidden(page, shown, sums.len(), &what);
 }
 
-/// How many rows are shown: those asked for, or the usual number of which are not too small to tell
-/// anything, where the order is of time.
+/// The number of rows: the requested one, or the default without rows that are too small to matter,
+/// where the order is by time.
 fn usual_rows(record: &Trace, sums: &[CallSum<'_>], whole: u128) -> usize {
     let most = rows(record, USUAL_ROWS).min(sums.len());
     let by_time = matches!(record.view.sort, SortKey::Wall | SortKey::OnCpu | SortKey::Blocked);

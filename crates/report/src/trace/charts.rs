@@ -180,7 +180,7 @@ fn stacked(rows: &[(String, Ledger)]) -> (Drawing, String) {
     (drawing, says.join("; "))
 }
 
-/// The distributions that matter: what calls returned, and how long they took.
+/// The distributions that matter: return values, and durations.
 pub(super) fn distributions(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (image, name) in that_matter(record, images) {

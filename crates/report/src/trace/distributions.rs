@@ -1,8 +1,8 @@
-//! Which distributions are shown, and under what title.
+//! The choice of distributions, and their titles.
 //!
-//! Where the run asked for quantities, each of them for every call in a table. Else the returns of
-//! the calls that move bytes and matter: made 16 times or more, or 5 % of the time of all calls.
-//! Of these the four that took most time.
+//! If the run requested quantities, each of them for every call in a table. Otherwise the return
+//! values of the calls that move bytes and matter: made 16 times or more, or 5 % of the time of all
+//! calls. Of these the four with the most time.
 //!
 //! Computed by `count_return` in `crates/observe/src/bpf/calls.bpf.h`.
 
@@ -18,7 +18,7 @@ use crate::quantize;
 /// Distributions shown unasked, at most.
 const USUAL: usize = 4;
 
-/// Calls from which on a distribution says more than a list.
+/// Calls from which on a distribution is more informative than a list.
 const OFTEN: u128 = 16;
 
 pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
@@ -75,7 +75,7 @@ pub(super) fn that_matter<'a, 'r>(
     found.into_iter().take(USUAL).map(|(_, image, name)| (image, name)).collect()
 }
 
-/// One of the calls of this name; says whether there was anything to print.
+/// One of the calls of this name; returns whether there was anything to print.
 fn print_one(
     page: &mut Page<'_>,
     image: &Image<'_>,

@@ -85,7 +85,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     print_hidden(page, shown, files.len(), "");
 }
 
-/// Files with what went through them.
+/// Files with their traffic.
 type Files<'r> = Vec<((&'r str, FileKind), Use<'r>)>;
 
 /// The bytes through each file, most bytes first, and through all of them.
@@ -105,7 +105,7 @@ pub(super) fn by_file(record: &Trace) -> (Files<'_>, Use<'_>) {
 pub(super) fn users(page: &Page<'_>, names: &Names<'_>, used: &Use<'_>) -> String {
     match used.by.first() {
         Some((pid, exec)) if used.by.len() == 1 => names.label(page, exec, *pid),
-        // How many of the images that an entry stands for used it, the record does not tell.
+        // The record does not tell how many of the images of an entry used it.
         _ if used.by.iter().any(|(pid, exec)| names.is_several(exec, *pid)) => {
             counted(used.by.len() as u128, "program", "programs")
         }

@@ -1,5 +1,5 @@
-//! The first line: what ran, how it ended, how long it took, what it asked for, what watching
-//! cost. Under it, only when there is something to say, what the numbers lack.
+//! The first line: the command, its end, its duration, its requests, the overhead of watching.
+//! Under it, if there are any, the limitations of the numbers.
 //!
 //! Computed by `of_a_call` in `crates/observe/src/price.rs` and
 //! `outcome` in `crates/observe/src/bpf/outcome.rs`.
@@ -22,7 +22,7 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     }
 }
 
-/// How it ended, how long it took, what was asked for, and what watching cost.
+/// The end, the duration, the requests, and the overhead of watching.
 pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
     let total = CallSum::total("", &record.calls);
     let mut parts = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
     subject
 }
 
-/// How many processes there were, as far as the record tells.
+/// The number of processes, as far as the record tells.
 fn count(record: &Trace, images: &[Image<'_>]) -> u128 {
     let pids: BTreeSet<u32> = images.iter().map(|image| image.pid).collect();
     let entries: BTreeSet<u32> = record.processes.iter().map(|process| process.pid).collect();
@@ -98,7 +98,7 @@ fn count(record: &Trace, images: &[Image<'_>]) -> u128 {
     u128::from(record.process_count()) + others as u128
 }
 
-/// The command: the process whose parent is not among those watched.
+/// The command: the process whose parent is not watched.
 fn root(record: &Trace) -> Option<&Process> {
     let known: BTreeSet<u32> = record.processes.iter().map(|p| p.pid).collect();
     let root = record.processes.iter().find(|p| !known.contains(&p.ppid));
@@ -129,7 +129,7 @@ fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
 /// The overhead of watching in all, as a share of the time it is part of.
 pub(super) struct Overhead {
     shares: [f64; 2],
-    /// Of which time.
+    /// The kind of time.
     pub(super) of: &'static str,
 }
 
@@ -222,7 +222,7 @@ fn left_running(page: &Page<'_>, record: &Trace) -> Option<Warning> {
         record.still_running.iter().partition(|one| Some(one.pid) == root);
     let named = Names::from_record(record);
     let names = |all: &[&Running]| some_of(all, |one| named.label(page, &one.exec, one.pid));
-    // A command is waited for, whatever ends its watch.
+    // A command is waited for, however its watch ends.
     if let ([command, ..], Some(_)) = (&command[..], record.exit) {
         let mut text =
             format!("the watch ended before {} did", named.label(page, &command.exec, command.pid));

@@ -1,8 +1,8 @@
 //! The rows of a record put together by program image, and summed by call.
 //!
 //! A record may name an image in one table and not in another, or twice in one; an image here is
-//! every (pid, exec) that any of processes, calls and ledger names, once. Forks that executed another
-//! program are one image, unless each was asked for: what they did is what a fork costs.
+//! every (pid, exec) of processes, calls and ledger, once. Forks that executed another program are
+//! one image, unless each was requested: their work is the cost of a fork.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ pub(crate) struct Image<'r> {
     pub(crate) exec: &'r str,
     /// The first entry the record has for it.
     pub(crate) process: Option<&'r Process>,
-    /// How many forks it stands for that executed another program; 0 where it is none.
+    /// The number of forks that executed another program and that it represents; 0 for others.
     forks: u64,
     pub(crate) threads: u64,
     pub(crate) calls: Vec<&'r Call>,
@@ -26,7 +26,7 @@ pub(crate) struct Image<'r> {
 }
 
 impl<'r> Image<'r> {
-    /// `dd (29838)`, or `cc1 × 210` where it stands for several.
+    /// `dd (29838)`, or `cc1 × 210` for several images.
     pub(crate) fn label(&self, page: &Page<'_>) -> String {
         match (self.forks, self.process.map_or(1, Process::count)) {
             (0, 1) => label(page, self.name(), self.pid),
@@ -96,7 +96,7 @@ impl<'r> Names<'r> {
         Self(names)
     }
 
-    /// `dd (29838)`, or `cc1 × 210` where it stands for several.
+    /// `dd (29838)`, or `cc1 × 210` for several images.
     pub(crate) fn label(&self, page: &Page<'_>, exec: &str, pid: u32) -> String {
         match self.0.get(&(pid, exec)) {
             Some(process) if process.count() > 1 => times(page, process.name(), process.count()),
@@ -105,15 +105,15 @@ impl<'r> Names<'r> {
         }
     }
 
-    /// Whether the entry stands for several images.
+    /// Whether the entry represents several images.
     pub(crate) fn is_several(&self, exec: &str, pid: u32) -> bool {
         self.0.get(&(pid, exec)).is_some_and(|process| process.count() > 1)
     }
 }
 
-/// Every image of the record, by its sort key: most time first unless the run asked for another order.
+/// Every image of the record, by its sort key: most time first unless another order was requested.
 pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
-    // Entries that stand for several, or for a fork, are apart from others of the process and name.
+    // Entries for several images, or for a fork, are separate from others of the process and name.
     let mut apart: HashMap<(u32, &str, u32), u32> = HashMap::new();
     for process in &record.processes {
         if process.count() > 1 || process.before_exec {
@@ -240,13 +240,13 @@ pub(crate) struct CallSum<'r> {
     pub(crate) error_kinds: BTreeMap<&'r str, u128>,
     pub(crate) bytes: u128,
     pub(crate) wall: u128,
-    /// The three parts of `wall`; nothing when the observer could not tell.
+    /// The three parts of `wall`; none when the observer cannot separate them.
     pub(crate) on_cpu: Option<u128>,
     pub(crate) blocked: Option<u128>,
     pub(crate) runnable: Option<u128>,
     pub(crate) max: u64,
     pub(crate) in_flight: u128,
-    /// Of these, the ones that were under way when the watch began, and returned.
+    /// The number of these that were in progress when the watch began, and returned.
     pub(crate) entered_before: u128,
 }
 

@@ -16,7 +16,7 @@ use crate::table::{Column, Row, Table, bar};
 /// Calls that get a row of their own, at most.
 const CALLS: usize = 5;
 
-/// Columns of a bar that stands for 100 %.
+/// Columns of a bar of 100 %.
 const BAR: usize = 20;
 
 /// A part of the time.
@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Call,
     /// Outside of them.
     User,
-    /// Asleep.
+    /// Blocked.
     Blocked,
     /// Ready, in a run queue.
     Waiting,
@@ -88,8 +88,8 @@ fn of_threads(page: &Page<'_>, record: &Trace, ledger: &Ledger) -> Account {
     }
 }
 
-/// The parts of the time of all threads, the largest first, and what is left of it; `calls` are
-/// sorted by their time on a CPU.
+/// The parts of the time of all threads, the largest first, and the rest; `calls` are sorted by
+/// their on-CPU time.
 pub(crate) fn parts(
     page: &Page<'_>,
     calls: &[CallSum<'_>],
@@ -139,7 +139,7 @@ fn notes(record: &Trace) -> Vec<String> {
     notes
 }
 
-/// Where the observer cannot tell the parts apart: the calls' own time, from entry to return.
+/// Where the observer cannot separate the parts: the calls' own time, from entry to return.
 fn of_calls(page: &Page<'_>, record: &Trace) -> Option<Account> {
     let calls = CallSum::by_name(&record.calls, SortKey::Wall);
     let total: u128 = calls.iter().map(|call| call.wall).sum();
@@ -208,15 +208,15 @@ pub(crate) fn print_parts(
     table.print(page);
 }
 
-/// How many of the calls, largest first, have 1 % of the whole or more; one at least, and not all
-/// but one, since a row "other calls (1)" says less than its name.
+/// The number of calls, largest first, with 1 % of the whole or more; at least one, and not all but
+/// one, since a row "other calls (1)" is less informative than its name.
 fn worth_a_row(calls: &[CallSum<'_>], whole: u128, ns: impl Fn(&CallSum<'_>) -> u128) -> usize {
     let large = calls.iter().take(CALLS).take_while(|call| ns(call) * 100 >= whole && ns(call) > 0);
     let shown = large.count().max(1).min(calls.len());
     if shown + 1 == calls.len() { calls.len() } else { shown }
 }
 
-/// The calls that slept most, and what else did, with their ms.
+/// The calls with the most blocked time, and other sleeps, with their ms.
 fn blockers(page: &Page<'_>, record: &Trace, decimals: usize) -> Vec<String> {
     let calls = CallSum::by_name(&record.calls, SortKey::Blocked);
     let sum = |part: fn(&LedgerRow) -> u64| -> u128 {

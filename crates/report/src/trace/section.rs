@@ -155,7 +155,7 @@ fn blocks(
     blocks
 }
 
-/// Bytes from which on a rate says something.
+/// Bytes from which on a rate is meaningful.
 const ENOUGH: u128 = 1 << 20;
 
 /// Results of a run, at most.

@@ -24,7 +24,7 @@ fn call(pid: u32, exec: &str, syscall: &str, calls: u64, on_cpu: u64, blocked: u
     }
 }
 
-/// The same, of which every call returned `bytes`.
+/// The same, with every call returning `bytes`.
 fn moving(mut call: Call, bytes: u64) -> Call {
     call.bytes = call.calls * bytes;
     (0..call.calls).for_each(|_| call.return_log2.add(bytes));
@@ -42,7 +42,7 @@ fn unreturned(mut call: Call) -> Call {
     call
 }
 
-/// Threads' time and its parts in µs; what they leave is the residual.
+/// Threads' time and its parts in µs; the rest is the residual.
 fn ledger(pid: u32, exec: &str, [thread, user, calls, blocked, runnable]: [u64; 5]) -> LedgerRow {
     LedgerRow {
         pid,
@@ -282,14 +282,14 @@ pub(super) fn attached() -> Trace {
     record
 }
 
-/// The machine, of which one process did something.
+/// The machine, with one active process.
 pub(super) fn idle_machine() -> Trace {
     let mut record = attached();
     record.view.machine = true;
     record
 }
 
-/// A command whose watch the time ended, and that has been waited for.
+/// A command whose watch ended by its time limit, and that has been waited for.
 pub(super) fn cut_short() -> Trace {
     let running = |pid: u32, exec: &str| Running { pid, exec: exec.into() };
     Trace {
