@@ -31,12 +31,12 @@ pub struct Group {
 /// The facts a trial may depend on.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The folder whose file system is tried.
+    /// The directory whose file system is tried.
     pub folder: PathBuf,
 }
 
 impl Default for Context {
-    /// The current folder.
+    /// The current directory.
     fn default() -> Self {
         // Its name is for messages; where it has none (it was removed) the short one does.
         Self { folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")) }
@@ -46,7 +46,7 @@ impl Default for Context {
 /// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It works; the text says how much or how, and may be empty.
+    /// It works; the text gives an amount or a method, and may be empty.
     Ready(String),
     /// It does not.
     Missing {

@@ -1,4 +1,4 @@
-//! Calls that ways of moving bytes and of waiting are made of.
+//! Calls on which movers and waiters are built.
 
 use std::fs::File;
 use std::io::Write;

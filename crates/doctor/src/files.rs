@@ -27,7 +27,7 @@ const OTHER: &str = "try another directory with --path DIR";
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 const BYTES: usize = 64 << 10;
 
-/// Memory that direct I/O takes: no device asks for more than a page's alignment.
+/// Memory for direct I/O: no device needs more than a page's alignment.
 #[repr(align(4096))]
 struct Block([u8; BYTES]);
 
@@ -87,17 +87,17 @@ fn direct_io(context: &Context) -> Outcome {
 
 /// The result of bytes written and read with O_DIRECT.
 enum Direct {
-    /// They passed by the page cache, as far as the kernel can tell.
+    /// They bypassed the page cache, as far as the kernel can tell.
     Past,
     /// They are in the page cache: tmpfs, and btrfs with checksums, take the flag and ignore it.
     Cached,
-    /// They are not what was written.
+    /// They differ from those written.
     Wrong,
 }
 
 fn write_and_read_directly(folder: &Path) -> Result<Direct, Refusal> {
     let file = temporary(folder)?;
-    // The same file opened anew: setting the flag on an open file passes by the file system.
+    // The same file opened again: setting the flag on an open file bypasses the file system.
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
     let direct = fs::open(again, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
         .map_err(|e| Refusal::new("open O_DIRECT", e))?;
@@ -108,7 +108,7 @@ fn write_and_read_directly(folder: &Path) -> Result<Direct, Refusal> {
     if got == 0 || block.0[..got].iter().any(|byte| *byte != 0xa5) {
         return Ok(Direct::Wrong);
     }
-    // A kernel without cachestat cannot tell; then the flag is taken at its word.
+    // A kernel without cachestat cannot tell; then the flag is trusted.
     let cached = memory::cachestat(file.as_fd()).is_ok_and(|cached| cached.pages > 0);
     Ok(if cached { Direct::Cached } else { Direct::Past })
 }
@@ -138,7 +138,7 @@ fn alignment(context: &Context) -> Outcome {
     }
 }
 
-/// A failed trial: when no file could be made, that is what to help with.
+/// A failed trial: when no file could be created, the remedy is about that.
 fn failed(context: &Context, refusal: &Refusal, remedy: &str) -> Outcome {
     let reason = format!("{} on {}", refusal_text(refusal), file_system(&context.folder));
     let folder = context.folder.display();

@@ -1,8 +1,8 @@
 //! What iotomy can do on this machine, found by trying and never from a version.
 //!
 //! A group is a file and a line in [`GROUPS`]; an ability is a line in its group's table, with the
-//! function that tries it. This crate owns the tables and the words of an outcome; how a list
-//! looks is for the command, and whether a command can do without is for the command too.
+//! function that tries it. This crate owns the tables and the wording of an outcome; the layout of
+//! a list, and the consequences for a command, belong to the command.
 //!
 //! The one invariant: a trial leaves nothing behind, neither a file, a mount, a process, a program
 //! in the kernel nor a changed limit. An effect that cannot be undone is confined to a child

@@ -58,7 +58,7 @@ fn processes(_: &Context) -> Outcome {
     )
 }
 
-/// A limit: how many, by what, and what would raise it.
+/// A limit: the number, the setting that bounds it, and the way to raise it.
 type Limit = (u64, String, String);
 
 fn tightest(limits: &[Limit]) -> Limit {

@@ -8,7 +8,7 @@ use std::fs;
 use iotomy_sys::errno;
 use iotomy_sys::probe::Refusal;
 
-/// The capabilities abilities ask for, and their numbers in linux/capability.h.
+/// The capabilities that abilities need, with their numbers in linux/capability.h.
 const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_IPC_LOCK", 14),
     ("CAP_SYS_ADMIN", 21),
@@ -17,7 +17,7 @@ const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_BPF", 39),
 ];
 
-/// Whether the kernel said that this process may not, rather than that it cannot.
+/// Whether the kernel denied permission, rather than lacking the feature.
 pub(crate) fn not_allowed(refusal: &Refusal) -> bool {
     matches!(errno::name(refusal.errno().unsigned_abs()), Some("EPERM" | "EACCES"))
 }
@@ -62,7 +62,7 @@ impl Facts {
         let lacking: Vec<&str> =
             capabilities.iter().filter(|name| !self.has(name)).copied().collect();
         if !lacking.is_empty() && self.root {
-            // Root can only have been denied them by what it runs in.
+            // Root can only have been denied them by its container.
             return format!("give this container {}", lacking.join(" and "));
         }
         if !lacking.is_empty() {

@@ -53,7 +53,8 @@ fn traces_of_a_process() -> Vec<(&'static str, String)> {
 fn alone_every_trial_answers_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context { folder: folder.path().to_owned() };
-    // An observer may keep what a process makes once (ptrace its eventfd); it must not do so twice.
+    // An observer may keep a descriptor it creates once (ptrace its eventfd); it must not create
+    // another.
     for observer in OBSERVERS {
         let _ = observer.probe();
     }

@@ -1,4 +1,4 @@
-//! A record held against a baseline.
+//! The comparison of a record with a baseline.
 //!
 //! A baseline is what the user named: one run, or all runs of one name. No other run contributes,
 //! neither to its level nor to the spread between its sessions; a saved regression changes nothing.
@@ -86,7 +86,7 @@ fn complete(old: &mut Vec<Measure>, new: &mut Vec<Measure>) {
     new.extend(lacking(new, old));
 }
 
-/// Whether it is one of the measures that stand in front of the details.
+/// Whether it is one of the measures that come before the details.
 fn is_indexed(record: RecordRef<'_>, change: &Change) -> bool {
     measures(record).iter().any(|one| one.name == change.measure)
 }
@@ -106,8 +106,8 @@ fn differs(what: &str, then: &str, now: &str, matters: bool) -> Option<Differenc
     (then != now).then_some(Difference { what, then, now, matters })
 }
 
-/// Where either has one subject, that is what is compared, whatever it is called; else those of the
-/// same name, and the others are told.
+/// Where either side has one subject, these are compared, whatever their names; otherwise those of
+/// the same name, and the others are reported.
 fn matched(old: &[Measure], new: &mut [Measure]) -> Vec<Difference> {
     let (before, after) = (subjects(old), subjects(new));
     if let ([then], [now]) = (before.as_slice(), after.as_slice()) {
@@ -175,14 +175,14 @@ fn conditions(then: RecordRef<'_>, now: RecordRef<'_>) -> Vec<Difference> {
     found.into_iter().flatten().collect()
 }
 
-/// The contenders whose numbers cannot be true.
+/// The contenders with impossible numbers.
 fn impossible(race: &Race) -> String {
     let found = race.findings.iter().filter(|found| found.verdict == Verdict::Impossible);
     let labels = found.filter_map(|found| found.evidence.get("contender")?.as_str());
     labels.collect::<Vec<_>>().join(", ")
 }
 
-/// Holds a measure against that of each session of the baseline, of which `then` is the newest.
+/// Compares a measure with that of each session of the baseline, of which `then` is the newest.
 fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: bool) -> Change {
     let is_counted = then.unit.is_empty();
     let sessions: Vec<Session> = sessions.iter().filter_map(|one| session(one)).collect();
@@ -214,7 +214,7 @@ fn change(then: &Measure, now: &Measure, sessions: &[&Measure], has_verdict: boo
     }
 }
 
-/// A measure as a session of [`iotomy_stats`]; none of what has no logarithm.
+/// A measure as a session of [`iotomy_stats`]; none for a value without a logarithm.
 fn session(measure: &Measure) -> Option<Session> {
     let positive = measure.samples.iter().copied().filter(|value| *value > 0.0);
     (measure.value > 0.0)

@@ -1,8 +1,8 @@
 //! A damaged history is set aside, so that a new one can be begun.
 //!
-//! The tricky invariant: what was written ahead (WAL) leaves first, since SQLite throws it away where it finds no
-//! history beside it. Whoever is killed in between leaves both, and the next gives the history the name that
-//! goes with it.
+//! The tricky invariant: the write-ahead log (WAL) is renamed first, since SQLite discards it where
+//! it finds no history beside it. A process killed in between leaves both, and the next one gives
+//! the history the matching name.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -24,22 +24,23 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// That of `path`, if there is one.
+    /// That of `path`, if it exists.
     pub fn read(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self { device: found.dev(), inode: found.ino() })
     }
 }
 
-/// Gives the history in `path`, which was found `damaged`, and what was written ahead of it names that were free,
-/// `history.db.damaged-1` and so on; the first of them. None where another has done so meanwhile.
+/// Renames the history in `path`, which was found `damaged`, and its write-ahead log to free names,
+/// `history.db.damaged-1` and so on; returns the first of them. None where another process has done
+/// so meanwhile.
 ///
 /// # Errors
 /// When the file system refuses; both are then under one of their names.
 pub fn set_aside(path: &Path, damaged: Option<Identity>) -> Result<Option<PathBuf>, HistoryError> {
     let failed = |error: std::io::Error| HistoryError::io("set aside", path, &error);
     let absent = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
-    // SQLite's files are beside what a link leads to.
+    // SQLite's files are beside the target of a link.
     let real = match path.canonicalize() {
         Err(error) if absent(&error) => return Ok(None),
         found => found.map_err(failed)?,
@@ -63,7 +64,7 @@ pub fn set_aside(path: &Path, damaged: Option<Identity>) -> Result<Option<PathBu
         }
     }
     fs::rename(&real, &aside).map_err(failed)?;
-    // An index of what was written ahead, which whoever opens it makes anew.
+    // An index of the write-ahead log, which is created again at the next opening.
     match fs::remove_file(beside(&real, "-shm")) {
         Err(error) if !absent(&error) => return Err(failed(error)),
         _ => {}

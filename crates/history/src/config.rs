@@ -20,11 +20,11 @@ struct History {
     always: bool,
 }
 
-/// Why it is not known what the user wants.
+/// Why the user's setting is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The variable says something else.
+    /// The variable has another value.
     #[error("invalid IOTOMY_HISTORY={found:?}: expected always or never")]
     Variable {
         /// The text found there.
@@ -38,7 +38,7 @@ pub enum ConfigError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file was read, and says what cannot be.
+    /// The file was read, and has an invalid setting.
     #[error("invalid configuration {path}: line {line}: {what}; the only key is history.always")]
     Content {
         /// The file.
@@ -55,7 +55,7 @@ impl Config {
     /// nothing.
     ///
     /// # Errors
-    /// When the one that is asked says what cannot be.
+    /// When the setting that counts is invalid.
     pub fn of_user() -> Result<Self, ConfigError> {
         let always = |always| Ok(Self { history: History { always } });
         match env::var_os("IOTOMY_HISTORY").filter(|value| !value.is_empty()) {
@@ -79,8 +79,8 @@ impl Config {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Self::default());
             }
-            // A folder that is closed to this user, such as that of one who changed to another, is
-            // not where this user's wishes are.
+            // A directory that this user may not enter, such as that of the user before su, does
+            // not have this user's settings.
             Err(e)
                 if e.kind() == ErrorKind::PermissionDenied && path.symlink_metadata().is_err() =>
             {

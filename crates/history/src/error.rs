@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// There is no folder for it.
+    /// There is no directory for it.
     #[error(
         "no location for the history: neither XDG_DATA_HOME nor HOME names a directory; set one"
     )]
@@ -124,7 +124,7 @@ pub enum HistoryError {
         asked: String,
         /// The machine of the baseline.
         there: String,
-        /// The machine of what is to be compared.
+        /// The machine of the compared run.
         here: String,
     },
     /// A name that could be taken for something else.

@@ -1,8 +1,8 @@
-//! The runs that the user asked to keep, and what they say of one another.
+//! The runs that the user keeps, and their comparison.
 //!
-//! Owns the store, an SQLite database under the user's data folder ([`Store`]), the one file that
-//! configures it ([`Config`]), what of a record is indexed ([`measures()`]), and what two records
-//! ([`against()`]) or many ([`Store::trend`]) say together. It knows no screen and makes no record.
+//! Owns the store, an SQLite database in the user's data directory ([`Store`]), its configuration
+//! file ([`Config`]), the index of a record ([`measures()`]), and the comparison of two records
+//! ([`against()`]) or many ([`Store::trend`]). It knows no screen and makes no record.
 //!
 //! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and
 //! everything else in the store can be rebuilt from it. A stored run survives the kill of a process

@@ -28,7 +28,7 @@ pub fn measures(record: RecordRef<'_>) -> Vec<Measure> {
         RecordRef::Limits(limits) => in_limits(limits),
         RecordRef::Sweep(sweep) => in_sweep(sweep),
     };
-    // A record may hold anything; an index of what is no number finds nothing.
+    // A record may contain anything; an index of values other than numbers finds nothing.
     found.retain(|measure| measure.value.is_finite());
     found
 }

@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 200;
 /// The word for the run that was kept last.
 const LAST: &str = "last";
 
-/// How a run is asked for.
+/// The ways to name a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pick {
     /// By its number.
@@ -53,9 +53,9 @@ pub struct Filter {
     pub kind: Option<String>,
     /// Only of this name.
     pub name: Option<String>,
-    /// Only of what has this text in it.
+    /// Only runs whose subject contains this text.
     pub subject: Option<String>,
-    /// At most so many, those kept last.
+    /// At most this many, the last ones.
     pub last: Option<u64>,
 }
 
@@ -142,7 +142,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The run that is asked for.
+    /// The requested run.
     ///
     /// # Errors
     /// When there is none, or the history cannot be read.
@@ -195,8 +195,8 @@ impl Store {
         found.map_err(|error| self.failed("read", &error))
     }
 
-    /// The run kept last that did what the last of a baseline did, was made or kept after it, and is no
-    /// part of the baseline.
+    /// The last kept run that did the same as the last of a baseline, was made or kept after it,
+    /// and is no part of the baseline.
     ///
     /// # Errors
     /// When there is no such run or no baseline, or the history cannot be read.

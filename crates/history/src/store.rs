@@ -1,8 +1,8 @@
 //! The database: made, opened, written to.
 //!
-//! The one invariant: a run is there whole or not at all. It is one transaction, written ahead (WAL) and
-//! synced, so that a kill at any moment leaves what was there before; readers and writers do not wait for
-//! one another, and two writers wait in line.
+//! The one invariant: a run is stored whole or not at all. It is one transaction, written ahead
+//! (WAL) and synced, so that a kill at any moment leaves the earlier state; readers and writers do
+//! not wait for one another, and two writers queue.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ use crate::{HistoryError, measures, subject};
 /// The version of the tables below, which the file has as its `user_version`.
 pub(crate) const VERSION: i64 = 1;
 
-/// `iotm`: what tells the file from other databases, as its `application_id`.
+/// `iotm`: the `application_id` that distinguishes the file from other databases.
 const APPLICATION: i64 = 0x696f_746d;
 
 /// How long another writer is waited for: a record of 1 GiB takes less to be written to a slow disk.
@@ -66,7 +66,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens what is there; `None` when nothing was ever kept.
+    /// Opens the existing store; `None` when nothing was ever kept.
     ///
     /// # Errors
     /// When it cannot be read, is damaged, or is of a later version.
@@ -85,11 +85,10 @@ impl Store {
         Ok(store.version()?.is_some().then_some(store))
     }
 
-    /// Opens what is there, or makes it, for its owner alone: command lines may hold what others
-    /// should not see.
+    /// Opens the store, or creates it, for its owner alone: command lines may contain secrets.
     ///
     /// # Errors
-    /// When it can be neither opened nor made, is damaged, or is of a later version.
+    /// When it can be neither opened nor created, is damaged, or is of a later version.
     pub fn make(path: &Path) -> Result<Self, HistoryError> {
         // No link of another user leads it elsewhere.
         if let Err(error) = Place::resolve(path)
@@ -200,7 +199,7 @@ impl Store {
         store.connection.pragma_update(None, "foreign_keys", true)?;
         // Nothing is lost when the power goes, either.
         store.connection.pragma_update(None, "synchronous", "FULL")?;
-        // Tells whether anything can be read at all.
+        // Shows whether anything can be read at all.
         store.pragma("user_version")?;
         Ok(store)
     }
@@ -224,8 +223,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Has changes written ahead, which stays with the file. Another who does so at the same moment is
-    /// waited for: SQLite itself does not, here.
+    /// Turns on the write-ahead log, a persistent setting of the file. A concurrent process that
+    /// does the same is waited for: SQLite itself does not wait here.
     fn write_ahead(&self) -> Result<(), rusqlite::Error> {
         let began = Instant::now();
         loop {
@@ -296,11 +295,11 @@ impl Store {
         HistoryError::from_sqlite(attempt, &self.path, error)
     }
 
-    /// Closes it. SQLite looks at no error of close(2), which some file systems have for what was written:
-    /// whatever of it is not written yet is asked about here.
+    /// Closes it. SQLite ignores errors of close(2), which some file systems return for earlier
+    /// writes: so remaining writes are synced here.
     ///
     /// # Errors
-    /// When what was kept may not be there.
+    /// When a kept run may not be stored.
     pub fn close(self) -> Result<(), HistoryError> {
         let Self { connection, path } = self;
         connection

@@ -6,17 +6,17 @@ use rusqlite::params;
 
 use crate::{HistoryError, Store};
 
-/// The chance of a change that is none. A trend is looked at again and again, and days are not as
-/// independent as runs are, so it is below the usual 5 in 100.
+/// The rate of false changes. A trend is viewed repeatedly, and days are less independent than
+/// runs, so it is below the usual 5 in 100.
 const ALPHA: f64 = 0.01;
 
 /// Repeats the answer.
 const SEED: u64 = 1;
 
-/// Measurements that are looked at: the work grows with their square.
+/// The measurements that are used: the work grows with their square.
 const MOST: usize = 400;
 
-/// Kinds of runs whose times are the least disturbed first.
+/// Kinds of runs, the least disturbed times first.
 const KINDS: [&str; 6] = ["race", "limits", "sweep", "copy", "trace", "anatomy"];
 
 /// The subject of a series.
@@ -28,9 +28,9 @@ pub(crate) struct Series<'a> {
 }
 
 impl Store {
-    /// A measure of what is called `asked` over the last `most` runs on the machine of the newest of
+    /// A measure of the subject `asked` over the last `most` runs on the machine of the newest of
     /// them. Without `kind` the kind is that of the runs least disturbed by being watched, without
-    /// `measure` it is the first there is.
+    /// `measure` it is the first one.
     ///
     /// # Errors
     /// When nothing is kept of it, or the history cannot be read.

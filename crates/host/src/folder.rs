@@ -1,4 +1,4 @@
-//! A folder on the file system that is to be measured, and the files made in it.
+//! A directory on the file system to be measured, and the files created in it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,14 +13,14 @@ use crate::{Skip, file_systems};
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A folder that files can be made in.
+/// A directory in which files can be created.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     volume: Volume,
 }
 
-/// Why a folder is of no use.
+/// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
@@ -32,7 +32,7 @@ pub enum FolderError {
         /// As it was given.
         path: String,
     },
-    /// It could not be looked at, or no file be made in it.
+    /// It could not be examined, or no file could be created in it.
     #[error("cannot measure the file system of {path}: {call}: {source}; {remedy}")]
     Refused {
         /// As it was given.
@@ -47,10 +47,10 @@ pub enum FolderError {
 }
 
 impl Folder {
-    /// The folder `path`, in which a file can be made.
+    /// The directory `path`, in which a file can be created.
     ///
     /// # Errors
-    /// There is none, it is no folder, or no file can be made in it.
+    /// When it does not exist, is no directory, or no file can be created in it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let name = path.display().to_string();
         let refused = |(call, source): (&'static str, io::Error)| FolderError::Refused {
@@ -73,10 +73,10 @@ impl Folder {
         &self.volume
     }
 
-    /// An empty file that nobody else can meet.
+    /// An empty file that no other process can open.
     ///
     /// # Errors
-    /// The call that failed, and what the system said.
+    /// The failed call, and the system's error.
     pub fn unnamed(&self) -> Result<OwnedFd, (&'static str, io::Error)> {
         unnamed_in(&self.path)
     }
@@ -122,9 +122,9 @@ fn volume_of(path: &Path, file: &OwnedFd) -> io::Result<Volume> {
     Ok(Volume { path: path.to_string_lossy().into_owned(), file_system, id })
 }
 
-/// Whether what was measured on the one can be put beside what is on the other. Unlike the whole id this
-/// outlives a restart, after which a file system may have another device or, in memory, another id of its
-/// own, and also a change of its size.
+/// Whether measurements on the one are comparable with those on the other. Unlike the whole id this
+/// survives a restart, after which a file system may have another device or, in memory, another id
+/// of its own, and also a change of its size.
 pub fn is_alike(one: &Volume, other: &Volume) -> bool {
     let numbers = |volume: &Volume| -> Vec<String> {
         volume.id.split(' ').skip(1).take(2).map(str::to_owned).collect()
@@ -138,11 +138,11 @@ pub fn is_alike(one: &Volume, other: &Volume) -> bool {
 /// The bytes that are free on the file system of a file.
 ///
 /// # Errors
-/// When the file system does not tell.
+/// When the file system reports none.
 pub fn free_bytes(file: &OwnedFd) -> Result<u64, Skip> {
     let told = fs::fstatvfs(file).map_err(|e| Skip::refused("fstatvfs", e))?;
     Ok(match told.f_blocks {
-        // A file system that has no size of its own (ramfs) does not tell.
+        // A file system without a size of its own (ramfs) reports none.
         0 => u64::MAX,
         _ => told.f_bavail.saturating_mul(told.f_frsize),
     })

@@ -1,4 +1,4 @@
-//! Facts of this machine: what it is, what is free of it, and the file systems it has.
+//! Facts about this machine: its identity, its free resources, and its file systems.
 //!
 //! It reads what the kernel reports and judges nothing. If a measurement cannot get something it
 //! needs, that is a [`Skip`] with its reason.

@@ -1,8 +1,8 @@
 //! Facts about the machine, as a record stores them.
 //!
-//! It reads what the kernel says in `/proc` and `/sys` and judges nothing. The one invariant: a
-//! file that is missing or odd gives `unknown` (or 0), never an error, because a record without
-//! its machine's clock is still a record.
+//! It reads `/proc` and `/sys` and judges nothing. The one invariant: a missing or odd file gives
+//! `unknown` (or 0), never an error, because a record without its machine's clock is still a
+//! record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub fn machine() -> Machine {
     describe(&Root(PathBuf::from("/")), kernel.join(" "))
 }
 
-/// Where `/proc` and `/sys` are: the root, or a folder made for a test.
+/// The place of `/proc` and `/sys`: the root, or a directory made for a test.
 struct Root(PathBuf);
 
 impl Root {
@@ -63,7 +63,7 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn cpu(cpuinfo: &str) -> String {
-    // x86 and most others; then what some ARM and RISC-V kernels have instead.
+    // x86 and most others; then the keys of some ARM and RISC-V kernels.
     let keys = ["model name", "Model", "Hardware", "uarch", "CPU part"];
     keys.iter().find_map(|key| field(cpuinfo, key)).unwrap_or(UNKNOWN).to_owned()
 }
@@ -124,8 +124,8 @@ fn hypervisor(root: &Root, cpuinfo: &str) -> Option<String> {
     }
     let flags = field(cpuinfo, "flags");
     if flags.is_some_and(|all| !all.split(' ').any(|flag| flag == "hypervisor")) {
-        // A processor that lists its flags and not this one is no guest, whoever made the board:
-        // bare machines are rented out by the makers above too.
+        // A processor that lists its flags without this one is no guest, whoever made the board:
+        // the makers above rent out bare machines, too.
         return None;
     }
     let made = ["sys_vendor", "product_name", "board_vendor", "bios_vendor"]

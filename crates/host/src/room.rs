@@ -8,10 +8,10 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::Skip;
 
-/// Memory is asked for only where this many times as much is free.
+/// Memory is allocated only where this many times as much is free.
 const RESERVE: u64 = 2;
 
-/// Refuses when `bytes` of memory are not to be had without hurting others.
+/// Refuses when `bytes` of memory are not available without harm to others.
 ///
 /// # Errors
 /// How much is free.
@@ -53,8 +53,8 @@ pub fn text_of(path: &str) -> String {
     }
 }
 
-/// Free memory in bytes of the machine or, where that is less, of a control group this process is in.
-/// `None` when the kernel does not tell.
+/// Free memory in bytes of the machine or, where that is less, of a control group of this process.
+/// `None` when the kernel does not report it.
 pub fn free_memory(root: &Path) -> Option<u64> {
     let in_groups = memory_of_groups(root).into_iter().map(|group| group.free());
     in_groups.chain(free_in_machine(root)).min()

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const MS_PER_DAY: i128 = 86_400_000;
 
-/// `time` as `2026-11-21T09:20:30.007Z`. A time before 1970 counts back; what is finer than a
-/// millisecond is cut off towards the past.
+/// `time` as `2026-11-21T09:20:30.007Z`. A time before 1970 counts back; fractions of a millisecond
+/// are cut off towards the past.
 pub fn rfc3339(time: SystemTime) -> String {
     let ms = match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_millis()).unwrap_or(i128::MAX),

@@ -1,4 +1,4 @@
-//! `iotomy.sweep/1`: an experiment swept over its axes, and what it says of the claims it was made for.
+//! `iotomy.sweep/1`: an experiment swept over its axes, and its verdicts on the claims.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use crate::{Machine, Volume};
 
 /// An experiment's cases and claims.
 ///
-/// A case that was measured has samples and their figures, one that was not has neither but a reason:
-/// a reader never meets a 0 that stands for "not known". Only a run that was interrupted
-/// ([`SweepRun::is_partial`]) may have cases with neither.
+/// A measured case has samples and their figures, one that was not measured only a reason: a 0
+/// never means "unknown". Only an interrupted run ([`SweepRun::is_partial`]) may have cases with
+/// neither.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// [`Sweep::SCHEMA`].
@@ -45,7 +45,7 @@ impl Sweep {
 /// A varied parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepAxis {
-    /// Its name, as `-L` takes it.
+    /// Its name, for `-L`.
     pub name: String,
     /// The unit of its numbers; empty for counts and names.
     pub unit: String,
@@ -80,7 +80,7 @@ pub struct Case {
     pub params: BTreeMap<String, AxisValue>,
     /// The metric.
     pub metric: String,
-    /// In what: `ns`, `bytes`, `1/s`; empty for a count.
+    /// The unit: `ns`, `bytes`, `1/s`; empty for a count.
     pub unit: String,
     /// Every measurement, in the order they were made.
     pub samples: Vec<f64>,
@@ -92,7 +92,7 @@ pub struct Case {
     pub stddev: Option<f64>,
     /// Of the median; `None` also with too few samples.
     pub ci95: Option<[f64; 2]>,
-    /// The figures of what was measured besides.
+    /// The figures of the other measurements.
     #[serde(deserialize_with = "unique_keys")]
     pub extra: BTreeMap<String, f64>,
     /// Why it was not measured.
@@ -107,8 +107,8 @@ pub struct Case {
     /// The error after part of it had been measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The visits that the samples are of, in their order: those of one are alike. Empty where that
-    /// was not kept.
+    /// The visits of the samples, in their order: samples of one visit are alike. Empty in records
+    /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub visits: Vec<Visit>,
 }
@@ -161,7 +161,7 @@ pub enum ClaimVerdict {
     Holds,
     /// It is not.
     Fails,
-    /// The numbers do not tell.
+    /// The numbers do not decide.
     Inconclusive,
 }
 
@@ -201,7 +201,7 @@ pub struct ExperimentFacts {
 pub struct Extra {
     /// Its key in [`Case::extra`].
     pub name: String,
-    /// In what; empty for a count.
+    /// The unit; empty for a count.
     pub unit: String,
     /// A summary of a few words.
     pub summary: String,
@@ -219,17 +219,17 @@ pub struct SweepRun {
     pub max_time_ns: Option<u64>,
     /// The wall time.
     pub wall_ns: u64,
-    /// How often the cases were gone through.
+    /// The number of rounds over the cases.
     pub rounds: u64,
-    /// Cases whose interval was not tight yet when the time was up.
+    /// Cases whose interval was still wide when the time was up.
     pub loose: u64,
-    /// Whether it was interrupted, and this is what there was by then.
+    /// Whether it was interrupted, and is incomplete.
     #[serde(skip_serializing_if = "is_false")]
     pub is_partial: bool,
-    /// The folder its files were made in, and the file system of that. `None` in older records.
+    /// The directory its files were created in, and its file system. `None` in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
-    /// Where the record is to be written when it is whole: only in what is kept to go on from.
+    /// The output file for the complete record: only in the saved state of an interrupted run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<String>,
 }

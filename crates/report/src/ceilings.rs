@@ -1,4 +1,4 @@
-//! Results held against the measured rates of the machine's memory.
+//! Results compared with the measured rates of the machine's memory.
 //!
 //! The ceilings come from limits of the same machine, or from a finding that was made with them. An
 //! impossible rate is marked in the picture itself.
@@ -12,7 +12,7 @@ use crate::chart::{Chart, Drawing, Key, WIDE, fit, labels_below};
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) label: String,
-    /// The file it is of, as the record names it.
+    /// The file it belongs to, as the record names it.
     pub(crate) path: Option<String>,
     pub(crate) contender: Option<String>,
     pub(crate) rate: f64,
@@ -25,14 +25,14 @@ struct Ceiling {
     rate: f64,
 }
 
-/// The machine's limits results are held against.
+/// The machine's limits that results are compared with.
 const OF_MEMORY: [(&str, &str); 2] =
     [("memory-read-all", "memory is read at"), ("memory-copy-all", "memory is copied at")];
 
 /// Limits are medians, and the machine may have been busier when they were measured.
 const TOLERANCE: f64 = 1.1;
 
-/// Whether limits are of the machine a record was made on.
+/// Whether limits belong to the machine a record was made on.
 pub(crate) fn are_of(limits: &Limits, machine: &Machine) -> bool {
     let key = |machine: &Machine| (machine.kernel.clone(), machine.cpu.clone(), machine.cpus);
     key(&limits.machine) == key(machine)
@@ -105,7 +105,8 @@ pub(crate) fn chart(
     }
     for (at, result) in results.iter().enumerate() {
         let y = TOP + ROW * at as f64;
-        // The judge knows what may honestly be above, as a file read over and over from a cache of the CPU.
+        // The judge knows which rates may really be higher, as for a file read repeatedly from a
+        // CPU cache.
         let is_impossible = findings.iter().any(|finding| is_called_impossible(result, finding));
         let class = if is_impossible { "impossible" } else { "t-call" };
         drawing.text(LABELS, y + 14.0, "end", &fit(&result.label, LABELS - 6.0));

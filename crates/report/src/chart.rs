@@ -1,4 +1,4 @@
-//! A picture: what is drawn, what it says in words, and its legend.
+//! A picture: its marks, its text alternative, and its legend.
 //!
 //! It is drawn in names of classes alone; the colours are the style sheet's, one for light and one for
 //! dark. Every text that goes into it is escaped here, so that no name of a record can be markup.
@@ -53,7 +53,7 @@ pub(crate) struct Chart {
 /// An entry of a legend.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    /// The class of what it stands for.
+    /// The class of the thing it represents.
     pub(crate) class: String,
     pub(crate) label: String,
     /// The series that it shows and hides.
@@ -67,7 +67,7 @@ impl Key {
 }
 
 impl Chart {
-    /// The picture as a file of its own, with what has to be known to read it, and where it is from.
+    /// The picture as a file of its own, with the notes needed to read it, and its origin.
     pub(crate) fn file(&self, origin: &str) -> String {
         let Drawing { wide: width, high, body, .. } = &self.drawing;
         let mut below = Drawing::new(*width, 0.0);
@@ -118,9 +118,9 @@ pub(crate) struct Drawing {
     pub(crate) wide: f64,
     pub(crate) high: f64,
     pub(crate) body: String,
-    /// Marks that have numbers to tell.
+    /// Marks with numbers.
     pub(crate) points: usize,
-    /// Whether it is made of [`frame`](Self::frame)s alone, any of which can be looked at closely.
+    /// Whether it consists of [`frame`](Self::frame)s alone, which can be zoomed.
     pub(crate) zooms: bool,
 }
 
@@ -131,7 +131,7 @@ impl Drawing {
 
     // Writing to a String cannot fail.
 
-    /// A box at x and y, so wide and so high; with words it is a point, which tells them.
+    /// A box at x and y of this width and height; with words it is a point, which shows them.
     pub(crate) fn rect(&mut self, [x, y, wide, high]: [f64; 4], class: &str, tip: &str) {
         let (x, y, wide, high) = (short(x), short(y), short(wide.max(0.0)), short(high.max(0.0)));
         let _ = write!(
@@ -142,7 +142,7 @@ impl Drawing {
         self.end("rect", tip);
     }
 
-    /// A box with a name in it, which tells its words; wide ones are many, so places have three decimals.
+    /// A box with a name in it, and a text; wide ones are many, so positions have three decimals.
     pub(crate) fn frame(
         &mut self,
         [x, y, wide, high]: [f64; 4],
@@ -191,7 +191,7 @@ impl Drawing {
         let _ = write!(self.body, "<polyline points=\"{}\" class=\"{class}\"/>", points.join(" "));
     }
 
-    /// A text, which is a stranger's: it is escaped. `class` says where it is anchored and how it looks.
+    /// A text from a record: it is escaped. `class` sets its anchor and its style.
     pub(crate) fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         let _ = write!(
@@ -274,7 +274,7 @@ pub(crate) fn short(x: f64) -> String {
     format!("{x}")
 }
 
-/// The start of a text that takes no more than so many units; nothing where that would say nothing.
+/// The start of a text within this many units; nothing where that would be meaningless.
 pub(crate) fn start(text: &str, wide: f64) -> String {
     let letters = (wide / LETTER).max(0.0) as usize;
     match columns(text) {
@@ -284,10 +284,10 @@ pub(crate) fn start(text: &str, wide: f64) -> String {
     }
 }
 
-/// Letters below which a text says nothing.
+/// Letters below which a text is meaningless.
 const FEWEST_LETTERS: usize = 5;
 
-/// A text that takes no more than so many units, its middle left out.
+/// A text within this many units, its middle left out.
 pub(crate) fn fit(text: &str, wide: f64) -> String {
     crate::page::elide(text, (wide / LETTER).max(4.0) as usize, "…")
 }

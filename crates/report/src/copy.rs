@@ -1,7 +1,7 @@
-//! [`CopyRun`] as text: for each source its ends, the plan and what came of it, then the whole.
+//! [`CopyRun`] as text: for each source its ends, the plan and the result, then the whole.
 //!
-//! A copy that explains itself prints the pieces as it comes to them; put one behind the other they are
-//! what a saved record shows.
+//! With --explain the pieces are printed as they become known; together they are the text of a
+//! saved record.
 //!
 //! Computed by `run` in `crates/movers/src/chooser.rs`.
 

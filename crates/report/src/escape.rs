@@ -52,7 +52,7 @@ pub(crate) fn markdown(text: &str) -> String {
             }
             // A round bracket is something behind a square one alone.
             '(' if out.ends_with(']') => out.push_str("\\("),
-            // Readers make links of what looks like an address, also without brackets.
+            // Viewers make links of texts that look like an address, also without brackets.
             ':' if chars.peek().is_some_and(|next| *next != ' ' && !next.is_ascii_digit()) => {
                 out.push_str("&#58;");
             }

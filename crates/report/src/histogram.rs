@@ -18,9 +18,9 @@ pub(crate) struct BarSegment<'a> {
     pub(crate) histogram: &'a Histogram,
 }
 
-/// Draws distributions on top of each other; gives what it shows in words, too. None without values.
+/// Draws distributions on top of each other, with a text alternative. None without values.
 ///
-/// `shown` writes the least value of a bar, `many` names what is counted.
+/// `shown` formats the least value of a bar, `many` names the counted things.
 pub(crate) fn draw(
     parts: &[BarSegment<'_>],
     shown: impl Fn(&str) -> String,

@@ -17,8 +17,8 @@ pub use trend::trend;
 /// Columns a command may take in front of a list's other columns.
 const SUBJECT: usize = 60;
 
-/// The runs as the text a terminal shows, ending in a line break; `older` ones are left out, and `kept` are
-/// kept, asked for or not.
+/// The runs as terminal text, ending in a line break; `older` ones are left out, and `kept` are
+/// kept, listed or not.
 pub fn history(runs: &[KeptRun], older: u64, kept: u64, style: &Style) -> String {
     let mut page = Page::new(style);
     if runs.is_empty() && kept > 0 {
@@ -46,7 +46,8 @@ pub fn history(runs: &[KeptRun], older: u64, kept: u64, style: &Style) -> String
         let subject = page.name(&run.subject, SUBJECT);
         let name = run.name.as_ref().map_or_else(String::new, |name| page.name(name, 30));
         let measure = run.measure.as_ref().map_or_else(String::new, |one| {
-            // Of several, the first stands for all only where it is told from the others.
+            // Of several, the first represents all only where it is distinguishable from the
+            // others.
             match run.kind.as_str() {
                 "limits" | "sweep" => String::new(),
                 _ => format!("{} {}", page.name(&one.name, 20), amount(one.value, &one.unit)),

@@ -1,8 +1,8 @@
 //! Records as one HTML file that needs nothing else.
 //!
-//! The page is whole without its script, which sorts, filters, toggles and tells numbers. Its policy
-//! (CSP) lets it ask nobody for anything, and run that script alone, by its hash: what a stranger's text
-//! might smuggle in would not run even if it were not escaped.
+//! The page is complete without its script, which sorts, filters, toggles and shows numbers. Its
+//! policy (CSP) lets it load nothing, and run that script alone, by its hash: text from a record
+//! could not run even if it were not escaped.
 
 mod embed;
 mod figure;
@@ -17,7 +17,7 @@ use crate::Source;
 use crate::escape::markup;
 use crate::section::{Answer, Block, Conclusion, Section, Tile};
 
-/// The colours, then what is drawn and what is written in them.
+/// The colours, then the styles of marks and text.
 const STYLE: &str = concat!(
     ":root{",
     include_str!("html/light.css"),
@@ -37,7 +37,7 @@ const SCRIPT: &str = include_str!("html/script.js");
 /// SHA-256 of [`SCRIPT`] in base64, which the policy names; a test compares them.
 const SCRIPT_HASH: &str = "fzDceKeZ9hOl+FTSXc5lhnNImIbS7lsVpkbi/e8PzIA=";
 
-/// Begins to pack a record on a thread of its own, if there is one to be had.
+/// Begins to pack a record on a thread of its own, if one can be created.
 fn pack_beside<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     bytes: &'scope [u8],
@@ -101,7 +101,7 @@ fn head(to: &mut dyn Write, title: &str) -> io::Result<()> {
     )
 }
 
-/// The way to each record, or to each part of the only one.
+/// The links to each record, or to each part of the only one.
 fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
     write!(
         to,
@@ -132,7 +132,7 @@ fn top(to: &mut dyn Write, sections: &[Section]) -> io::Result<()> {
     writeln!(to, "</ol></nav></header>")
 }
 
-/// Ways to the parts of the only record, at most, and columns each takes.
+/// The largest number of links to the parts of the only record, and the columns of each.
 const WAYS: usize = 9;
 const WAY: usize = 30;
 
@@ -140,7 +140,7 @@ fn short(title: &str) -> String {
     crate::page::elide(title, WAY, "…")
 }
 
-/// The parts worth a way to them: pictures and tables that stand for themselves.
+/// The parts that deserve a link: pictures and tables that are meaningful on their own.
 fn named(block: &Block) -> Option<(&str, &str)> {
     match block {
         Block::Chart(chart) => Some((&chart.id, &chart.title)),

@@ -1,9 +1,9 @@
 //! Records to text.
 //!
-//! Sees records only, never an engine: a saved record renders the same for ever. The invariants
-//! of everything printed here: no line is wider than asked, no byte of a record reaches the
-//! terminal unless it is a glyph, any record renders (sums are wide, divisions guarded), and
-//! colour repeats what a word or a position already says.
+//! Reads records only, never an engine: a saved record always renders the same. The invariants of
+//! all output: no line is wider than requested, no byte of a record reaches the terminal unless it
+//! is a glyph, any record renders (sums are wide, divisions guarded), and colour repeats the
+//! meaning of a word or a position.
 
 mod anatomy;
 mod axis;

@@ -1,5 +1,5 @@
-//! [`Limits`] as text: how much was measured and when, then the floors, the ceilings, those of each
-//! file system, and what was skipped.
+//! [`Limits`] as text: the number of measured ones and the time, then the floors, the ceilings,
+//! those of each file system, and the skipped ones.
 //!
 //! One unit a column: ns for all floors, MB/s for all ceilings, so that they compare at a glance.
 //!
@@ -89,7 +89,7 @@ fn machine(page: &mut Page<'_>, machine: &Machine) {
         parts.push(format!("{} x {}", machine.cpus, page.name(&machine.cpu, 60)));
     }
     if machine.memory_bytes > 0 {
-        // To the MiB: what the kernel keeps for itself makes it an odd number.
+        // To the MiB: the kernel's own part makes it an odd number.
         parts.push(bytes(u128::from(machine.memory_bytes >> 20) << 20));
     }
     for (lead, text) in [("", &machine.virtualization), ("clock ", &machine.clock)] {

@@ -257,7 +257,7 @@ fn child(
     give_up(failure, report);
 }
 
-/// Waits until the parent says go; leaves when it is gone.
+/// Waits until the parent releases it; exits when the parent is gone.
 fn wait_at(barrier: RawFd) {
     let mut go = 0u8;
     loop {

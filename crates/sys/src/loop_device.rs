@@ -1,7 +1,7 @@
 //! Loop devices, loop(4): a file as a block device.
 //!
-//! The one invariant: a device is the kernel's to clear. It is set up with `LO_FLAGS_AUTOCLEAR`, so
-//! that it goes with its last user, whatever ends this process.
+//! The one invariant: the kernel removes the device. It is set up with `LO_FLAGS_AUTOCLEAR`, so
+//! that it goes with its last user, however this process ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ const BLKFLSBUF: libc::Ioctl = 0x1261;
 /// The label of the device in `lo_file_name`.
 const LABEL: &[u8] = b"iotomy";
 
-/// Devices that somebody else took between being found free and being asked for.
+/// Devices that another process took between the search and the request.
 const TRIES: u32 = 32;
 
 /// `struct loop_info64`.
@@ -97,7 +97,7 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Writes what is still to be written, and forgets what the kernel has cached of the device.
+    /// Writes dirty pages, and drops the kernel's cache of the device.
     ///
     /// # Errors
     /// `EACCES` without privilege.
@@ -161,7 +161,7 @@ mod tests {
         let mine = || crate::loop_device::tests::backing_inode(&name);
         assert!(mine().is_some());
         drop(device);
-        // Somebody who looks at all devices (udev) may be its last user for a moment.
+        // A process that examines all devices (udev) may be its last user for a moment.
         while mine().is_some() {
             std::thread::yield_now();
         }

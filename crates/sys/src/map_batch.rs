@@ -1,10 +1,10 @@
 //! Batched look-ups and deletions in a BPF hash map: `bpf(2)` with `BPF_MAP_LOOKUP_BATCH` and
 //! `BPF_MAP_DELETE_BATCH` (Linux 5.6).
 //!
-//! The kernel returns whole buckets: a batch may be shorter than asked for in the middle of a map, and
-//! only ENOENT says that the map is at its end. A bucket that is longer than a whole batch is ENOSPC,
-//! and wants a larger batch. Entries that others add or delete meanwhile are seen or not seen; every
-//! other entry is seen exactly once.
+//! The kernel returns whole buckets: a batch may be shorter than requested in the middle of a map,
+//! and only ENOENT means its end. A bucket that is longer than a whole batch is ENOSPC, and needs a
+//! larger batch. Entries that others add or delete meanwhile may or may not be seen; every other
+//! entry is seen exactly once.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,7 +16,7 @@ const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
 const BPF_MAP_TYPE_HASH: u32 = 1;
 const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 
-/// Entries asked for at once, at first.
+/// The number of entries requested at once, at first.
 const BATCH: usize = 256;
 
 /// The part of `union bpf_attr` that the batch commands use.
@@ -122,7 +122,7 @@ fn lookup_batch(
     values: &mut [u8],
 ) -> io::Result<(usize, bool)> {
     let before = position.unwrap_or_default();
-    // The kernel writes a u32 for a hash map; a u64 has room for what others write.
+    // The kernel writes a u32 for a hash map; a u64 has room for other map types.
     let mut after = 0u64;
     let mut attributes = BatchAttributes {
         in_batch: position.map_or(0, |_| std::ptr::from_ref(&before).expose_provenance() as u64),

@@ -24,7 +24,7 @@ pub(crate) fn map(
     NonNull::new(start).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// A window of a file, to be handed to calls and never looked at.
+/// A window of a file, to be passed to calls and never read.
 #[derive(Debug)]
 pub struct Window {
     start: NonNull<libc::c_void>,
@@ -43,7 +43,7 @@ impl Window {
         Ok(Self { start, length })
     }
 
-    /// Asks for huge pages; without effect where the file system has none.
+    /// Requests huge pages; without effect where the file system has none.
     pub fn advise_huge_pages(&self) {
         // SAFETY: the range is this window, which no reference leads into.
         unsafe { libc::madvise(self.start.as_ptr(), self.length, libc::MADV_HUGEPAGE) };
@@ -108,8 +108,8 @@ impl Drop for Window {
 
 /// Fresh pages of this process alone, which a pipe can be given references to.
 ///
-/// A page a pipe refers to lives as long as the pipe needs it, whatever becomes of the mapping. So
-/// dropping is always sound and correct; writing again is sound, but shows through.
+/// A page in a pipe lives as long as the pipe needs it, also without the mapping. So dropping is
+/// always sound and correct; writing again is sound, but shows through.
 #[derive(Debug)]
 pub struct Pages {
     start: NonNull<libc::c_void>,
@@ -131,7 +131,7 @@ impl Pages {
         Ok(Self { start, length })
     }
 
-    /// Asks for huge pages under this memory or, with `false`, for none.
+    /// Requests huge pages for this memory or, with `false`, none.
     ///
     /// # Errors
     /// As madvise(2): `EINVAL` on a kernel without huge pages.

@@ -1,5 +1,5 @@
-//! The allocator of the command: that of the system, but memory that is refused ends the process with a
-//! message and the status of what could not be run, and not by SIGABRT with a backtrace.
+//! The allocator of the command: the system's, but refused memory ends the process with a message
+//! and the exit status for "could not be run", and not by SIGABRT with a backtrace.
 //!
 //! Code that can do with less memory calls the system's allocator itself, as [`crate::buffer`]
 //! does.
@@ -36,9 +36,10 @@ unsafe impl GlobalAlloc for Memory {
     }
 }
 
-/// Lets all threads allocate from one arena. A thread's own arena reserves 64 MiB of addresses; under `ulimit -v` it
-/// is refused, and what the C library then allocates for a new thread, page by page, ends the process by SIGABRT when
-/// that is refused as well. For the start of the command.
+/// Lets all threads allocate from one arena. A thread's own arena reserves 64 MiB of addresses;
+/// under `ulimit -v` that is refused, and the C library then allocates for a new thread page by
+/// page, and ends the process by SIGABRT when that is refused as well. To be called at the start of
+/// the command.
 pub fn share_one_arena() {
     // SAFETY: takes plain integers; no other thread runs yet.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
@@ -52,7 +53,7 @@ fn given(start: *mut u8, size: usize) -> *mut u8 {
     start
 }
 
-/// Says that memory was refused, and ends the process. Allocates nothing.
+/// Reports that memory was refused, and ends the process. Allocates nothing.
 #[cold]
 #[inline(never)]
 pub(crate) fn refused(size: usize) -> ! {

@@ -1,6 +1,6 @@
-//! An `io_uring(7)` for requests that do nothing: what one call through a ring costs.
+//! An `io_uring(7)` for requests that do nothing: the cost of one call through a ring.
 //!
-//! The one invariant: at most one request is under way, and it has no memory the kernel could touch.
+//! The one invariant: at most one request is in flight, and it refers to no memory.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use io_uring::{IoUring, opcode};
 /// between two requests here.
 const POLL_MS: u32 = 100;
 
-/// Looks at the completion queue before the clock is looked at.
+/// Polls of the completion queue between two readings of the clock.
 const LOOKS: u32 = 1 << 12;
 
 /// The longest a completion is waited for.
@@ -45,8 +45,8 @@ impl NopRing {
     /// `io_uring_enter(2)`, or by looking until the kernel's thread has put it there.
     ///
     /// # Errors
-    /// As `io_uring_enter(2)`; what the kernel says of the request; `ETIME` where its thread does not
-    /// come. The ring is of no use afterwards.
+    /// As `io_uring_enter(2)`; the kernel's error for the request; `ETIME` when its thread does not
+    /// respond. The ring cannot be used afterwards.
     pub fn round_trip(&mut self) -> io::Result<()> {
         let request = opcode::Nop::new().build();
         // SAFETY: a request that does nothing refers to no memory.

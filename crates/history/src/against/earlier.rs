@@ -1,4 +1,4 @@
-//! The baseline: which runs it is of, and what each of them measured.
+//! The baseline: its runs, and the measures of each.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{conditions, details, measures, same, subjects};
 use crate::store::hardware;
 use crate::{HistoryError, Pick, Store};
 
-/// Sessions of a baseline that are looked at, the newest.
+/// The sessions of a baseline that are used, the newest.
 const MOST: usize = 50;
 
 /// The run to compare with a baseline.
@@ -17,7 +17,7 @@ const MOST: usize = 50;
 pub struct Candidate<'a> {
     /// The kind of its record: `race`, `limits`…
     pub kind: &'a str,
-    /// Its commands, or what else it measures.
+    /// Its commands, or other subjects.
     pub subjects: Vec<String>,
     /// Where it is measured.
     pub machine: &'a Machine,
@@ -43,12 +43,12 @@ impl<'a> Candidate<'a> {
 /// A baseline: the runs that the user named, and nothing else.
 #[derive(Debug)]
 pub struct Earlier {
-    /// The newest of them, by which the conditions are told.
+    /// The newest of them, whose conditions count.
     pub kept: KeptRun,
     record: Record,
     /// The measurements of each session, the newest included; the oldest first.
     sessions: Vec<Session>,
-    /// Whether it was asked for by its name.
+    /// Whether it was requested by its name.
     is_named: bool,
 }
 
@@ -67,8 +67,8 @@ impl Session {
 }
 
 impl Earlier {
-    /// The baseline that is asked for: of a name all runs that did what `candidate` does, on its machine,
-    /// under the conditions of the newest of them; else one run.
+    /// The requested baseline: for a name, all runs that did the same as `candidate`, on its
+    /// machine, under the conditions of the newest of them; otherwise one run.
     ///
     /// # Errors
     /// When there is none, none on the candidate's machine, or its record cannot be read.
@@ -140,7 +140,8 @@ impl Earlier {
                 continue;
             }
             let record = store.record(kept.id)?;
-            // An interrupted run is not a session: whoever stopped it had seen its interim result.
+            // An interrupted run is not a session: the user who stopped it had seen its interim
+            // result.
             if is_interrupted(&record) {
                 continue;
             }
@@ -205,7 +206,7 @@ impl Earlier {
         name.unwrap_or_else(|| self.kept.id.to_string())
     }
 
-    /// The commands of a race, or what else was measured.
+    /// The commands of a race, or its other subjects.
     pub fn subjects(&self) -> Vec<String> {
         subjects(&measures(self.record.as_ref()))
     }
@@ -247,7 +248,7 @@ fn is_interrupted(record: &Record) -> bool {
     }
 }
 
-/// Leaves those of which this holds, if there are any.
+/// Keeps the items for which this holds, if there are any.
 fn prefer<Item>(items: &mut Vec<Item>, is: impl Fn(&Item) -> bool) {
     if items.iter().any(&is) {
         items.retain(is);

@@ -20,7 +20,7 @@ impl Chance {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// A session of so many runs: all of it `offset` off, each run by `noise` more.
+    /// A session of this many runs: all of it shifted by `offset`, each run by `noise` more.
     fn race(&mut self, ms: f64, runs: usize, offset: f64, noise: f64) -> Race {
         let level = ms * (offset * self.normal()).exp();
         let times = (0..runs).map(|_| level * (noise * self.normal()).exp() * 1e6);
@@ -104,7 +104,7 @@ fn ten_times_as_slow_is_slower_whatever_the_sessions_of_the_baseline_are() {
             assert_eq!(change.verdict, Some(RaceVerdict::Slower), "{sessions} {runs}: {change:?}");
         }
     }
-    // A baseline that somebody has put a tenfold session into.
+    // A baseline that contains a tenfold session.
     let mixed: Vec<Race> =
         [10.0, 100.0, 10.0, 11.0].iter().map(|ms| chance.race(*ms, 20, 0.0, 0.02)).collect();
     assert_eq!(wall(&mixed, &chance.race(470.0, 20, 0.0, 0.02)).verdict, Some(RaceVerdict::Slower));

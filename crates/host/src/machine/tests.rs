@@ -1,4 +1,4 @@
-//! A machine made of files in a temporary folder.
+//! A machine made of files in a temporary directory.
 
 use super::*;
 

@@ -111,7 +111,7 @@ enum Step {
     LedBy(u32),
 }
 
-/// The parts of a path, the last first: `x/` and `x/.` name folders.
+/// The components of a path, the last first: `x/` and `x/.` name directories.
 fn steps(path: &OsStr) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut parts = path.as_bytes().split(|byte| *byte == b'/').peekable();
@@ -131,7 +131,7 @@ fn steps(path: &OsStr) -> Vec<Step> {
 }
 
 struct Walk {
-    /// The folders that were gone through, from the first.
+    /// The directories that were passed, from the first.
     trail: Vec<OwnedFd>,
     /// Whether the first of them is the root, above which is nothing.
     is_from_root: bool,
@@ -163,7 +163,7 @@ impl Walk {
     }
 
     fn enter(&mut self, name: &OsStr) -> io::Result<()> {
-        // `O_DIRECTORY` also has what is mounted there on demand mounted.
+        // `O_DIRECTORY` also triggers automounts there.
         match openat(self.folder(), name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(folder) => self.trail.push(folder),
             Err(Errno::NOTDIR | Errno::LOOP) => {
@@ -175,7 +175,7 @@ impl Walk {
                 if !is_in_proc(&link)? {
                     return self.follow(&link, &of, false);
                 }
-                // No path leads there, so what is above it is asked of the kernel.
+                // No path leads there, so the kernel is asked for its parent.
                 self.trail = vec![openat(self.folder(), name, FOLDER, Mode::empty())?];
                 self.is_from_root = false;
             }
@@ -247,7 +247,7 @@ impl Walk {
         }
     }
 
-    /// The folder of the last name; those who led there must own it.
+    /// The directory of the last name; the owners of the links that led there must own it.
     fn end(mut self) -> io::Result<OwnedFd> {
         for step in &self.todo {
             if let Step::LedBy(owner) = step {

@@ -1,4 +1,4 @@
-//! A record against an earlier one: what differs around them, then a row a measure.
+//! A record against an earlier one: the differences of their conditions, then a row per measure.
 //!
 //! Computed by `against` in `crates/history/src/against.rs` and `apart` in `crates/stats/src/sessions.rs`.
 
@@ -68,7 +68,7 @@ fn print_difference(page: &mut Page<'_>, difference: &Difference) {
     page.wrapped(&[(ink, lead)], Ink::Plain, &text);
 }
 
-/// A command that has nothing to be compared with, and whose it is.
+/// A command without a counterpart, and its side.
 fn in_one_only(difference: &Difference) -> Option<(&str, &'static str)> {
     let Difference { what, then, now, .. } = difference;
     match (then.is_empty(), now.is_empty()) {
@@ -285,7 +285,7 @@ fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
     let judged = record.changes.iter().filter(|change| change.verdict.is_some()).count();
     let mut of: Vec<String> = undecided().map(|change| page.name(&change.measure, 30)).collect();
     of.dedup();
-    // Where something else is decided, what is meant is named.
+    // Where another measure is decided, the present one is named.
     let of = match of.len() {
         1..=3 if undecided().count() < judged => format!("{}: ", of.join(", ")),
         _ => String::new(),
@@ -293,7 +293,7 @@ fn what_would_decide(page: &Page<'_>, record: &Against) -> Option<String> {
     (!ways.is_empty()).then(|| format!("{of}{}", ways.join("; or ")))
 }
 
-/// A ratio with as many digits as tell something.
+/// A ratio with its significant digits.
 fn ratio(x: f64) -> String {
     match x {
         x if !x.is_finite() => "∞".to_owned(),

@@ -98,7 +98,7 @@ pub(crate) fn elsewhere() -> Against {
     against
 }
 
-/// With too few runs and sessions for the first measure, whose sessions do not agree.
+/// With too few runs and sessions for the first measure, whose sessions disagree.
 fn short() -> Against {
     let mut against = held();
     against.runs = (3..15).collect();

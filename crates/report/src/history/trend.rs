@@ -1,4 +1,4 @@
-//! A measure over time: a chart, in which a line is the level, and what is known of each change of it.
+//! A measure over time: a chart with a line per level, and the facts about each change of it.
 //!
 //! Computed by `trend` in `crates/history/src/trend.rs` and `changes` in `crates/stats/src/change.rs`.
 
@@ -13,7 +13,7 @@ use crate::page::{Ink, Page, columns};
 const HIGH: usize = 12;
 const WIDE: usize = 72;
 
-/// A run so many times above or below the level is told.
+/// A run this many times above or below the level is mentioned.
 const FAR: f64 = 2.0;
 
 /// Columns below which there is no chart.
@@ -101,7 +101,7 @@ fn field(
     let (mark, level) = if page.unicode() { ("●", "─") } else { ("o", "-") };
     let last = record.points.len().saturating_sub(1).max(1);
     let column = |at: usize| at * (wide - 1) / last;
-    // Halved, so that no difference is beyond what a number can hold.
+    // Halved, so that no difference exceeds the range of a number.
     let share = |value: f64| (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
     let line = |value: f64| match share(value) {
         share if share.is_finite() => {

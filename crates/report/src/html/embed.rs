@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Level 1 packs what repeats as much as a record does nearly as small as 9, in a fifth of the time.
+/// Level 1 packs the repetitions of a record nearly as small as 9, in a fifth of the time.
 const LEVEL: u32 = 1;
 
 pub(super) fn packed(bytes: &[u8]) -> String {
@@ -30,7 +30,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// The name a record is downloaded by: of its own, what is harmless everywhere.
+/// The file name of a downloaded record: the harmless characters of its own.
 pub(super) fn file_name(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or_default();
     let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };

@@ -67,7 +67,7 @@ const ON_PAPER: usize = 60;
 /// Columns of words up to which they stand on one line.
 const ONE_LINE: usize = 26;
 
-/// The class of each column: none of figures, of words one that says whether they may be broken.
+/// The class of each column: none for figures; for words one that permits or forbids line breaks.
 fn classes(sheet: &Sheet) -> Vec<&'static str> {
     let rows = || sheet.rows.iter().take(MOST_ROWS).chain(&sheet.total);
     let of = |(at, field): (usize, &Field)| {

@@ -1,4 +1,5 @@
-//! Limits as the parts of a report: floors, ceilings, and the results of other records held against them.
+//! Limits as the parts of a report: floors, ceilings, and the results of other records compared
+//! with them.
 
 use iotomy_record::store::Record;
 use iotomy_record::{Finding, Limit, Limits};
@@ -12,7 +13,7 @@ use crate::page::Page;
 use crate::section::{Answer, Block, Section, Tile, machine_facts};
 use crate::sheet::{Cell, Field, Sheet, name, wide_style};
 
-/// The limits a reader asks for first.
+/// The most important limits.
 const FIRST: [(&str, &str); 4] = [
     ("syscall", "a system call"),
     ("minor-fault", "a page fault"),
@@ -20,7 +21,7 @@ const FIRST: [(&str, &str); 4] = [
     ("memory-copy-all", "memory is copied"),
 ];
 
-/// The parts of a record; the results of the others of this machine are held against it.
+/// The parts of a record; the results of the others of this machine are compared with it.
 pub(crate) fn section(record: &Limits, all: &[&Record]) -> Section {
     let style = wide_style();
     let page = Page::new(&style);

@@ -20,7 +20,8 @@ use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 /// The smallest screen there is room on.
 const LEAST: (u16, u16) = (40, 10);
 
-/// The largest that is drawn: above any there is, and a terminal may say that it has 65,535 by 65,535.
+/// The largest size that is drawn: above any real one, while a terminal may report 65,535 by
+/// 65,535.
 const MOST: (u16, u16) = (1_000, 300);
 
 /// Lines below which there is no ledger, and no output.
@@ -82,8 +83,8 @@ const DIM: Look = Look::new().add_modifier(Modifier::DIM);
 const BAR: Look = Look::new().add_modifier(Modifier::REVERSED);
 
 impl Screen {
-    /// The screen as it is to look, `width` by `height` cells, or the most of them that there may be;
-    /// scrolling is brought within bounds.
+    /// The screen, `width` by `height` cells, or the most of them that are allowed; scrolling is
+    /// limited to the content.
     pub fn draw(&mut self, width: u16, height: u16) -> Buffer {
         let (width, height) = (width.min(MOST.0), height.min(MOST.1));
         let area = Rect::new(0, 0, width, height);
@@ -136,7 +137,7 @@ impl Screen {
         canvas.y += 1;
     }
 
-    /// Rates and sums of all there is; what makes them doubtful comes first.
+    /// Rates and sums of all rows; warnings come first.
     fn sums(&self, canvas: &mut Canvas, between: &SnapshotDelta<'_>) {
         if self.now.elapsed_ns == 0 {
             canvas.line(" counting…", DIM);
@@ -172,7 +173,7 @@ impl Screen {
         canvas.line(&line, look);
     }
 
-    /// The time of all threads since the last look.
+    /// The time of all threads since the last snapshot.
     fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &SnapshotDelta<'_>) {
         let (Some(now), height) = (&self.now.ledger, canvas.buffer.area.height) else { return };
         let (mut all, mut old) = (Ledger::default(), Ledger::default());
@@ -278,7 +279,7 @@ impl Screen {
         }
     }
 
-    /// The tables there are, which is shown, and what of it.
+    /// The tables, the selected one, and its visible part.
     fn tabs(&self, canvas: &mut Canvas, page: &Page<'_>, rows: usize, room: usize) {
         let mut x = 1;
         for tab in Tab::ALL {

@@ -7,16 +7,16 @@ use super::image::{Image, Pointers};
 use super::{Command, Credentials, errno};
 use crate::startup;
 
-/// Where a child gave up: what it reports with the errno.
+/// The stages in which a child can fail, reported with the errno.
 pub(super) const STAGE_CREDENTIALS: i32 = 1;
 const STAGE_EXEC: i32 = 2;
 pub(super) const STAGE_GROUP: i32 = 3;
 pub(super) const STAGE_STREAMS: i32 = 4;
 pub(super) const STAGE_FILTER: i32 = 5;
 
-/// Makes this process what the command asks for, calls `ready`, and executes the program; returns
-/// only when that failed: the stage and the errno. Only async-signal-safe calls, no allocation, also
-/// in `ready`.
+/// Applies the command's settings to this process, calls `ready`, and executes the program; returns
+/// only when that failed: the stage and the errno. Only async-signal-safe calls, no allocation,
+/// also in `ready`.
 pub(crate) fn become_program(
     command: &Command,
     image: &Image,

@@ -1,5 +1,5 @@
-//! A command as `execve(2)` takes it, made before the fork: between that and the call nothing may be
-//! allocated.
+//! A command in the form of `execve(2)`, made before the fork: between that and the call nothing
+//! may be allocated.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::program::{c_string, may_be_script};
 use super::{Command, LaunchError};
 
-/// A command as `execve` takes it: every string and array made before the fork.
+/// A command in the form of `execve`: every string and array made before the fork.
 pub(crate) struct Image {
     pub(super) program: CString,
     pub(super) argv: Pointers,

@@ -1,4 +1,4 @@
-//! The file a command is: found as a shell finds it, and what it may be.
+//! The file of a command: found as a shell finds it, with its kind.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Read};
@@ -10,8 +10,8 @@ use super::LaunchError;
 /// Finds `name` as a shell would: as it is when it holds a slash, else along `PATH`.
 ///
 /// # Errors
-/// `NotFound` when there is no such file, `PermissionDenied` when there is one but none that may be
-/// executed, `IsADirectory` when `name` leads to a folder.
+/// `NotFound` when there is no such file, `PermissionDenied` when there is one that may not be
+/// executed, `IsADirectory` when `name` leads to a directory.
 pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return executable(Path::new(name)).map(|()| PathBuf::from(name));
@@ -25,7 +25,7 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         let candidate = folder.join(name);
         if std::fs::metadata(&candidate).is_err() {
-            // Not there, or in a folder that is closed to this user: for a shell, the same.
+            // Missing, or in a directory that is closed to this user: for a shell, the same.
             continue;
         }
         match executable(&candidate) {
@@ -39,13 +39,13 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
     Err(refusal)
 }
 
-/// Where the programs of a system are, in folders of root's.
+/// The directories of a system's programs, which belong to root.
 pub const SYSTEM_PATH: &str =
     "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/run/current-system/sw/bin";
 
-/// A program of the system, by its whole path: root runs nothing that `PATH` names, and leads what it
-/// runs to no other programs by it. Others have those of the folders that their `PATH` names by a whole
-/// path, and the system's behind them.
+/// A program of the system, by its absolute path: root runs nothing through `PATH`, and passes on
+/// no other `PATH`. Other users search the absolute directories of their `PATH`, and the system's
+/// after them.
 ///
 /// # Errors
 /// As [`find_program`].
@@ -62,7 +62,7 @@ fn helpers_path(is_root: bool, path: Option<&OsStr>) -> OsString {
     let own = path.filter(|_| !is_root).unwrap_or_default();
     let own = std::env::split_paths(own).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = own.chain(std::env::split_paths(SYSTEM_PATH)).collect();
-    // Folders that were taken apart can be put together.
+    // Directories that were split can be joined.
     std::env::join_paths(folders).unwrap_or_else(|_| SYSTEM_PATH.into())
 }
 
@@ -80,8 +80,8 @@ fn executable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a shell would take the file for a script: its first line, as far as that is looked at,
-/// has no NUL byte.
+/// Whether a shell would take the file for a script: the examined part of its first line has no NUL
+/// byte.
 pub(super) fn may_be_script(program: &Path) -> bool {
     let mut start = Vec::new();
     let file = std::fs::File::open(program);
