@@ -38,8 +38,8 @@ use crate::{
     Choice, Declaration, End, Holes, Job, Kind, MoveError, Moved, Mover, Outcome, Probe, Side,
 };
 
-/// The size of a wide pipe in bytes, when the kernel allows it: `/proc/sys/fs/pipe-max-size` as it is
-/// unless somebody changed it.
+/// The size of a wide pipe in bytes, when the kernel allows it: the default of
+/// `/proc/sys/fs/pipe-max-size`.
 pub(crate) const PIPE_SIZE: usize = 1 << 20;
 
 pub(crate) struct Splice;

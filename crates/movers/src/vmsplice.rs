@@ -9,11 +9,11 @@
 //! changes of the source do not show, since it was read.
 //!
 //! The one tricky thing is when a page may be written to again: not before the last reader has read
-//! it, and that cannot be known from here. An empty pipe only says that somebody took the
-//! references; who took them by splice(2) or tee(2) passed them on to a further pipe or socket,
-//! whose readers would see the next block instead. So no page is used twice: each block gets fresh
-//! pages, unmapped once they are given away, and the kernel frees them behind the last reader. Two
-//! alternating buffers as long as the pipe would save the page faults, and are wrong.
+//! it, and that cannot be known here. An empty pipe only shows that the references were taken;
+//! splice(2) or tee(2) may have passed them on to a further pipe or socket, whose readers would see
+//! the next block instead. So no page is used twice: each block gets fresh pages, unmapped once
+//! they are given away, and the kernel frees them behind the last reader. Two alternating buffers
+//! as long as the pipe would save the page faults, and are wrong.
 
 use rustix::event::PollFlags;
 use rustix::io::{Errno, read};

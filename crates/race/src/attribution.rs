@@ -154,7 +154,7 @@ impl Side {
             TimeShare { ns: user - in_faults, count: 0, price: most(trace) * calls(trace) as f64 };
     }
 
-    /// Time asleep and time ready to run.
+    /// Blocked time and run queue delay.
     fn add_waits(&mut self, trace: &Trace) {
         let first = trace.processes.first().map(|process| process.pid);
         let is_tree = trace.processes.iter().any(|process| Some(process.pid) != first);

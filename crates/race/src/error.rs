@@ -56,7 +56,7 @@ pub enum RaceError {
         /// As given.
         command: String,
     },
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error("interrupted")]
     Interrupted(i32),
     /// A call the race depends on failed.

@@ -1,4 +1,4 @@
-//! A race under way: which run is next, when it is enough, and the record of it all.
+//! A race in progress: the next run, the end condition, and the record.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use super::{Options, RaceError, RaceHost, alone, attribution, plan, price, state
 const MOST_BLOCKS: usize = 64;
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
-/// A race under way.
+/// A race in progress.
 pub(super) struct RaceInProgress<'a> {
     options: &'a Options,
     filled: &'a [Filled],

@@ -57,7 +57,7 @@ pub struct Options {
     pub warmup: Option<u64>,
     /// Timed runs of each; `None` for as many as it takes.
     pub runs: Option<u64>,
-    /// The least difference worth telling.
+    /// The smallest relevant difference.
     pub min_effect: f64,
     /// How long it may take.
     pub max_time: Option<Duration>,
@@ -67,7 +67,7 @@ pub struct Options {
     pub prepare: Option<String>,
     /// Run once, first.
     pub setup: Option<String>,
-    /// Run once, last, whatever happened.
+    /// Run once, last, in any case.
     pub cleanup: Option<String>,
     /// Whether runs may fail.
     pub ignore_failure: bool,
@@ -80,7 +80,7 @@ pub struct Options {
 /// Why there is no trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Untraced {
-    /// A signal asked for the end meanwhile.
+    /// A signal requested the end meanwhile.
     Interrupted(i32),
     /// It could not be watched: why.
     Cannot(String),
@@ -99,7 +99,7 @@ pub trait RaceHost {
     /// passed on.
     fn is_interrupted(&self) -> fn() -> bool;
 
-    /// Hears how far the race is.
+    /// Receives the progress of the race.
     fn progress(&mut self, text: &str);
 }
 

@@ -29,7 +29,7 @@ pub(super) fn of_a_fault() -> Option<f64> {
 }
 
 fn once() -> Option<f64> {
-    // An allocation of zeroes this large is memory nobody has touched.
+    // An allocation of zeroes this large is memory that was never touched.
     let mut chunks: Vec<Vec<u8>> = (0..CHUNKS).map(|_| vec![0; CHUNK]).collect();
     let before = faults()?;
     let began = Instant::now();

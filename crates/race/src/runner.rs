@@ -95,7 +95,7 @@ impl Runner {
         self.runnable(label, text, shell, program, words, filter)
     }
 
-    /// Makes a line for the shell ready, whatever is in it.
+    /// Prepares a line for the shell, whatever it contains.
     pub(super) fn script(&self, who: &str, text: &str) -> Result<Runnable, RaceError> {
         let words = ["sh", "-c", text].map(str::to_owned).to_vec();
         self.runnable(who, text, true, PathBuf::from(SHELL), words, None)
@@ -267,7 +267,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// never receives one.
 ///
 /// # Errors
-/// There is no thread to be had; `work` has not been called.
+/// When no thread can be created; `work` has not been called.
 fn guarded<T>(
     deadline: Option<Instant>,
     is_interrupted: impl Fn() -> bool + Send,
@@ -297,7 +297,7 @@ fn guarded<T>(
     })
 }
 
-/// The shell, as system(3) has it, whatever is in `PATH`.
+/// The shell, as for system(3), independent of `PATH`.
 const SHELL: &str = "/bin/sh";
 
 fn program(name: &str) -> io::Result<PathBuf> {

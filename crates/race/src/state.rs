@@ -1,7 +1,7 @@
 //! The machine during a block of runs: what others did to it.
 //!
-//! Read between runs only. The kernel counts CPU time in `/proc/stat` by ticks, so what is told of a
-//! short block is coarse; a block is called disturbed only by what a tick cannot explain.
+//! Read between runs only. The kernel counts CPU time in `/proc/stat` by ticks, so the figures of a
+//! short block are coarse; a block is called disturbed only for more than a tick can explain.
 
 use std::fs;
 

@@ -42,8 +42,8 @@ impl Caller {
         unsafe { libc::write(self.barrier.as_raw_fd(), (&raw const go).cast(), 1) };
     }
 
-    /// Ends the child, whatever it does, and waits for it. Not for one that has been waited for:
-    /// its id may be another's by then.
+    /// Ends the child, in any state, and waits for it. Not for one that has been waited for: its id
+    /// may be another's by then.
     pub fn end(self) {
         // SAFETY: plain integers.
         unsafe { libc::kill(self.pid.cast_signed(), libc::SIGKILL) };

@@ -84,9 +84,9 @@ fn guard(
     let byte = [1u8];
     // SAFETY: `byte` is readable.
     unsafe { libc::write(ready.as_raw_fd(), byte.as_ptr().cast(), 1) };
-    // Whatever else was inherited is not to be kept open by this process; no owner is ever dropped
-    // on this side. Both descriptors were made after the standard ones.
-    // SAFETY: takes plain integers.
+    // Other inherited descriptors must not be kept open by this process; no owner is ever dropped
+    // on this side. Both descriptors were made after the standard ones. SAFETY: takes plain
+    // integers.
     unsafe { libc::dup2(line.as_raw_fd(), 0) };
     // SAFETY: as above.
     unsafe { libc::dup2(terminal.as_raw_fd(), 1) };

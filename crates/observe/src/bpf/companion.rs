@@ -1,5 +1,5 @@
-//! Programs of their own that watch the same threads during the same watch: the trace costs no more
-//! where nobody asks for them.
+//! Additional programs that watch the same threads during the same watch: the trace costs no more
+//! if they are not requested.
 
 use std::collections::HashMap;
 use std::thread;

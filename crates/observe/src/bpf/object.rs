@@ -1,7 +1,7 @@
 //! The loaded BPF object: its knobs, its links, its maps as typed rows.
 //!
-//! Programs, maps and links belong to descriptors of this process, pinned nowhere: whatever ends
-//! the process, SIGKILL included, takes them away.
+//! Programs, maps and links belong to descriptors of this process, pinned nowhere: they disappear
+//! with the process, also after SIGKILL.
 
 mod settling;
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub(super) struct Knobs {
     pub(super) transfers: [[u8; 512]; 2],
     /// Most rows a table keeps.
     pub(super) rows: u32,
-    /// Whether the running counts are going to be looked at.
+    /// Whether snapshots of the running counts will be taken.
     pub(super) looked_at: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Session {
 }
 
 thread_local! {
-    /// Threads that ended since last asked for.
+    /// Threads that ended since the last query.
     static DEAD: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -175,9 +175,10 @@ impl Session {
     /// Attaches every tracepoint program; nothing is watched until something is adopted.
     ///
     /// # Errors
-    /// Which program could not be attached and what the kernel said.
+    /// The program that could not be attached and the kernel's error.
     pub(super) fn attach(&mut self) -> Result<(), String> {
-        // A thread whose books were begun before its last switch is heard of would have them open for ever.
+        // A thread whose books were begun before its last switch is observed would keep them open
+        // for ever.
         for is_first in [true, false] {
             for program in self.object.progs_mut() {
                 let name = program.name().to_string_lossy().into_owned();
@@ -234,9 +235,10 @@ impl Session {
         Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
     }
 
-    /// Events that programs did not run for, since they ran already on that CPU, and tables that could
-    /// not be read. Wake-ups are not among them: an interrupt in the middle of one makes another, of whatever task; where that
-    /// was a watched one, its wait for a CPU is taken for sleep.
+    /// Events for which programs did not run, since they were running already on that CPU, and
+    /// tables that could not be read. Wake-ups are not among them: an interrupt in the middle of
+    /// one makes another, of any task; where that was a watched one, its run queue delay is counted
+    /// as sleep.
     pub(super) fn missed_events(&self) -> u64 {
         let counting = |name: &OsStr| {
             let name = name.to_string_lossy();
@@ -289,7 +291,7 @@ pub(super) fn visit_rows<Key: Wire, Row: Wire>(
     }
 }
 
-/// Opens an object that is part of this program, and hears what libbpf says of it.
+/// Opens an object that is part of this program, and collects libbpf's messages about it.
 pub(super) fn open(bytes: &[u8]) -> Result<OpenObject, String> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         let _ = LOG.try_with(|log| log.borrow_mut().push(text.trim_end().to_owned()));
@@ -409,8 +411,8 @@ impl Knobs {
     }
 }
 
-/// One line: what was attempted, what the kernel said, and, where a program was refused, the
-/// verifier's last word: an error number alone would not tell what it disliked.
+/// One line: the operation, the kernel's error, and, where a program was refused, the verifier's
+/// last message: an error number alone would not name the cause.
 pub(super) fn refusal(attempt: &str, error: &libbpf_rs::Error) -> String {
     let log = LOG.take();
     // Before the verifier's last word, which may be of a program that it let pass.

@@ -370,7 +370,7 @@ mod tests {
     use super::*;
     use iotomy_needs::{Need, skip};
 
-    /// Once they were 61,000: a loop that walks a path was looked at iteration by iteration.
+    /// They were once 61,000: the loop over a path was verified iteration by iteration.
     #[test]
     fn the_verifier_passes_the_programs_in_few_steps() {
         match Shared::load().and_then(|shared| Loaded::load(&shared, false)) {
@@ -382,7 +382,8 @@ mod tests {
         }
     }
 
-    /// Functions all over the kernel, more than are asked for at a time, and a program of the watch.
+    /// Functions throughout the kernel, more than are resolved at a time, and a program of the
+    /// watch.
     #[test]
     fn functions_are_named_as_in_the_table_of_the_kernels_symbols() {
         let loaded = Shared::load().and_then(|shared| Loaded::load(&shared, false));

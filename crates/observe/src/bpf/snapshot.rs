@@ -1,5 +1,5 @@
-//! A look at the running counts: what has been taken over, what is in the kernel's tables, and what
-//! threads have at hand, summed up.
+//! A snapshot of the running counts: the collected rows, those in the kernel's tables, and the
+//! unfinished ones of threads, summed up.
 //!
 //! The tables are read before the threads. A thread that ends in between is missed once, and the
 //! next look has it all: the other way round it would be counted twice.

@@ -110,8 +110,8 @@ impl OutputFile {
         done.map_err(|Failed(operation, error)| failed(operation, &name, is_nowhere, error))
     }
 
-    /// Does not wait for the disk, where it replaces something: for what is written again and again, and
-    /// can be made anew. A power failure may leave neither the old content nor the new.
+    /// Does not sync before replacing something: for files that are written repeatedly and can be
+    /// made again. A power failure may leave neither the old content nor the new.
     #[must_use]
     pub fn unsynced(self) -> Self {
         Self { syncs: false, ..self }
@@ -148,8 +148,8 @@ impl OutputFile {
     }
 }
 
-/// Whether two outputs would end in one place: the same existing file by whatever names, or the
-/// same name in the same folder.
+/// Whether two outputs would end in one place: the same existing file under any names, or the same
+/// name in the same directory.
 pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
     let absolute = |path: &Path| {
         // Standard output counts as what it leads to.
@@ -180,7 +180,7 @@ pub fn same_output(a: &Path, b: &Path, base_dir: &Path) -> bool {
 /// The failed call, and its error.
 struct Failed(&'static str, io::Error);
 
-/// Writes a new file in the same folder and renames it over what is there.
+/// Writes a new file in the same directory and renames it over the present one.
 fn replace(
     slot: Slot,
     syncs: bool,
@@ -265,7 +265,7 @@ fn synced(file: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Whether a folder is the current one, by its name.
+/// Whether a directory is the current one, by its name.
 fn is_current(folder: &Path) -> bool {
     folder.as_os_str().is_empty() || std::env::current_dir().is_ok_and(|here| here == folder)
 }

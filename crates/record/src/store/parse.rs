@@ -116,7 +116,7 @@ pub(super) fn check_time(path: &str, text: &str) -> Result<(), RecordError> {
     Err(wrong(path, format!("invalid time \"{}\"; expected RFC 3339", quoted(text))))
 }
 
-/// The schema of a text that is JSON up to there; what follows is not looked at.
+/// The schema of a text that is JSON up to there; the rest is not read.
 pub(super) fn schema(bytes: &[u8]) -> Result<String, RecordError> {
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         None => return Err(RecordError::Empty),

@@ -25,7 +25,7 @@ pub enum Place {
     Through(OpenPlace),
 }
 
-/// A name in a folder that is held open.
+/// A name in a directory that is held open.
 #[derive(Debug)]
 pub struct Slot {
     folder: OwnedFd,
@@ -47,16 +47,16 @@ pub struct OpenPlace {
 }
 
 impl Place {
-    /// Looks a name up, from the current folder if it is relative.
+    /// Looks a name up, from the current directory if it is relative.
     ///
     /// # Errors
-    /// When it is a folder, its links or folders cannot be followed, or a link of another user leads to
-    /// what is not that user's.
+    /// When it is a directory, its links or directories cannot be followed, or a link of another
+    /// user leads to a file that is not that user's.
     pub fn resolve(path: &Path) -> io::Result<Self> {
         Self::from(CWD, path)
     }
 
-    /// As [`Place::resolve`]; a relative name is looked up from a folder that is open.
+    /// As [`Place::resolve`]; a relative name is looked up from an open directory.
     ///
     /// # Errors
     /// As [`Place::resolve`].
@@ -85,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Opens a folder as a place only (`O_PATH`), by the same rules.
+    /// Opens a directory with `O_PATH`, by the same rules.
     ///
     /// # Errors
     /// When there is none, or it cannot be reached.
@@ -95,7 +95,7 @@ impl Place {
 }
 
 impl Slot {
-    /// The folder.
+    /// The directory.
     pub fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
@@ -135,7 +135,7 @@ impl Slot {
         self.is_old(&self.name)
     }
 
-    /// Whether this name of the folder leads to what had the slot's name.
+    /// Whether this name of the directory leads to the file that had the slot's name.
     pub(super) fn is_old(&self, name: &OsStr) -> bool {
         let now = rustix::fs::statat(&self.folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         match (self.old(), now) {

@@ -3,9 +3,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The folder that a variable names, or the one of this name in the user's home folder; a path that is
-/// not absolute is to be ignored. `None` when neither is known, or the home folder is not there: it is
-/// not iotomy's to make. Below it, and where the variable says, folders may be made.
+/// The directory that a variable names, or the one of this name in the user's home directory; a
+/// path that is not absolute is ignored. `None` when neither is known, or the home directory does
+/// not exist: iotomy does not create it. Below it, and where the variable points, directories may
+/// be created.
 pub fn user_folder(variable: &str, of_home: &str) -> Option<PathBuf> {
     folder(|name| env::var_os(name).map(PathBuf::from), variable, of_home)
 }

@@ -1,10 +1,10 @@
-//! From a path to the folder that holds its last name, by descriptors: each part is looked up once, and
-//! what was found stays found, whatever becomes of the names.
+//! From a path to the directory that holds its last name, by descriptors: each component is looked
+//! up once, and the result stays valid if names change.
 //!
-//! The invariant: nobody but root and the user of this process can lead it out of what is their own. A
-//! symbolic link of somebody else is followed only where it leads into a folder of its owner; the
-//! kernel follows it anywhere, with this process's rights. `..` goes back to where the walk came from,
-//! and not to where a folder has been moved meanwhile.
+//! The invariant: only root and the user of this process can lead it out of their own files. A
+//! symbolic link of another user is followed only into a directory of its owner; the kernel follows
+//! it anywhere, with this process's rights. `..` returns to the directory that the walk came from,
+//! and not to the place a directory has been moved to meanwhile.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -52,7 +52,7 @@ impl From<ForeignLink> for io::Error {
 /// The file that a path resolves to.
 #[derive(Debug)]
 pub(super) struct ResolvedPath {
-    /// The folder that holds the last name.
+    /// The directory that holds the last name.
     pub(super) folder: OwnedFd,
     /// That name, which is no link but one of /proc.
     pub(super) name: OsString,
@@ -88,7 +88,7 @@ pub(super) fn find(from: BorrowedFd<'_>, path: &Path) -> io::Result<ResolvedPath
     Err(ErrorKind::IsADirectory.into())
 }
 
-/// Opens the folder that `path` leads to.
+/// Opens the directory at `path`.
 pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
     let mut walk = Walk::begin(CWD, path)?;
     while let Some(step) = walk.todo.pop() {
@@ -102,10 +102,10 @@ pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
 }
 
 enum Step {
-    /// Through this folder.
+    /// Through this directory.
     Into(OsString),
     Up,
-    /// The last one, if nothing says that it is to be a folder.
+    /// The last one, unless the path says that it is a directory.
     Last(OsString),
     /// A link of this user ends here.
     LedBy(u32),

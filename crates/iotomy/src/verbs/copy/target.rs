@@ -341,7 +341,7 @@ fn named(place: TargetPlace<'_>, append: bool, mode: Mode) -> Result<Hold, Errno
             Err(errno) => return Err(errno),
         }
         match open(OFlags::empty(), Mode::empty()) {
-            // Somebody has removed it just now.
+            // Another process has just removed it.
             Err(Errno::NOENT) if leads_nowhere(place).is_none() => {}
             answer => return answer.map(|fd| Hold::Named { fd, made: false }),
         }

@@ -1,8 +1,8 @@
 //! Sources put one behind the other into one target: the order of the steps.
 //!
-//! The invariant: what can be known to fail is found before the target is changed. So sources are
-//! opened (or, when there are several, looked at) before the target, the target before it is emptied,
-//! and it is emptied when a mover has been found that serves.
+//! The invariant: foreseeable failures are found before the target is changed. So sources are
+//! opened (or, when there are several, examined) before the target, the target before it is
+//! emptied, and it is emptied when a mover is sure to serve.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -235,7 +235,7 @@ fn sync(session: &mut Session<'_>, target: &Target<'_>) -> Result<()> {
 }
 
 impl Session<'_> {
-    /// Syncs a folder in which a name was made or replaced; errors call it `name`.
+    /// Syncs a directory in which a name was created or replaced; errors call it `name`.
     pub(super) fn sync_folder(&mut self, folder: BorrowedFd<'_>, name: &Path) -> Result<()> {
         let begun = Instant::now();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -246,7 +246,7 @@ impl Session<'_> {
     }
 }
 
-/// Carries one of so many sources to the target's position.
+/// Copies one of this many sources to the target's position.
 fn carry(
     session: &mut Session<'_>,
     source: &Source,

@@ -3,8 +3,8 @@
 //! The written bytes are synced first and then dropped from the page cache, so that a file system
 //! with a device answers from the device. The kernel is free to keep pages all the same.
 //!
-//! How much is compared is not left to the mover: of a source that says how long it is, all that it had
-//! and was asked for is due.
+//! The number of bytes to compare does not depend on the mover: of a source with a known length,
+//! everything that it had and that was requested is due.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -52,7 +52,7 @@ impl Begin {
     /// Where the next part will begin.
     ///
     /// # Errors
-    /// The positions cannot be told.
+    /// When the positions are unknown.
     pub(super) fn now(source: &Source, target: &Target<'_>) -> Result<Self> {
         let cannot = |e: Errno| anyhow!("cannot verify {}: {}", target.name, message(&e.into()));
         let at = if target.end().is_append() {
@@ -98,7 +98,7 @@ impl Begin {
             let wanted = fill(source.fd(), &mut left[..want], self.source + at)
                 .map_err(|e| cannot("read", &source.name, e))?;
             if wanted < want && at + wanted as u64 >= moved {
-                // It has become shorter, or never was as long as it said.
+                // It has become shorter, or never was as long as it claimed.
                 want = wanted;
                 bytes = at + wanted as u64;
             }
@@ -134,10 +134,10 @@ impl Begin {
     }
 }
 
-/// Checks that a target which is to end behind so many bytes does.
+/// Checks that a target which is to end behind this many bytes does.
 ///
 /// # Errors
-/// It has more or fewer, or cannot be looked at.
+/// When it has more or fewer, or cannot be examined.
 pub(super) fn ends_behind(target: &Target<'_>, bytes: u64) -> Result<(), Stop> {
     if !target.ends_with_the_copy() {
         return Ok(());

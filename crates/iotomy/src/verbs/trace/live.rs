@@ -203,8 +203,8 @@ impl LiveView {
         self.is_lost = true;
     }
 
-    /// Without a view, a command is still watched; any other watch ends, as nobody could end it
-    /// later.
+    /// Without a view, a command is still watched; any other watch ends, as the user could not end
+    /// it later.
     fn wish(&self) -> ViewerRequest {
         if self.is_lost && !self.is_command { ViewerRequest::End } else { ViewerRequest::GoOn }
     }

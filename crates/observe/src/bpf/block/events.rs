@@ -1,5 +1,5 @@
-//! The tracepoints of stories: their names, the values that are shown, and their owner. The kernel
-//! is asked for the offsets in its record.
+//! The tracepoints of stories: their names, the values that are shown, and their owner. The offsets
+//! in the record come from the kernel.
 
 /// A tracepoint.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The end of a watch: what still lives is booked until that moment.
 //!
-//! The one tricky invariant is the order: the counting ends, that moment is named, and only then are books
-//! closed, by whoever comes first: `settle`, or a thread's own last switch.
+//! The one tricky invariant is the order: the counting ends, that moment is recorded, and only then
+//! are books closed, by the first of two: `settle`, or a thread's own last switch.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl Session {
 trait Ending {
     fn count_no_more(&mut self) -> Result<(), String>;
     fn name_the_moment(&mut self) -> Result<(), String>;
-    /// All programs go but the one that hears of a thread's last switch.
+    /// All programs are detached except the one that observes a thread's last switch.
     fn keep_last_switches(&mut self);
     /// Those of all threads that are in a list of tasks.
     fn close_books(&mut self) -> Result<(), String>;
@@ -42,7 +42,7 @@ trait Ending {
     fn hear_no_more(&mut self);
 }
 
-/// Ends a watch; last switches are waited for so long.
+/// Ends a watch; last switches are waited for this long.
 fn end(watch: &mut impl Ending, patience: Duration) -> Result<(), String> {
     // First the counting ends, then that moment is named: nothing may be counted beyond it.
     watch.count_no_more()?;
@@ -110,7 +110,7 @@ mod tests {
         stuck: bool,
         refused: bool,
         looks: u32,
-        /// Left when nothing is heard any more.
+        /// Left when nothing is observed any more.
         unbooked: Option<u32>,
     }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!((watch.unbooked, watch.looks), (Some(4), 0));
     }
 
-    /// The kernel side says of a session of no threads that so many have books.
+    /// Makes the kernel side of a session without threads claim that this many have books.
     fn pretend(session: &Session, open: u32) {
         // `open_books` of `struct counters`, behind three counters of eight bytes and one of four.
         const PLACE: usize = 28;
@@ -215,7 +215,7 @@ mod tests {
             Ok(session) => session,
             Err(reason) => return skip(Need::Bpf, &reason),
         };
-        // Of a watch of nobody, nobody closes them.
+        // In a watch without threads, nobody closes them.
         pretend(&session, 1);
         let began = Instant::now();
         session.settle().unwrap();

@@ -18,7 +18,7 @@ pub(in crate::bpf) fn steps(object: &Object) -> u64 {
     steps.sum()
 }
 
-/// A session that has all that can be asked for.
+/// A session with everything that can be requested.
 pub(in crate::bpf) fn session(shared: Option<&Shared>) -> Result<Session, String> {
     let knobs = Knobs {
         by_file: true,
@@ -31,7 +31,7 @@ pub(in crate::bpf) fn session(shared: Option<&Shared>) -> Result<Session, String
     Session::load(&knobs, shared)
 }
 
-/// Once they were 72,000: a loop that walks a path was looked at iteration by iteration.
+/// They were once 72,000: the loop over a path was verified iteration by iteration.
 #[test]
 fn the_verifier_passes_the_programs_in_few_steps() {
     let session = match session(None) {
