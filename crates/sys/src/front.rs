@@ -57,8 +57,8 @@ pub fn split() -> io::Result<()> {
         }
         0 => {}
         guard => {
-            // The guard does the same: after the first of both calls, the group exists. SAFETY:
-            // takes plain integers.
+            // The guard does the same: after the first of both calls, the group exists.
+            // SAFETY: takes plain integers.
             unsafe { libc::setpgid(guard, guard) };
             let status = attend(guard, None, &waited_for);
             end_as(status, &bystanders)
@@ -130,8 +130,8 @@ fn begin(parent: libc::pid_t, at_its_end: libc::c_int) {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, at_its_end, 0, 0, 0) };
     // SAFETY: takes nothing.
     if unsafe { libc::getppid() } != parent {
-        // The parent ended before its end could be observed. Nothing was begun. SAFETY: takes a
-        // plain integer and does not return.
+        // The parent ended before its end could be observed. Nothing was begun.
+        // SAFETY: takes a plain integer and does not return.
         unsafe { libc::_exit(128 + libc::SIGTERM) };
     }
 }

@@ -32,8 +32,8 @@ impl Keeper {
             -1 => Err(io::Error::last_os_error()),
             0 => lead(name, read.as_raw_fd()),
             pid => {
-                // The child does the same: after the first of both calls, the group exists. SAFETY:
-                // takes plain integers.
+                // The child does the same: after the first of both calls, the group exists.
+                // SAFETY: takes plain integers.
                 unsafe { libc::setpgid(pid, pid) };
                 Ok(Self { pid, _line: line.into() })
             }
@@ -70,7 +70,8 @@ fn lead(name: OwnName, line: RawFd) -> ! {
     // SAFETY: `all` is an initialised set.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
     // Other inherited descriptors must not be kept open by this process; no owner is ever dropped
-    // on this side. SAFETY: takes plain integers.
+    // on this side.
+    // SAFETY: takes plain integers.
     unsafe { libc::dup2(line, 0) };
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) };

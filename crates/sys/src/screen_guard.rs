@@ -85,8 +85,8 @@ fn guard(
     // SAFETY: `byte` is readable.
     unsafe { libc::write(ready.as_raw_fd(), byte.as_ptr().cast(), 1) };
     // Other inherited descriptors must not be kept open by this process; no owner is ever dropped
-    // on this side. Both descriptors were made after the standard ones. SAFETY: takes plain
-    // integers.
+    // on this side. Both descriptors were made after the standard ones.
+    // SAFETY: takes plain integers.
     unsafe { libc::dup2(line.as_raw_fd(), 0) };
     // SAFETY: as above.
     unsafe { libc::dup2(terminal.as_raw_fd(), 1) };
