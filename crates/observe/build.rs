@@ -8,7 +8,16 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    for name in ["shared", "trace", "anatomy", "block", "wakeups"] {
+    for name in [
+        "shared",
+        "trace",
+        "trace_cgroups",
+        "trace_details",
+        "trace_where",
+        "anatomy",
+        "block",
+        "wakeups",
+    ] {
         let source = format!("src/bpf/{name}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)

@@ -37,6 +37,9 @@ fn repeated(trace: &Trace, times: u32) -> Trace {
         processes: Vec::new(),
         calls: Vec::new(),
         files: Vec::new(),
+        paths: Vec::new(),
+        slowest: Vec::new(),
+        by: None,
         ledger: Vec::new(),
         ..trace.clone()
     };

@@ -1,8 +1,8 @@
 //! The runs that the user keeps, and their comparison.
 //!
-//! Owns the store, an SQLite database in the user's data directory ([`Store`]), its configuration
-//! file ([`Config`]), the index of a record ([`measures()`]), and the comparison of two records
-//! ([`against()`]) or many ([`Store::trend`]). It knows no screen and makes no record.
+//! Owns the store, an SQLite database in the user's data directory ([`Store`]), the index of a record
+//! ([`measures()`]), and the comparison of two records ([`against()`]) or many ([`Store::trend`]). It
+//! knows no screen and makes no record.
 //!
 //! The one invariant: a record is stored whole, as the bytes that `--json` would have written, and
 //! everything else in the store can be rebuilt from it. A stored run survives the kill of a process
@@ -11,7 +11,6 @@
 
 mod against;
 mod aside;
-mod config;
 mod error;
 mod measures;
 mod place;
@@ -21,9 +20,8 @@ mod trend;
 
 pub use against::{Candidate, Earlier, against};
 pub use aside::{Identity, set_aside};
-pub use config::{Config, ConfigError};
 pub use error::HistoryError;
 pub use measures::{measures, subject};
-pub use place::{config_file, store_file};
+pub use place::store_file;
 pub use runs::{Filter, Pick};
 pub use store::Store;

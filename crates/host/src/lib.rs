@@ -1,8 +1,9 @@
-//! Facts about this machine: its identity, its free resources, and its file systems.
+//! Facts about this machine: its identity, its free resources, its file systems and its control groups.
 //!
 //! It reads what the kernel reports and judges nothing. If a measurement cannot get something it
 //! needs, that is a [`Skip`] with its reason.
 
+mod cgroups;
 pub mod file_systems;
 pub mod folder;
 mod machine;
@@ -10,6 +11,7 @@ pub mod room;
 mod skip;
 mod timestamp;
 
-pub use machine::machine;
+pub use cgroups::{Cgroup, CgroupError, Cgroups, CpuQuota};
+pub use machine::{machine, online_cpus};
 pub use skip::Skip;
 pub use timestamp::rfc3339;

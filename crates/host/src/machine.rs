@@ -19,6 +19,21 @@ pub fn machine() -> Machine {
     describe(&Root(PathBuf::from("/")), kernel.join(" "))
 }
 
+/// The CPUs that are online, by their numbers.
+pub fn online_cpus() -> Vec<u32> {
+    let text = Root(PathBuf::from("/")).text("sys/devices/system/cpu/online").unwrap_or_default();
+    list(&text)
+}
+
+/// A list as `0-3,8`.
+fn list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
 /// The place of `/proc` and `/sys`: the root, or a directory made for a test.
 struct Root(PathBuf);
 

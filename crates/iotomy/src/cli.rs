@@ -1,9 +1,10 @@
 //! The command line: help, man pages and completions are all made from this.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::config::{self, Config};
 use crate::manual::{FAILED, Manual};
-use crate::verbs;
+use crate::{pager, verbs};
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -26,9 +27,34 @@ pub(crate) const MANUAL: Manual = Manual {
 #[derive(Debug, Parser)]
 #[command(name = "iotomy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    everywhere: EverywhereArgs,
+
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// The options of every verb.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct EverywhereArgs {
+    /// Do not read config.toml
+    #[arg(long, global = true, display_order = 1_000)]
+    no_config: bool,
+
+    /// Print long texts to the terminal without a pager
+    #[arg(long, global = true, display_order = 1_000)]
+    no_pager: bool,
+}
+
+impl EverywhereArgs {
+    const NONE: Self = Self { no_config: false, no_pager: false };
+
+    fn follow(self) {
+        if self.no_pager {
+            pager::turn_off();
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +63,7 @@ pub(crate) enum Verb {
     Anatomy(verbs::anatomy::AnatomyArgs),
     Race(verbs::race::RaceArgs),
     Copy(verbs::copy::CopyArgs),
+    Diff(verbs::diff::DiffArgs),
     Show(verbs::show::ShowArgs),
     Report(verbs::report::ReportArgs),
     Limits(verbs::limits::LimitsArgs),
@@ -52,6 +79,9 @@ pub(crate) enum Verb {
 #[derive(Debug, Parser)]
 #[command(name = "iotomy", max_term_width = 100, disable_help_subcommand = true)]
 struct OnlyCopy {
+    #[command(flatten)]
+    everywhere: EverywhereArgs,
+
     #[command(subcommand)]
     verb: CopyVerb,
 }
@@ -61,21 +91,61 @@ enum CopyVerb {
     Copy(verbs::copy::CopyArgs),
 }
 
-impl Cli {
-    /// Reads the command line.
-    ///
-    /// # Errors
+/// Why there is no command line to follow.
+#[derive(Debug)]
+pub(crate) enum ReadError {
     /// The parser's error, or help and version, which it returns as errors too.
-    pub(crate) fn read() -> Result<Self, clap::Error> {
+    Usage(clap::Error),
+    /// The configuration.
+    Config(anyhow::Error),
+}
+
+impl Cli {
+    /// Reads the command line, with the defaults of the configuration.
+    pub(crate) fn read() -> Result<Self, ReadError> {
         let mut words = std::env::args_os();
         words.next();
-        if words.next().is_some_and(|verb| verb == "copy") {
-            if let Some(args) = verbs::copy::CopyArgs::of_names(words) {
-                return Ok(Self { verb: Verb::Copy(args) });
-            }
-            let OnlyCopy { verb: CopyVerb::Copy(args) } = OnlyCopy::try_parse()?;
-            return Ok(Self { verb: Verb::Copy(args) });
+        if words.next().is_none_or(|verb| verb != "copy") {
+            let cli = parse::<Self>(|cli| cli.everywhere)?;
+            cli.everywhere.follow();
+            return Ok(cli);
         }
-        Self::try_parse()
+        let is_plain = || Config::read().is_ok_and(|config| config.is_without("copy"));
+        if let Some(args) = verbs::copy::CopyArgs::of_names(words).filter(|_| is_plain()) {
+            return Ok(Self { everywhere: EverywhereArgs::NONE, verb: Verb::Copy(args) });
+        }
+        let OnlyCopy { verb: CopyVerb::Copy(args), everywhere } =
+            parse::<OnlyCopy>(|cli| cli.everywhere)?;
+        everywhere.follow();
+        Ok(Self { everywhere, verb: Verb::Copy(args) })
     }
+}
+
+/// Parses the words of the command line, and once more with defaults where the configuration has some.
+fn parse<C: CommandFactory + FromArgMatches>(
+    everywhere: fn(&C) -> EverywhereArgs,
+) -> Result<C, ReadError> {
+    let of = |matches: &clap::ArgMatches, command: &mut clap::Command| {
+        C::from_arg_matches(matches).map_err(|error| ReadError::Usage(error.format(command)))
+    };
+    let mut command = C::command();
+    let given = command.try_get_matches_from_mut(std::env::args_os()).map_err(ReadError::Usage)?;
+    let cli = of(&given, &mut command)?;
+    // Completion is no run: it has no options, and a mistake in a file must not show up in it.
+    let is_completion = given.subcommand_name() == Some(verbs::complete::NAME);
+    if everywhere(&cli).no_config || is_completion {
+        return Ok(cli);
+    }
+    let config = Config::read().map_err(ReadError::Config)?;
+    if config.is_empty() {
+        return Ok(cli);
+    }
+    let settings = config.settings(Cli::command(), verbs::complete::chooses_subject);
+    let settings = settings.map_err(ReadError::Config)?;
+    config::follow(&settings);
+    let Some(mut command) = config::with_defaults(&command, C::command(), &given, &settings) else {
+        return Ok(cli);
+    };
+    let given = command.try_get_matches_from_mut(std::env::args_os()).map_err(ReadError::Usage)?;
+    of(&given, &mut command)
 }

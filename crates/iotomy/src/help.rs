@@ -23,12 +23,13 @@ use crate::verbs;
 /// The declaration of a verb, or of a subcommand, as in `history list`; that of iotomy itself where
 /// the name is empty.
 fn manual(name: &str) -> Option<&'static Manual> {
-    let own: [(&str, &Manual); 12] = [
+    let own: [(&str, &Manual); 13] = [
         ("", &cli::MANUAL),
         ("trace", &verbs::trace::MANUAL),
         ("anatomy", &verbs::anatomy::MANUAL),
         ("race", &verbs::race::MANUAL),
         ("copy", &verbs::copy::MANUAL),
+        ("diff", &verbs::diff::MANUAL),
         ("show", &verbs::show::MANUAL),
         ("report", &verbs::report::MANUAL),
         ("limits", &verbs::limits::MANUAL),

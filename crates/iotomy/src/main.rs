@@ -1,9 +1,11 @@
 //! The command: parses, runs a verb, maps errors to exit codes.
 
 mod cli;
+mod config;
 mod errors;
 mod help;
 mod manual;
+mod pager;
 mod screen;
 mod unknown_option;
 mod verbs;
@@ -20,7 +22,7 @@ use iotomy_sys::stack::with_enough_stack;
 use iotomy_sys::startup::was_closed;
 use rustix::io::Errno;
 
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, ReadError, Verb};
 use crate::errors::{COULD_NOT_RUN, print_error};
 
 #[global_allocator]
@@ -43,13 +45,18 @@ fn run() -> ExitCode {
     iotomy_sys::signals::ignore_file_size();
     let cli = match Cli::read() {
         Ok(cli) => cli,
-        Err(error) => return usage(error),
+        Err(ReadError::Usage(error)) => return usage(error),
+        Err(ReadError::Config(error)) => {
+            print_error(&error);
+            return ExitCode::from(COULD_NOT_RUN);
+        }
     };
     let outcome = match cli.verb {
         Verb::Trace(args) => verbs::trace::run(args),
         Verb::Anatomy(args) => verbs::anatomy::run(&args),
         Verb::Race(args) => verbs::race::run(&args),
         Verb::Copy(args) => verbs::copy::run(&args),
+        Verb::Diff(args) => verbs::diff::run(&args),
         Verb::Show(args) => verbs::show::run(&args),
         Verb::Report(args) => verbs::report::run(&args),
         Verb::Limits(args) => verbs::limits::run(&args),

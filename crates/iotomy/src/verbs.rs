@@ -3,6 +3,7 @@
 pub(crate) mod anatomy;
 pub(crate) mod complete;
 pub(crate) mod copy;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod history;
@@ -14,5 +15,6 @@ pub(crate) mod race;
 pub(crate) mod report;
 mod saving;
 pub(crate) mod show;
+mod target;
 pub(crate) mod trace;
 mod view;

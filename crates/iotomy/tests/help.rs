@@ -19,7 +19,7 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     let help = stdout_of(&["--help"]);
     let verbs = [
         "trace", "anatomy", "race", "copy", "limits", "lab", "show", "history", "report", "doctor",
-        "generate",
+        "diff", "generate",
     ];
     for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
@@ -31,6 +31,11 @@ fn every_verb_and_option_is_in_the_help_and_fits_the_page() {
     for option in [
         "-p, --pid",
         "-a, --all",
+        "--name",
+        "--cgroup",
+        "--unit",
+        "--container",
+        "--only",
         "-d, --duration",
         "--live",
         "--wait",
@@ -260,7 +265,7 @@ fn the_files_that_pages_name_are_those_that_are_read_and_written() {
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     fs::write(&config, "history.always = true\n").unwrap();
     let mut run = iotomy(&["limits", "--only", "syscall"]);
-    run.env_remove("IOTOMY_HISTORY");
+    run.env_remove("IOTOMY_HISTORY").env_remove("IOTOMY_CONFIG");
     for (variable, name) in
         [("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "cache")]
     {

@@ -74,8 +74,8 @@ fn the_kernel_counts_as_many_wake_ups_as_there_are_processes_to_wake() {
     let (all, one) = (case(&sweep, "epoll", 32), case(&sweep, "reuseport", 32));
     for case in [all, one] {
         let [wakeups, in_vain] = ["wakeups", "in_vain"].map(|name| case.extra[name]);
-        // One process accepted the connection.
-        assert_eq!(in_vain, wakeups - 1.0, "{case:?}");
+        // One process accepted the connection. Both are means, rounded each by itself.
+        assert!((wakeups - in_vain - 1.0).abs() < 1e-9, "{case:?}");
     }
     assert!(all.extra["wakeups"] >= 24.0, "{all:?}");
     // A process may be woken once more by what it does behind the connection.

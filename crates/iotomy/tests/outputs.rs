@@ -20,6 +20,7 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
     ("limits", &["--json", "--output"], &["--only", "syscall"]),
     ("lab run", &["--json"], &["null-sink", "--quick"]),
     ("copy", &["--json"], &["/etc/hostname", "made"]),
+    ("diff", &["--json", "--output"], &["a.json", "b.json"]),
     ("doctor", &["--json"], &[]),
 ];
 

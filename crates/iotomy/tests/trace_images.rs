@@ -105,7 +105,7 @@ fn a_script_is_called_by_its_name_and_its_interpreter_stands_beside_it() {
 }
 
 #[test]
-fn children_made_before_the_watch_are_said_not_to_be_watched() {
+fn children_made_before_the_watch_are_said_not_to_be_watched_with_only() {
     each_observer(|observer| {
         let (mut shell, _) = BackgroundProcess::ready(&[
             "sh",
@@ -118,7 +118,7 @@ fn children_made_before_the_watch_are_said_not_to_be_watched() {
             (name == "sleep\n").then_some(())
         });
         let pid = shell.pid().to_string();
-        let attached = traced(observer, &["-p", &pid, "-d", "0.2"], &[]);
+        let attached = traced(observer, &["-p", &pid, "--only", "-d", "0.2"], &[]);
         let record = attached.record();
         let unwatched: Vec<_> =
             record.unwatched_children.iter().map(|one| (one.pid, &*one.exec)).collect();

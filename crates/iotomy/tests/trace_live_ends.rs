@@ -109,8 +109,7 @@ fn signals_that_iotomy_does_not_survive_leave_the_terminal_as_it_was() {
     if !tools() || !bpf() {
         return;
     }
-    // The runtime takes the first SIGSEGV for an access of its own, so another one stands for it.
-    for (signal, status) in [(Signal::SIGILL, 132), (Signal::SIGABRT, 134), (Signal::SIGKILL, 137)]
+    for (signal, status) in [(Signal::SIGSEGV, 139), (Signal::SIGABRT, 134), (Signal::SIGKILL, 137)]
     {
         // It is the guard that puts the terminal in order, and the shell does not wait for it.
         let line = format!(

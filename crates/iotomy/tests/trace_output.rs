@@ -42,6 +42,14 @@ fn has_fields(value: &Value, place: &str, fields: &str) {
                 let buckets = buckets.filter(|list| list.iter().all(Value::is_u64));
                 value["zero"].is_u64() && buckets.is_some_and(|list| list.len() == 64)
             }
+            "times" => {
+                let names: Vec<&str> =
+                    value.as_object().unwrap().keys().map(|key| &**key).collect();
+                let buckets = value["buckets"].as_array().unwrap();
+                let pair = |pair: &Value| pair.as_array().is_some_and(|pair| pair.len() == 2);
+                names == ["buckets", "max", "p50", "p90", "p99", "p99.9"]
+                    && buckets.iter().all(pair)
+            }
             kind => panic!("{kind}"),
         };
         assert!(fits, "{place}.{name} is no {kind}: {value}");
@@ -61,9 +69,9 @@ fn the_record_has_exactly_the_documented_fields() {
         has_fields(
             &record,
             "record",
-            "schema:text started:text command:texts wall_ns:u64 exit:object machine:object \
-             observer:object processes:list calls:list files:list ledger:list findings:list \
-             still_running:list? unwatched_children:list? view:object",
+            "schema:text started:text command:texts wall_ns:u64 exit:object cpu_capacity:object? machine:object \
+             observer:object processes:list calls:list files:list paths:list? slowest:list? ledger:list findings:list \
+             still_running:list? unwatched_children:list? by:object? targets:list? view:object",
         );
         assert_eq!(record["schema"], "iotomy.trace/1");
         assert_eq!(record["exit"], serde_json::json!({"code": 0}));
@@ -78,7 +86,7 @@ fn the_record_has_exactly_the_documented_fields() {
             &record["observer"],
             "observer",
             "name:text cost_ns_per_call:float cost_ns_low:float cost_ns_high:float lost_events:u64 incomplete_calls:u64 \
-             lost_files:u64? times_inflated:bool startup_ns:u64",
+             lost_files:u64? lost_paths:u64? divided_by_zero:u64? times_inflated:bool startup_ns:u64",
         );
         let split = if observer == "bpf" { "" } else { "?" };
         let rows = [
@@ -96,14 +104,15 @@ fn the_record_has_exactly_the_documented_fields() {
                     "pid:u64 exec:text syscall:text calls:u64 errors:u64 error_kinds:counts \
                      bytes:u64 wall_ns:u64 on_cpu_ns:u64{split} blocked_ns:u64{split} \
                      runnable_ns:u64{split} max_ns:u64 in_flight:u64 entered_before:u64? asked:u64? ready:u64? return_log2:log2 \
-                     wall_log2:log2 on_cpu_log2:log2{split} blocked_log2:log2{split}"
+                     wall_log2:log2 on_cpu_log2:log2{split} blocked_log2:log2{split} \
+                     wall_times:times? on_cpu_times:times? blocked_times:times?"
                 ),
             ),
             (
                 "files",
                 "pid:u64 exec:text kind:text path:text read_calls:u64 read_bytes:u64 \
                  write_calls:u64 write_bytes:u64 map_calls:u64 mapped_bytes:u64 file_system:text? \
-                 size_bytes:u64? allocated_bytes:u64? cached_bytes:u64? dirty_bytes:u64?"
+                 size_bytes:u64? allocated_bytes:u64? cached_bytes:u64? dirty_bytes:u64? socket:object?"
                     .to_owned(),
             ),
             (

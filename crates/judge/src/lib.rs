@@ -27,6 +27,7 @@ mod noise;
 mod null_sink;
 mod open_not_read;
 mod page_cache;
+mod pipeline_limit;
 mod registry;
 mod relay;
 mod run;

@@ -4,8 +4,8 @@ use crate::finding::Declaration;
 use crate::{
     blocked_on, by_reference, cpu_saturation, ctl_per_event, different_output, disturbed,
     errors_as_work, failures, few_ready, filtered, herd, holes, impossible_rate, left_behind,
-    mapped_untouched, noise, null_sink, open_not_read, page_cache, relay, shell, small_requests,
-    stat_storm, still_dirty, sync_per_write, too_short, traced_otherwise, untraced,
+    mapped_untouched, noise, null_sink, open_not_read, page_cache, pipeline_limit, relay, shell,
+    small_requests, stat_storm, still_dirty, sync_per_write, too_short, traced_otherwise, untraced,
 };
 
 /// Every finding, the gravest first.
@@ -31,6 +31,7 @@ pub static FINDINGS: &[&Declaration] = &[
     &page_cache::DECLARATION,
     &still_dirty::DECLARATION,
     &blocked_on::DECLARATION,
+    &pipeline_limit::DECLARATION,
     &cpu_saturation::DECLARATION,
     &stat_storm::DECLARATION,
     &open_not_read::DECLARATION,

@@ -27,6 +27,7 @@ use iotomy_host::file_systems;
 use iotomy_sys::buffer::Aligned;
 use iotomy_sys::close::close;
 
+use crate::join::join;
 use crate::memory::buffer;
 use crate::patience::IN_VAIN;
 use crate::position::{Positions, apart, remaining};
@@ -185,11 +186,13 @@ impl WholeBlocks {
             let whole = &self;
             let reader =
                 thread::Builder::new().spawn_scoped(scope, move || whole.read(&emptied, &to_write));
-            if reader.is_err() {
+            let Ok(reader) = reader else {
                 return Err(Failure::new("clone3", Side::Either, 0, Errno::NOMEM));
-            }
+            };
             // Returning drops both channels' ends, which ends the reader.
-            whole.write(filled, to_read, job)
+            let moved = whole.write(filled, to_read, job);
+            join(reader);
+            moved
         })?;
         close(self.target).map_err(|e| {
             let errno = Errno::from_io_error(&e).unwrap_or(Errno::IO);

@@ -17,6 +17,7 @@ mod holes;
 mod in_kernel;
 mod io_uring;
 mod job;
+mod join;
 mod memory;
 mod mmap_write;
 mod mover;

@@ -27,6 +27,7 @@ use iotomy_sys::buffer::Aligned;
 
 use crate::copy_file_range::{may_share, traffic};
 use crate::in_kernel::side_of;
+use crate::join::join;
 use crate::patience::patiently_both;
 use crate::position::{Positions, apart, begin};
 use crate::read_write::{self, pump};
@@ -212,12 +213,11 @@ impl<'a, 'fd> Ranges<'a, 'fd> {
     fn share_out(&self) {
         let useful = self.length.div_ceil(self.range).min(self.job.threads.into());
         thread::scope(|scope| {
-            for _ in 1..useful {
-                if thread::Builder::new().spawn_scoped(scope, || self.work()).is_err() {
-                    break;
-                }
-            }
+            let spawned = (1..useful)
+                .map_while(|_| thread::Builder::new().spawn_scoped(scope, || self.work()).ok());
+            let others: Vec<_> = spawned.collect();
             self.work();
+            others.into_iter().for_each(join);
         });
     }
 

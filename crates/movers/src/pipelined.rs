@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 use iotomy_sys::buffer::Aligned;
 
+use crate::join::join;
 use crate::memory::buffer;
 use crate::position::{apart, remaining, start};
 use crate::read_write::{pump, put_all, take};
@@ -97,10 +98,11 @@ impl Mover for Pipelined {
         let mut moved = Moved::default();
         let answer = thread::scope(|scope| {
             let reader = thread::Builder::new().spawn_scoped(scope, || ring.fill(source, job));
-            if let Err(error) = reader {
-                return Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
-            }
-            Ok(ring.drain(source, target, job, &mut moved))
+            let reader =
+                reader.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?;
+            let drained = ring.drain(source, target, job, &mut moved);
+            join(reader);
+            Ok(drained)
         });
         match answer {
             Err(errno) => refused("clone", errno),

@@ -37,6 +37,7 @@ use self::layers::{Layers, UNKNOWN};
 use self::parts::Named;
 pub use self::samples::SampleSettings;
 use self::samples::{Callers, Location, Place, SampleGroup};
+use self::side_band::MappedBefore;
 use self::user::UserSymbols;
 pub use crate::bpf::block::MOST_STORIES;
 use crate::bpf::{self, block::Block, sampler::Sampler};
@@ -78,12 +79,15 @@ pub fn watch(
     asked: SampleSettings,
 ) -> Result<(Observation, Dissection), ObserveError> {
     kernel::probe().map_err(unsupported)?;
-    let process = match request.target {
+    let mapped = match &request.target {
+        Target::Command(_) => MappedBefore::Nothing,
         // Of a thread, its process has the mappings.
-        Target::Process(pid) => Some(crate::attach::process(pid)?),
-        _ => None,
+        Target::Running(selection) if !selection.is_open_ended() => {
+            MappedBefore::By(selection.resolved()?)
+        }
+        Target::Running(_) | Target::Machine => MappedBefore::ByAll,
     };
-    let (mut sampler, mut block) = (Sampler::new(asked, process), Block::new(asked.stories));
+    let (mut sampler, mut block) = (Sampler::new(asked, mapped), Block::new(asked.stories));
     let observation = bpf::watch(request, &mut [&mut sampler, &mut block], None)?;
     let mut dissection = dissect(sampler, &observation);
     match block.into_found() {
@@ -100,7 +104,8 @@ pub fn watch(
 pub fn probe() -> Probe {
     // A rate at which nothing is moved to meet the tick.
     let asked = SampleSettings { hz: 997, ..SampleSettings::default() };
-    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut Sampler::new(asked, None)])) {
+    let mut sampler = Sampler::new(asked, MappedBefore::Nothing);
+    match kernel::probe().and_then(|()| bpf::probe_with(&mut [&mut sampler])) {
         Ok(()) => Probe::Ready,
         Err(reason) => Probe::Unsupported { remedy: bpf::remedy(&reason, REMEDY), reason },
     }

@@ -57,6 +57,22 @@ pub(crate) fn names(pid: u32) -> Names {
     Names { called: called(&exec, Some(&comm), &argv), exec, argv }
 }
 
+/// The names that a process is selected by: the kernel's, and that of the file it runs.
+pub(crate) fn own_names(pid: u32) -> Vec<Vec<u8>> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).ok();
+    let comm = comm.map(|comm| comm.strip_suffix(b"\n").unwrap_or(&comm).to_vec());
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let exe = exe.and_then(|exe| exe.file_name().map(|name| name.as_bytes().to_vec()));
+    let exe = exe.map(|exe| exe.strip_suffix(b" (deleted)").unwrap_or(&exe).to_vec());
+    [comm, exe].into_iter().flatten().collect()
+}
+
+/// All processes, those of the kernel included.
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// A process's arguments.
 pub(crate) fn arguments(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -48,6 +48,9 @@ pub(crate) mod block;
 mod books;
 mod calibrate;
 pub(crate) mod companion;
+mod condition;
+mod details;
+mod groups;
 mod layout;
 mod live;
 mod object;
@@ -55,7 +58,9 @@ mod outcome;
 mod sample_price;
 mod sample_rows;
 pub(crate) mod sampler;
+mod slowest;
 mod snapshot;
+mod sockets;
 mod wakeups;
 mod watch_loop;
 
@@ -63,22 +68,23 @@ use std::time::{Duration, Instant};
 
 use iotomy_record::{Exit, ObserverUse, Running};
 use iotomy_sys::launch::{self, Command};
-use iotomy_sys::syscalls::{self, Abi};
+use iotomy_sys::syscalls::{self, Abi, PathArgument};
 
 use self::books::Books;
 use self::calibrate::Calibration;
 use self::companion::{Companion, Images};
-use self::layout::Program;
 pub(crate) use self::object::remedy;
-use self::object::{Adoption, Knobs, RowAction, Session};
+use self::object::{Adoption, Knobs, Session};
 pub use self::wakeups::Wakeups;
 use self::watch_loop::{Subject, WatchLoop};
-use crate::attach;
 use crate::cache;
+use crate::capacity::Limits;
+use crate::filter::Filter;
 use crate::interrupts::Interrupts;
+use crate::naming::call_name;
 use crate::price::Price;
 use crate::request::{Observation, Request, Target};
-use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, WatchStart};
+use crate::{Declaration, ObserveError, Observer, OptionalViewer, Probe, Selection, WatchStart};
 
 /// Counts and times calls in the kernel.
 pub(crate) struct Bpf;
@@ -132,12 +138,12 @@ pub(crate) fn watch(
     viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let started = Instant::now();
-    let process = match request.target {
-        Target::Process(pid) => Some(attach::process(pid)?),
-        _ => None,
+    let selection = match &request.target {
+        Target::Running(selection) => selection.resolved()?,
+        _ => Selection::default(),
     };
     let calibration = Calibration::begin().map_err(unsupported)?;
-    let knobs = knobs(request, viewer.is_some());
+    let knobs = Knobs { selection: selection.clone(), ..knobs(request, viewer.is_some()) };
     let mut session = companion::load(&knobs, companions).map_err(unsupported)?;
     let price = calibration.price(&mut session, |session| {
         companions.iter_mut().try_for_each(|companion| companion.begin(session))
@@ -150,15 +156,17 @@ pub(crate) fn watch(
         request,
         session,
         companions,
-        books: Books::default(),
+        books: Books::with_room(request.rows, request.threads),
         startup: started,
         price,
         startup_ns: 0,
-        unwatched: process.map(attach::descendants).unwrap_or_default(),
+        limits: Limits::for_target(&request.target),
+        unwatched: selection.left_out(),
     };
     match &request.target {
         Target::Command(command) => watch.command(command, viewer),
-        Target::Process(_) | Target::Machine => watch.running(process, viewer),
+        Target::Running(_) => watch.running(Adoption::Selected, &selection, viewer),
+        Target::Machine => watch.running(Adoption::Machine, &selection, viewer),
     }
 }
 
@@ -169,11 +177,18 @@ pub(crate) fn watch(
 pub(crate) fn probe_with(companions: &mut [&mut dyn Companion]) -> Result<(), String> {
     let knobs = Knobs {
         by_file: true,
+        by_path: false,
+        by_thread: true,
+        slowest: 0,
         whole_machine: false,
         wanted: None,
         transfers: transfers(),
+        paths: [[0; 512]; 2],
+        descriptors: [[0; 512]; 2],
+        filter: Filter::default(),
         rows: 64,
         looked_at: false,
+        selection: Selection::default(),
     };
     let mut session = companion::load(&knobs, companions)?;
     session.attach()?;
@@ -190,11 +205,12 @@ fn unsupported(reason: String) -> ObserveError {
 }
 
 fn knobs(request: &Request, looked_at: bool) -> Knobs {
-    let wanted = request.calls.is_some().then(|| {
+    let is_filtered = request.calls.is_some() || !request.filter.is_none();
+    let wanted = is_filtered.then(|| {
         let mut bits = [[0u64; 8]; 2];
         for (of_abi, abi) in bits.iter_mut().zip([Abi::X86_64, Abi::I386]) {
             for number in 0..512u32 {
-                let name = syscalls::name(abi, number);
+                let name = call_name(abi, number);
                 if request.wants(&name) || calibrate::CALLS.contains(&&*name) {
                     of_abi[number as usize / 64] |= 1 << (number % 64);
                 }
@@ -204,11 +220,18 @@ fn knobs(request: &Request, looked_at: bool) -> Knobs {
     });
     Knobs {
         by_file: request.files,
+        by_path: request.paths,
+        by_thread: request.threads,
+        slowest: request.slowest,
         whole_machine: matches!(request.target, Target::Machine),
         wanted,
         transfers: transfers(),
+        paths: paths(),
+        descriptors: descriptors(request),
+        filter: request.filter.clone(),
         rows: request.rows,
         looked_at,
+        selection: Selection::default(),
     }
 }
 
@@ -233,6 +256,36 @@ fn transfers() -> [[u8; 512]; 2] {
     [of_abi(Abi::X86_64), of_abi(Abi::I386)]
 }
 
+/// As the kernel side wants it: the text + 1 in the low half, its directory + 1 in the high half of a
+/// byte, and in the byte above the same of a second path.
+fn paths() -> [[u16; 512]; 2] {
+    let wire = |path: &PathArgument| {
+        u16::from(path.text + 1) | u16::from(path.directory.map_or(0, |at| at + 1)) << 4
+    };
+    let of_abi = |abi| {
+        std::array::from_fn(|number| {
+            let paths = syscalls::paths(&syscalls::name(abi, number as u32));
+            (0..).zip(paths).fold(0, |all, (at, path)| all | wire(path) << (8 * at))
+        })
+    };
+    [of_abi(Abi::X86_64), of_abi(Abi::I386)]
+}
+
+/// The argument of each call that is a descriptor, + 1; or that the call is not reported.
+fn descriptors(request: &Request) -> [[u8; 512]; 2] {
+    const NOT_KEPT: u8 = 0xff;
+    let of_abi = |abi| {
+        std::array::from_fn(|number| {
+            let name = syscalls::name(abi, number as u32);
+            match request.wants(&name) {
+                true => syscalls::descriptor(&name).map_or(0, |at| at + 1),
+                false => NOT_KEPT,
+            }
+        })
+    };
+    [of_abi(Abi::X86_64), of_abi(Abi::I386)]
+}
+
 /// A watch in progress.
 struct Watch<'a, 'c> {
     request: &'a Request,
@@ -242,7 +295,8 @@ struct Watch<'a, 'c> {
     startup: Instant,
     price: Price,
     startup_ns: u64,
-    /// The children that an attached process had before.
+    limits: Limits,
+    /// What the selected processes had made before, where just those are watched.
     unwatched: Vec<Running>,
 }
 
@@ -284,18 +338,26 @@ impl Watch<'_, '_> {
 
     fn running(
         mut self,
-        pid: Option<u32>,
+        whom: Adoption,
+        selection: &Selection,
         mut viewer: OptionalViewer<'_>,
     ) -> Result<Observation, ObserveError> {
         let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
-        let subject = pid.map_or(Subject::Machine, Subject::Other);
+        let subject = match &*selection.processes {
+            [] => Subject::Nobody,
+            _ if selection.is_open_ended() => Subject::Nobody,
+            pids => Subject::Others(pids),
+        };
+        let pid = match *selection.processes {
+            [one] if !selection.is_open_ended() => Some(one),
+            _ => None,
+        };
         self.show(&mut viewer, pid);
         let mut watch_loop = WatchLoop::begin(subject, &interrupts, self.request, viewer)?;
-        let whom = pid.map_or(Adoption::Machine, Adoption::Process);
         self.session.adopt(whom).map_err(unsupported)?;
         self.startup_ns = nanos(self.startup.elapsed());
         let began = Instant::now();
-        self.name_attached();
+        self.books.name_attached(&self.session);
         watch_loop.keep(&self.session, &mut self.books)?;
         let wall_ns = nanos(began.elapsed());
         self.close()?;
@@ -314,26 +376,13 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// Programs that ran before the watch: their exec was not seen, /proc knows them.
-    fn name_attached(&mut self) {
-        let mut attached = Vec::new();
-        self.session.visit("attached_images", |pid: u32, image: u32| {
-            attached.push((pid, image));
-            RowAction::Kept
-        });
-        for (pid, image) in attached {
-            let attach::Names { exec, called, argv } = attach::names(pid);
-            let program = Program { exec, called, binary: String::new(), argv };
-            self.books.programs.insert(image, program);
-        }
-    }
-
     /// Stops counting and brings everything counted into the books.
     fn close(&mut self) -> Result<(), ObserveError> {
         for companion in self.companions.iter_mut().rev() {
             companion.stop();
         }
         self.session.settle().map_err(unsupported)?;
+        self.books.name_attached(&self.session);
         self.books.take_all(&self.session);
         if !self.companions.is_empty() {
             let images = Images::from_books(&self.books);
@@ -355,12 +404,16 @@ impl Watch<'_, '_> {
         let counters = self.session.counters();
         let unbooked = u64::from(counters.open_books);
         let lost_events = counters.lost_events + unbooked + self.session.missed_events();
-        let mut parts = outcome::outcome(self.books, self.request);
+        let lost_paths = counters.lost_paths + self.books.paths.lost;
+        let groups = groups::read(&self.session, &self.books, self.request);
+        let slow = self.session.slowest();
+        let mut parts = outcome::outcome(self.books, slow, self.request);
         cache::note_end(&mut parts.files);
         let cost = self.price.of_a_call(parts.work());
         Observation {
             wall_ns,
             exit,
+            cpu_capacity: self.limits.capacity(&self.session.allowed_cpus()),
             observer: ObserverUse {
                 name: DECLARATION.name.to_owned(),
                 cost_ns_per_call: cost.middle(),
@@ -369,13 +422,19 @@ impl Watch<'_, '_> {
                 lost_events,
                 incomplete_calls: counters.incomplete_calls,
                 lost_files: counters.lost_files,
+                lost_paths,
+                divided_by_zero: self.session.divided_by_zero(),
                 times_inflated: DECLARATION.times_inflated,
                 startup_ns: self.startup_ns,
             },
             processes: parts.processes,
             calls: parts.calls,
             files: parts.files,
+            paths: parts.paths,
+            slowest: parts.slowest,
+            by: groups.into_groups(&self.request.filter.by),
             ledger: parts.ledger,
+            threads: parts.threads,
             still_running: parts.still_running,
             unwatched_children: self.unwatched,
         }

@@ -31,6 +31,21 @@ pub(crate) fn error_name(number: u32) -> String {
     errno::name(number).map_or_else(|| format!("errno_{number}"), str::to_owned)
 }
 
+/// A path that is relative behind the directory at which it begins, where that is known.
+pub(crate) fn join(directory: Option<&str>, path: &str) -> String {
+    let Some(directory) = directory.filter(|_| !path.starts_with('/')) else {
+        return path.to_owned();
+    };
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    match path {
+        "" | "." => directory.to_owned(),
+        _ => format!("{}/{path}", directory.trim_end_matches('/')),
+    }
+}
+
 /// Which of its process's images of this name each is, counted from 1; 0 where there is but one. The
 /// images come in the order they began.
 pub(crate) fn numbers<'a>(images: &[(u32, &'a str)]) -> Vec<u32> {
@@ -99,6 +114,16 @@ pub(crate) fn basename(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relative_path_stands_behind_its_directory() {
+        assert_eq!(join(Some("/etc"), "/usr/x"), "/usr/x");
+        assert_eq!(join(Some("/etc"), "x/../y"), "/etc/x/../y");
+        assert_eq!(join(Some("/"), ".//x"), "/x");
+        assert_eq!(join(Some("/etc"), ""), "/etc");
+        assert_eq!(join(Some("/etc"), "./."), "/etc");
+        assert_eq!(join(None, "./x"), "./x");
+    }
 
     #[test]
     fn a_program_is_called_what_its_user_calls_it() {

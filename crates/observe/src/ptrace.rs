@@ -15,6 +15,7 @@
 //! ones, whose stops could not be delivered.
 
 mod calibrate;
+mod filtered;
 mod procfs;
 mod session;
 mod stops;
@@ -28,13 +29,13 @@ use iotomy_record::{Exit, ObserverUse};
 use iotomy_sys::launch::{self, Command, HeldChild, LaunchError};
 use iotomy_sys::thread_wake::ThreadWake;
 
-use crate::attach;
 use crate::cache;
+use crate::capacity::Limits;
 use crate::interrupts::Interrupts;
 use crate::price::{Price, Range, Work};
 use crate::{
-    Declaration, Observation, ObserveError, Observer, OptionalViewer, Probe, Request, Target,
-    WatchStart,
+    Declaration, Observation, ObserveError, Observer, OptionalViewer, Probe, Request, Selection,
+    Target, WatchStart,
 };
 use session::{Flags, Session, SessionResult};
 use tracer::Guide;
@@ -77,7 +78,12 @@ impl Observer for Ptrace {
     ) -> Result<Observation, ObserveError> {
         match &request.target {
             Target::Command(command) => watch_command(request, command, viewer),
-            Target::Process(pid) => watch_process(request, *pid, viewer),
+            Target::Running(selection) if selection.is_open_ended() => Err(ObserveError::Target {
+                observer: DECLARATION.name,
+                what: "processes by name or cgroup",
+                remedy: "use --observer bpf as root, or name the processes with -p",
+            }),
+            Target::Running(selection) => watch_processes(request, selection, viewer),
             Target::Machine => Err(ObserveError::Target {
                 observer: DECLARATION.name,
                 what: "the whole machine",
@@ -134,13 +140,14 @@ fn watch_command(
     mut viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
+    let limits = Limits::for_target(&request.target);
     let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
     // Before signals are set up: the command shall have the dispositions iotomy was given.
     let held = launch::hold(command, interrupts.original_mask().as_ref())?;
     let mut command = Launched { pid: held.pid(), held: Some(held), exit: None };
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
-    show(&mut viewer, cost, command.pid);
+    show(&mut viewer, cost, Some(command.pid));
     let guide = Guide {
         wake: &wake,
         interrupts: Some(&interrupts),
@@ -168,7 +175,7 @@ fn watch_command(
         held.outcome()?;
     }
     let startup_ns = tracees::nanoseconds(called, began);
-    let watching = Watching { cost, startup_ns };
+    let watching = Watching { cost, startup_ns, limits };
     Ok(observation(request, seen, began, command.exit, watching))
 }
 
@@ -205,17 +212,22 @@ fn refusal(
     }
 }
 
-fn watch_process(
+fn watch_processes(
     request: &Request,
-    pid: u32,
+    selection: &Selection,
     mut viewer: OptionalViewer<'_>,
 ) -> Result<Observation, ObserveError> {
     let called = Instant::now();
-    let process = attach::process(pid)?;
-    let unwatched_children = attach::descendants(process);
+    let selection = selection.resolved()?;
+    let limits = Limits::for_target(&request.target);
+    let unwatched_children = selection.left_out();
     let interrupts = Interrupts::hold().map_err(ObserveError::system("block signals"))?;
     let wake = ThreadWake::set_up().map_err(ObserveError::system("set up signals"))?;
     let cost = cost(&wake)?;
+    let pid = match *selection.processes {
+        [one] => Some(one),
+        _ => None,
+    };
     show(&mut viewer, cost, pid);
     let guide = Guide {
         wake: &wake,
@@ -225,34 +237,35 @@ fn watch_process(
         viewer,
     };
     let attempt = tracer::on_tracer_thread(guide, |flags| {
-        let session = Session::running(process, request)?;
+        let session = Session::running(&selection, request)?;
         let began = Instant::now();
         Ok((session.run(flags), began))
     });
     let (seen, began) = attempt
         .map_err(ObserveError::system("start a thread"))?
-        .map_err(|source| ObserveError::Attach { pid, source })?;
+        .map_err(|(pid, source)| ObserveError::Attach { pid, source })?;
     let startup_ns = tracees::nanoseconds(called, began);
-    let watching = Watching { cost, startup_ns };
+    let watching = Watching { cost, startup_ns, limits };
     Ok(Observation { unwatched_children, ..observation(request, seen, began, None, watching) })
 }
 
 /// Notifies the viewer that the watch begins.
-fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: u32) {
+fn show(viewer: &mut OptionalViewer<'_>, cost: Range, pid: Option<u32>) {
     if let Some(viewer) = viewer {
         viewer.begin(&WatchStart {
             observer: DECLARATION.name,
             times_inflated: DECLARATION.times_inflated,
             cost_range_ns: cost.ends(),
-            pid: Some(pid),
+            pid,
         });
     }
 }
 
-/// The overhead of watching.
+/// The overhead of watching, and the limits of the watched.
 struct Watching {
     cost: Range,
     startup_ns: u64,
+    limits: Limits,
 }
 
 fn observation(
@@ -273,6 +286,7 @@ fn observation(
     Observation {
         wall_ns,
         exit,
+        cpu_capacity: watching.limits.capacity(&rows.allowed_cpus),
         observer: ObserverUse {
             name: DECLARATION.name.to_owned(),
             cost_ns_per_call: cost.middle(),
@@ -281,13 +295,19 @@ fn observation(
             lost_events: rows.lost_events,
             incomplete_calls: rows.incomplete_calls,
             lost_files: 0,
+            lost_paths: rows.lost_paths,
+            divided_by_zero: seen.divided_by_zero,
             times_inflated: DECLARATION.times_inflated,
             startup_ns: watching.startup_ns,
         },
         processes: rows.processes,
         calls: rows.calls,
         files: rows.files,
+        paths: rows.paths,
+        slowest: rows.slowest,
+        by: seen.groups,
         ledger: Vec::new(),
+        threads: rows.threads,
         still_running: seen.still_running,
         unwatched_children: Vec::new(),
     }
@@ -346,7 +366,11 @@ mod tests {
             wait: false,
             duration: None,
             files: true,
+            paths: false,
+            threads: false,
+            slowest: 0,
             calls: None,
+            filter: crate::Filter::default(),
             rows: Request::ROWS,
         };
         let seen = Ptrace.watch_before(&request, Some(&mut Hasty)).unwrap();

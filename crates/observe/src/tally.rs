@@ -8,14 +8,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileKind, FileUse, Process, ProcessCounts, Snapshot};
+use iotomy_record::{
+    Call, FileKind, FileUse, ImageCounts, PathUse, Process, ProcessCounts, Snapshot, Thread,
+    WholeCall,
+};
 use iotomy_sys::syscalls::{self, Abi};
 
 use crate::Request;
 use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
+use crate::slowest::Slowest;
+use crate::threads::{ThreadBook, Threads};
 
 /// An image's place in a [`Tally`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(usize);
 
 /// A system call as the kernel knows it.
@@ -58,8 +63,16 @@ pub(crate) struct Tally {
     nobody: Process,
     lost_events: u64,
     headless_calls: u64,
+    /// How many paths there are, of all images.
+    paths: usize,
+    lost_paths: u64,
+    slowest: Slowest,
     /// The state of regular files when they were first met.
     met: BTreeMap<FileRef, FileUse>,
+    /// The CPUs on which threads might run that left their images, a bit each.
+    allowed_cpus: Vec<u64>,
+    /// None where threads are not counted.
+    threads: Option<Threads<ImageId, CallNumber>>,
 }
 
 #[derive(Debug)]
@@ -68,7 +81,11 @@ struct Image {
     is_forked: bool,
     calls: HashMap<CallNumber, CountedRow>,
     files: BTreeMap<FileRef, FileUse>,
+    paths: BTreeMap<PathPart, PathUse>,
 }
+
+/// A path that calls were given: which, whether it is their second, the error, and the path.
+pub(crate) type PathPart = (CallNumber, bool, Option<u32>, Option<String>);
 
 /// A call's row, with the properties of its name looked up once.
 #[derive(Debug)]
@@ -87,6 +104,11 @@ pub(crate) struct Rows {
     pub(crate) processes: Vec<Process>,
     pub(crate) calls: Vec<Call>,
     pub(crate) files: Vec<FileUse>,
+    pub(crate) paths: Vec<PathUse>,
+    pub(crate) lost_paths: u64,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) allowed_cpus: Vec<u64>,
+    pub(crate) slowest: Vec<WholeCall>,
     pub(crate) incomplete_calls: u64,
     pub(crate) lost_events: u64,
 }
@@ -95,15 +117,50 @@ pub(crate) struct Rows {
 const NOWHERE: ImageId = ImageId(usize::MAX);
 
 impl Tally {
-    /// With room for this many images.
-    pub(crate) fn with_room(images: u32) -> Self {
+    /// With room for this many images, and for this many of the slowest calls.
+    pub(crate) fn with_room(images: u32, slowest: u32) -> Self {
         Self {
             images: Vec::new(),
             most: images.try_into().unwrap_or(usize::MAX),
             nobody: Process { exec: "?".to_owned(), ..Process::default() },
             lost_events: 0,
             headless_calls: 0,
+            paths: 0,
+            lost_paths: 0,
+            slowest: Slowest::with_room(slowest),
             met: BTreeMap::new(),
+            allowed_cpus: Vec::new(),
+            threads: None,
+        }
+    }
+
+    /// A thread that leaves its image might run on these CPUs.
+    pub(crate) fn allow_cpus(&mut self, cpus: impl IntoIterator<Item = usize>) {
+        for cpu in cpus {
+            let word = cpu / 64;
+            self.allowed_cpus.resize(self.allowed_cpus.len().max(word + 1), 0);
+            self.allowed_cpus[word] |= 1 << (cpu % 64);
+        }
+    }
+
+    /// Counts threads as well, with room for this many entries.
+    pub(crate) fn by_thread(self, rows: u32) -> Self {
+        Self { threads: Some(Threads::with_room(rows)), ..self }
+    }
+
+    /// Whether it counts threads.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// What a thread has done in an image that it has left, or in which the watch ended.
+    pub(crate) fn add_left(&mut self, image: ImageId, thread: ThreadBook<CallNumber>, ended: bool) {
+        let is_first = thread.tid == self.process(image).pid;
+        let Some(threads) = &mut self.threads else { return };
+        match image {
+            NOWHERE => {}
+            _ if ended && !is_first => threads.add_ended(image, thread),
+            _ => threads.add(image, thread),
         }
     }
 
@@ -126,7 +183,7 @@ impl Tally {
             return NOWHERE;
         }
         let (calls, files, is_forked) = (HashMap::new(), BTreeMap::new(), false);
-        self.images.push(Image { process, is_forked, calls, files });
+        self.images.push(Image { process, is_forked, calls, files, paths: BTreeMap::new() });
         ImageId(self.images.len() - 1)
     }
 
@@ -181,6 +238,7 @@ impl Tally {
         row.wall_ns = row.wall_ns.saturating_add(wall_ns);
         row.max_ns = row.max_ns.max(wall_ns);
         row.wall_log2.add(wall_ns);
+        row.wall_times.add(wall_ns);
         match value {
             Ok(value) => {
                 row.return_log2.add(value);
@@ -264,6 +322,43 @@ impl Tally {
         *sum = sum.saturating_add(bytes);
     }
 
+    /// A call that was given a path returned.
+    pub(crate) fn named(&mut self, image: ImageId, part: PathPart, wall_ns: u64) {
+        let Some(Image { process, paths, .. }) = self.images.get_mut(image.0) else { return };
+        if !paths.contains_key(&part) {
+            if self.paths >= self.most {
+                self.lost_paths += 1;
+                return;
+            }
+            self.paths += 1;
+        }
+        let row =
+            paths.entry(part).or_insert_with_key(|((abi, number), second, error, path)| PathUse {
+                pid: process.pid,
+                exec: process.exec.clone(),
+                syscall: call_name(*abi, *number),
+                second: *second,
+                error: error.map(error_name),
+                path: path.clone(),
+                ..PathUse::default()
+            });
+        row.calls += 1;
+        row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+    }
+
+    /// Whether a call that took so long is to be kept whole.
+    pub(crate) fn is_slow(&self, image: ImageId, wall_ns: u64) -> bool {
+        image != NOWHERE && self.slowest.admits(wall_ns)
+    }
+
+    /// Keeps a call whole, which is one of `image`.
+    pub(crate) fn keep_slow(&mut self, image: ImageId, call: WholeCall) {
+        let Process { pid, exec, .. } = self.process(image);
+        // Until the end, an image's place stands for its number.
+        let (pid, exec, image) = (*pid, exec.clone(), image.0 as u32);
+        self.slowest.keep(WholeCall { pid, exec, image, ..call });
+    }
+
     /// A thread of the image used this much.
     pub(crate) fn used(&mut self, image: ImageId, usage: Usage) {
         let Some(Image { process, .. }) = self.image(image) else { return };
@@ -286,6 +381,7 @@ impl Tally {
         let mut calls: BTreeMap<&str, Call> = BTreeMap::new();
         let mut files: BTreeMap<&FileRef, FileUse> = BTreeMap::new();
         let mut processes = Vec::with_capacity(self.images.len());
+        let mut images = Vec::with_capacity(self.images.len());
         for image in &self.images {
             let mut doing = ProcessCounts {
                 pid: image.process.pid,
@@ -293,6 +389,14 @@ impl Tally {
                 ..ProcessCounts::default()
             };
             let rows = image.calls.values().map(|counted| &counted.row);
+            images.push(ImageCounts {
+                id: u32::try_from(images.len()).unwrap_or(u32::MAX),
+                pid: image.process.pid,
+                exec: image.process.exec.clone(),
+                called: image.process.called.clone(),
+                calls: rows.clone().filter(|row| wanted(&row.syscall)).map(so_far).collect(),
+                ..ImageCounts::default()
+            });
             for row in rows.filter(|row| wanted(&row.syscall)) {
                 doing.calls += row.calls;
                 doing.errors += row.errors;
@@ -306,6 +410,7 @@ impl Tally {
                 sum.bytes = sum.bytes.saturating_add(row.bytes);
                 sum.wall_ns = sum.wall_ns.saturating_add(row.wall_ns);
                 sum.max_ns = sum.max_ns.max(row.max_ns);
+                sum.wall_times.merge(&row.wall_times);
             }
             for (file, used) in &image.files {
                 files.entry(file).and_modify(|sum| join(sum, used)).or_insert_with(|| used.clone());
@@ -313,7 +418,8 @@ impl Tally {
             processes.push(doing);
         }
         let calls = calls.into_values().collect();
-        Snapshot { calls, files: files.into_values().collect(), processes, ..Snapshot::default() }
+        let files = files.into_values().collect();
+        Snapshot { calls, files, processes, images, ..Snapshot::default() }
     }
 
     /// An image's index among those of a snapshot.
@@ -327,13 +433,25 @@ impl Tally {
             processes: Vec::with_capacity(self.images.len()),
             calls: Vec::new(),
             files: Vec::new(),
+            paths: Vec::new(),
+            lost_paths: self.lost_paths,
+            threads: Vec::new(),
+            allowed_cpus: self.allowed_cpus,
+            slowest: self.slowest.into_calls(),
             incomplete_calls: self.headless_calls,
             lost_events: self.lost_events,
         };
         let names = self.images.iter().map(|one| (one.process.pid, one.process.exec.as_str()));
         let numbers = numbers(&names.collect::<Vec<_>>());
-        for (mut image, number) in self.images.into_iter().zip(numbers) {
+        for call in &mut rows.slowest {
+            call.image = numbers.get(call.image as usize).copied().unwrap_or(0);
+        }
+        let mut threads = self.threads.map(Threads::into_images).unwrap_or_default();
+        let name = |(abi, number)| Some(call_name(abi, number)).filter(|name| request.wants(name));
+        for (at, (mut image, number)) in self.images.into_iter().zip(numbers).enumerate() {
             image.process.image = number;
+            let of_image = threads.remove(&ImageId(at)).unwrap_or_default().into_iter();
+            rows.threads.extend(of_image.map(|thread| thread.into_row(&image.process, &name)));
             image.files.values_mut().for_each(|row| row.image = number);
             let mut counted: Vec<CountedRow> = image.calls.into_values().collect();
             counted.iter_mut().for_each(|call| call.row.image = number);
@@ -346,9 +464,19 @@ impl Tally {
             rows.processes.push(image.process);
             rows.calls.extend(calls);
             rows.files.extend(image.files.into_values());
+            image.paths.values_mut().for_each(|row| row.image = number);
+            let mut paths: Vec<PathUse> = image.paths.into_values().collect();
+            paths.retain(|row| request.wants(&row.syscall));
+            paths.sort_by_key(|row| std::cmp::Reverse(row.calls));
+            rows.paths.extend(paths);
         }
         rows
     }
+}
+
+/// A call's row for a snapshot: in flight are the calls that are so now.
+fn so_far(row: &Call) -> Call {
+    Call { in_flight: 0, entered_before: 0, ..row.clone() }
 }
 
 /// Adds the use of a file by another image.
@@ -408,14 +536,18 @@ mod tests {
             wait: false,
             duration: None,
             files: true,
+            paths: true,
+            threads: false,
+            slowest: 2,
             calls: None,
+            filter: crate::Filter::default(),
             rows: 64,
         }
     }
 
     #[test]
     fn images_beyond_the_room_there_is_are_lost_with_their_calls() {
-        let mut tally = Tally::with_room(2);
+        let mut tally = Tally::with_room(2, 0);
         let image = |pid| Process { pid, exec: "dd".into(), threads: 1, ..Process::default() };
         let first = tally.begin(image(1));
         let second = tally.begin_forked(image(2));
@@ -433,7 +565,7 @@ mod tests {
     }
 
     fn tally() -> (Tally, ImageId) {
-        let mut tally = Tally::with_room(64);
+        let mut tally = Tally::with_room(64, 0);
         let process = Process { pid: 5, exec: "dd".into(), threads: 1, ..Process::default() };
         let image = tally.begin(process);
         (tally, image)

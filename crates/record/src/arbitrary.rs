@@ -27,27 +27,61 @@ use crate::*;
 
 /// A record that [`crate::store::parse_trace`] accepts.
 pub fn trace() -> impl Strategy<Value = Trace> {
-    let run = (vec(text(), 0..4), number(), option::of(exit()), machine(), observer());
+    let machine = (machine(), option::of(capacity()), option::of(interval()));
+    let run =
+        (vec(text(), 0..4), number(), option::of(exit()), machine.boxed(), observer().boxed());
+    // Boxed: all of them do not fit on the stack of a test.
+    let files = vec(file_use(), 0..8).boxed();
     let tables =
-        (vec(process(), 0..6), vec(call(), 0..24), vec(file_use(), 0..8), vec(ledger_row(), 0..6));
+        (vec(process(), 0..6).boxed(), vec(call(), 0..24).boxed(), files, vec(ledger_row(), 0..6));
+    let threads = vec(thread(), 0..6).boxed();
+    let by = option::of(groups()).boxed();
+    let details = (vec(path_use(), 0..6).boxed(), vec(slow_call(), 0..4).boxed(), threads, by);
     let running = || vec(running(), 0..4);
-    let rest = (vec(finding(), 0..4), running(), running(), view());
-    (run, tables, rest).prop_map(|(run, tables, rest)| Trace {
-        schema: Trace::SCHEMA.to_string(),
-        started: "2025-03-01T10:20:30.5Z".to_string(),
-        command: run.0,
-        wall_ns: run.1,
-        exit: run.2,
-        machine: run.3,
-        observer: run.4,
-        processes: tables.0,
-        calls: tables.1,
-        files: tables.2,
-        ledger: tables.3,
-        findings: rest.0,
-        still_running: rest.1,
-        unwatched_children: rest.2,
-        view: rest.3,
+    let rest =
+        (vec(finding(), 0..4), running(), running(), view().boxed(), vec(watched(), 0..3)).boxed();
+    (run, tables, details, rest).prop_map(|(run, tables, (paths, slowest, threads, by), rest)| {
+        Trace {
+            schema: Trace::SCHEMA.to_string(),
+            started: "2025-03-01T10:20:30.5Z".to_string(),
+            command: run.0,
+            wall_ns: run.1,
+            exit: run.2,
+            machine: run.3.0,
+            cpu_capacity: run.3.1,
+            interval: run.3.2,
+            observer: run.4,
+            processes: tables.0,
+            calls: tables.1,
+            files: tables.2,
+            paths,
+            slowest,
+            by,
+            ledger: tables.3,
+            threads,
+            findings: rest.0,
+            still_running: rest.1,
+            unwatched_children: rest.2,
+            targets: rest.4,
+            view: rest.3,
+        }
+    })
+}
+
+fn groups() -> impl Strategy<Value = Groups> {
+    let key = prop_oneof![any::<i64>().prop_map(Key::Number), text().prop_map(Key::Text)];
+    let row = (vec(key, 0..3), [(); 5].map(|()| number())).prop_map(|(key, n)| Group {
+        key,
+        calls: n[0],
+        errors: n[1],
+        bytes: n[2],
+        wall_ns: n[3],
+        max_ns: n[4],
+    });
+    (vec(text(), 0..3), vec(row, 0..5), number()).prop_map(|(by, rows, lost_calls)| Groups {
+        by,
+        rows,
+        lost_calls,
     })
 }
 
@@ -135,6 +169,20 @@ fn machine() -> impl Strategy<Value = Machine> {
     )
 }
 
+fn interval() -> impl Strategy<Value = Interval> {
+    let all = (number(), number(), any::<bool>());
+    all.prop_map(|(number, start_ns, is_last)| Interval { number, start_ns, is_last })
+}
+
+fn capacity() -> impl Strategy<Value = CpuCapacity> {
+    let cpus = || prop_oneof![0.01..100.0, Just(f64::MAX), Just(5e-324)];
+    (cpus(), any::<u32>(), option::of(cpus())).prop_map(|(cpus, affinity, quota)| CpuCapacity {
+        cpus,
+        affinity,
+        quota,
+    })
+}
+
 fn observer() -> impl Strategy<Value = ObserverUse> {
     let cost = prop_oneof![0.0..10_000.0, Just(0.0), Just(-0.0), Just(f64::MAX), Just(5e-324)];
     (text(), cost, [(); 4].map(|()| number()), [any::<bool>(), any::<bool>()]).prop_map(
@@ -146,6 +194,8 @@ fn observer() -> impl Strategy<Value = ObserverUse> {
             lost_events: n[0],
             incomplete_calls: n[1],
             lost_files: n[2],
+            lost_paths: n[3],
+            divided_by_zero: n[3] / 2,
             times_inflated,
             startup_ns: n[3],
         },
@@ -201,7 +251,9 @@ fn call() -> impl Strategy<Value = Call> {
     let name = prop_oneof![4 => "read|write|openat|close|exit_group|io_uring_enter", 1 => text()];
     let kinds = prop::collection::btree_map(prop_oneof!["E[A-Z]{2,8}", text()], number(), 0..4);
     let parts = [(); 3].map(|()| option::of(number()));
-    let spread = (histogram(), histogram(), option::of(histogram()), option::of(histogram()));
+    let log2 = (histogram(), histogram(), option::of(histogram()), option::of(histogram()));
+    // By itself, it does not fit on the stack of a test.
+    let spread = (log2.boxed(), (times(), option::of(times()), times()).boxed());
     (image(), name, [(); 6].map(|()| number()), kinds, parts, spread).prop_map(
         |((pid, exec), syscall, n, error_kinds, parts, spread)| Call {
             pid,
@@ -217,16 +269,32 @@ fn call() -> impl Strategy<Value = Call> {
             blocked_ns: parts[1],
             runnable_ns: parts[2],
             max_ns: n[4],
+            max_is_bound: n[4] % 5 == 1,
             in_flight: n[5],
             entered_before: n[5] / 2,
             asked: parts[1],
             ready: parts[2],
-            return_log2: spread.0,
-            wall_log2: spread.1,
-            on_cpu_log2: spread.2,
-            blocked_log2: spread.3,
+            return_log2: spread.0.0,
+            wall_log2: spread.0.1,
+            on_cpu_log2: spread.0.2,
+            blocked_log2: spread.0.3,
+            wall_times: spread.1.0,
+            on_cpu_times: spread.1.1,
+            blocked_times: spread.1.2,
         },
     )
+}
+
+/// Times in a few buckets.
+fn times() -> impl Strategy<Value = Times> {
+    (number(), vec((0..TIME_BUCKETS, number()), 0..6)).prop_map(|(max_ns, filled)| {
+        let mut times = Times::default();
+        filled.into_iter().for_each(|(bucket, count)| times.add_bucket(bucket, count));
+        if !times.is_empty() {
+            times.max_ns = max_ns;
+        }
+        times
+    })
 }
 
 /// A distribution with a few buckets filled.
@@ -244,25 +312,85 @@ fn file_use() -> impl Strategy<Value = FileUse> {
     use FileKind::*;
     let kind = select(vec![File, Directory, Pipe, Socket, Char, Block, Eventfd, Anon, Other]);
     let known = [(); 4].map(|()| option::of(number()));
-    let parts = ([(); 6].map(|()| number()), known, option::of(text()));
-    (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on))| FileUse {
-        pid,
-        exec,
-        image: (n[5] % 3) as u32,
-        kind,
-        path,
-        read_calls: n[0],
-        read_bytes: n[1],
-        write_calls: n[2],
-        write_bytes: n[3],
-        map_calls: n[4],
-        mapped_bytes: n[5],
-        file_system: on,
-        size_bytes: known[0],
-        allocated_bytes: known[1],
-        cached_bytes: known[2],
-        dirty_bytes: known[3],
+    let socket = (text(), option::of(text()), option::of(text()), option::of(any::<u32>()));
+    let socket = socket.prop_map(|(protocol, local, remote, peer_pid)| {
+        let peer = local.clone().filter(|_| peer_pid.is_some());
+        crate::Socket { protocol, local, remote, peer_pid, peer }
+    });
+    let parts = ([(); 6].map(|()| number()), known, option::of(text()), option::of(socket));
+    (image(), kind, text(), parts).prop_map(|((pid, exec), kind, path, (n, known, on, socket))| {
+        FileUse {
+            pid,
+            exec,
+            image: (n[5] % 3) as u32,
+            kind,
+            path,
+            read_calls: n[0],
+            read_bytes: n[1],
+            write_calls: n[2],
+            write_bytes: n[3],
+            map_calls: n[4],
+            mapped_bytes: n[5],
+            file_system: on,
+            size_bytes: known[0],
+            allocated_bytes: known[1],
+            cached_bytes: known[2],
+            dirty_bytes: known[3],
+            socket,
+        }
     })
+}
+
+fn path_use() -> impl Strategy<Value = PathUse> {
+    let syscall = prop_oneof![4 => "openat|newfstatat|execve", 1 => text()];
+    let error = option::of(prop_oneof![3 => "ENOENT|EACCES", 1 => text()]);
+    let numbers = [(); 2].map(|()| number());
+    (image(), syscall, error, option::of(text()), numbers, any::<bool>()).prop_map(
+        |((pid, exec), syscall, error, path, n, second)| PathUse {
+            pid,
+            exec,
+            image: (n[1] % 3) as u32,
+            syscall,
+            second,
+            error,
+            path,
+            calls: n[0],
+            wall_ns: n[1],
+        },
+    )
+}
+
+fn slow_call() -> impl Strategy<Value = WholeCall> {
+    use WakeContext::*;
+    let context = select(vec![Thread, Softirq, Interrupt, Unknown]);
+    let waker = (context, any::<u32>(), text(), option::of(text()))
+        .prop_map(|(context, tid, thread, syscall)| Waker { context, tid, thread, syscall });
+    let syscall = prop_oneof![4 => "openat|read|futex|execve", 1 => text()];
+    let texts = (text(), option::of(text()), option::of("ENOENT|EAGAIN"));
+    let numbers = ([(); 5].map(|()| number()), vec(number(), 0..7), any::<i64>());
+    (image(), syscall, texts, numbers, option::of(waker)).prop_map(
+        |((pid, exec), syscall, (thread, path, error), (n, arguments, returned), woken_by)| {
+            WholeCall {
+                pid,
+                exec,
+                image: (n[1] % 3) as u32,
+                tid: pid,
+                thread,
+                syscall,
+                arguments,
+                path,
+                returned,
+                error,
+                bytes: (n[0] % 2 == 0).then_some(n[0]),
+                start_ns: n[1],
+                wall_ns: n[2],
+                on_cpu_ns: (n[1] % 2 == 0).then_some(n[2]),
+                blocked_ns: (n[1] % 2 == 0).then_some(n[3]),
+                runnable_ns: (n[1] % 2 == 0).then_some(n[4]),
+                woken_by,
+            }
+        },
+    )
 }
 
 fn ledger_row() -> impl Strategy<Value = LedgerRow> {
@@ -284,6 +412,33 @@ fn ledger_row() -> impl Strategy<Value = LedgerRow> {
     })
 }
 
+fn thread() -> impl Strategy<Value = Thread> {
+    let texts = (text(), prop_oneof![3 => "read|futex|", 1 => text()]);
+    let known = [(); 3].map(|()| option::of(number()));
+    let few = prop_oneof![3 => Just(0u32), 2 => 0u32..9, 1 => any::<u32>()];
+    (image(), texts, [(); 7].map(|()| number()), known, few).prop_map(
+        |((pid, exec), (name, longest_call), n, known, instances)| Thread {
+            pid,
+            exec,
+            image: (n[6] % 3) as u32,
+            tid: pid.saturating_add((n[5] % 3) as u32),
+            name,
+            instances,
+            calls: n[0],
+            errors: n[1],
+            thread_ns: known[0],
+            on_cpu_ns: n[2],
+            user_ns: known[2],
+            blocked_ns: known[1],
+            runnable_ns: known[2],
+            voluntary_switches: n[3],
+            involuntary_switches: n[4],
+            longest_call,
+            longest_ns: n[5],
+        },
+    )
+}
+
 pub(crate) fn finding() -> impl Strategy<Value = Finding> {
     use Verdict::*;
     let verdict = select(vec![Impossible, Suspect, Advice, Note]);
@@ -298,21 +453,33 @@ fn running() -> impl Strategy<Value = Running> {
     image().prop_map(|(pid, exec)| Running { pid, exec })
 }
 
+fn watched() -> impl Strategy<Value = Watched> {
+    let kind = select(vec!["process", "name", "cgroup", "unit", "container"]);
+    (kind, text()).prop_map(|(kind, name)| Watched { kind: kind.to_owned(), name })
+}
+
 fn view() -> impl Strategy<Value = View> {
     use SortKey::*;
     let sort = select(vec![Wall, OnCpu, Blocked, Calls, Errors, Bytes, Name]);
     let quantity =
         select(vec![Quantity::Return, Quantity::Wall, Quantity::OnCpu, Quantity::Blocked]);
     let top = option::of(prop_oneof![0usize..5, Just(usize::MAX)]);
-    (sort, top, vec(quantity, 0..4), vec(text(), 0..3), any::<[bool; 4]>()).prop_map(
-        |(sort, top, quantize, calls, [files, wait, machine, each])| View {
+    let words = (vec(text(), 0..3), text());
+    (sort, top, vec(quantity, 0..4), words, any::<[bool; 7]>()).prop_map(
+        |(sort, top, quantize, words, [files, paths, threads, wait, machine, each, only])| View {
             sort,
             top,
             quantize,
-            calls,
+            calls: words.0,
+            r#where: words.1,
             files,
+            peers: wait,
+            paths,
+            threads,
+            slowest: u32::from(each),
             wait,
             machine,
+            only,
             each,
         },
     )

@@ -9,19 +9,28 @@ mod anatomy;
 #[cfg(any(test, feature = "test-support"))]
 pub mod arbitrary;
 pub mod calls;
+mod capacity;
 mod copy;
+mod diff;
+mod groups;
 mod histogram;
+mod interval;
 mod kept;
 mod limits;
 mod lossless;
 mod machine;
 pub mod numbers;
+mod paths;
 mod printable;
 mod race;
 mod roll_up;
+mod slow;
 mod snapshot;
+mod socket;
 pub mod store;
 mod sweep;
+mod thread;
+mod times;
 mod trace;
 mod view;
 
@@ -30,23 +39,32 @@ pub use anatomy::{
     Anatomy, BlockIo, BlockPath, CallEvent, DissectedCall, Function, Hidden, Layer, ReadAhead,
     Requests, Sampled, Sampling, SlowCall, SlowestCalls, Stack, StackKind, UserStacks,
 };
+pub use capacity::CpuCapacity;
 pub use copy::{CopyPart, CopyPlan, CopyRun, MoverReason, MoverRefusal, TriedMover};
+pub use diff::{Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, FindingRuns};
+pub use groups::{Group, Groups, Key};
 pub use histogram::{BUCKETS, Buckets, Histogram};
+pub use interval::{Interval, IntervalCounts, Intervals};
 pub use kept::{KeptRun, Measure, Point, Trend};
 pub use limits::{Limit, Limits, Volume};
 pub use lossless::{bytes_of, lossless};
 pub use machine::Machine;
+pub use paths::PathUse;
 pub use printable::{ascii_sign, lines, message, printable};
 pub use race::{
     Attribution, Block, Comparison, Contender, Harness, Metric, Plan, Race, RaceVerdict, Run,
     Spread, State, Term, TermKind,
 };
-pub use snapshot::{ProcessCounts, Snapshot};
+pub use slow::{WakeContext, Waker, WholeCall};
+pub use snapshot::{ImageCounts, ProcessCounts, Snapshot};
+pub use socket::Socket;
 pub use sweep::{
     AxisValue, Case, Claim, ClaimVerdict, ExperimentFacts, Extra, Sweep, SweepAxis, SweepRun, Visit,
 };
+pub use thread::Thread;
+pub use times::{QUANTILES, TIME_BUCKETS, Times};
 pub use trace::{
     Call, Exit, FileKind, FileUse, Finding, LedgerRow, ObserverUse, Process, Running, Trace,
-    Verdict,
+    Verdict, Watched,
 };
 pub use view::{Quantity, SortKey, View};

@@ -6,9 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::btree_map::{BTreeMap, Entry};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map};
 
-use crate::{Call, FileKind, FileUse, LedgerRow, Process, Race, Trace};
+use crate::{Call, FileKind, FileUse, LedgerRow, PathUse, Process, Race, Thread, Trace};
 
 /// Up to this many identical images are listed separately.
 const FEW: usize = 4;
@@ -62,6 +62,36 @@ impl Targets {
         sums.sort_by_key(|(place, _)| *place);
         sums.into_iter().map(|(_, sum)| sum).collect()
     }
+
+    /// Threads of images that are put together are so by name, and the first ones of processes by
+    /// themselves; in others, threads of one name stay separate.
+    fn roll_up_threads(&self, all: Vec<Thread>) -> Vec<Thread> {
+        let mut images: HashMap<&Key, usize> = HashMap::new();
+        self.target.values().for_each(|target| *images.entry(target).or_default() += 1);
+        let mut at: HashMap<(Key, bool, String), usize> = HashMap::new();
+        let mut sums: Vec<Thread> = Vec::new();
+        for mut one in all {
+            let own = (one.pid, one.exec.clone(), one.image);
+            let Some(key) = self.target.get(&own).filter(|target| images[target] > 1) else {
+                sums.push(one);
+                continue;
+            };
+            let is_first = one.is_first();
+            (one.pid, one.exec, one.image) = key.clone();
+            match at.entry((key.clone(), is_first, one.name.clone())) {
+                hash_map::Entry::Occupied(row) => sums[*row.get()].add(one),
+                hash_map::Entry::Vacant(row) => {
+                    row.insert(sums.len());
+                    sums.push(one);
+                }
+            }
+        }
+        sums.sort_by_cached_key(|one| {
+            let place = self.place(&(one.pid, one.exec.clone(), one.image));
+            (place, Reverse(one.on_cpu_ns), one.tid)
+        });
+        sums
+    }
 }
 
 impl Trace {
@@ -89,7 +119,10 @@ impl Trace {
             (targets.place(&image), Reverse(call.wall_ns), call.syscall.clone())
         });
         self.files = targets.roll_up(std::mem::take(&mut self.files));
+        self.paths = targets.roll_up(std::mem::take(&mut self.paths));
+        self.paths.sort_by_key(|one| Reverse(one.calls));
         self.ledger = targets.roll_up(std::mem::take(&mut self.ledger));
+        self.threads = targets.roll_up_threads(std::mem::take(&mut self.threads));
         self.processes = processes(std::mem::take(&mut self.processes), &firsts);
     }
 
@@ -196,6 +229,14 @@ impl Row for Call {
         add_known(&mut self.asked, one.asked);
         add_known(&mut self.ready, one.ready);
         self.max_ns = self.max_ns.max(one.max_ns);
+        if self.on_cpu_times.is_some() || one.on_cpu_times.is_some() {
+            // Where it is absent, it equals wall time.
+            let mut sum = self.on_cpu_times.take().unwrap_or_else(|| self.wall_times.clone());
+            sum.merge(one.on_cpu_times.as_ref().unwrap_or(&one.wall_times));
+            self.on_cpu_times = Some(sum);
+        }
+        self.wall_times.merge(&one.wall_times);
+        self.blocked_times.merge(&one.blocked_times);
         self.return_log2.merge(&one.return_log2);
         self.wall_log2.merge(&one.wall_log2);
         for (sum, one) in
@@ -231,6 +272,22 @@ impl Row for FileUse {
             (&mut self.map_calls, one.map_calls),
             (&mut self.mapped_bytes, one.mapped_bytes),
         ]);
+    }
+}
+
+impl Row for PathUse {
+    type Key = (String, bool, Option<String>, Option<String>);
+
+    fn part(&self) -> Self::Key {
+        (self.syscall.clone(), self.second, self.error.clone(), self.path.clone())
+    }
+
+    fn image(&mut self) -> (&mut u32, &mut String, &mut u32) {
+        (&mut self.pid, &mut self.exec, &mut self.image)
+    }
+
+    fn add(&mut self, one: Self) {
+        add([(&mut self.calls, one.calls), (&mut self.wall_ns, one.wall_ns)]);
     }
 }
 

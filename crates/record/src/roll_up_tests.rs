@@ -8,6 +8,7 @@ fn shell(n: u32) -> Trace {
     let mut record = crate::store::parse_trace(include_bytes!("store/plain.json")).unwrap();
     record.command = vec!["sh".into()];
     (record.processes, record.calls, record.files, record.ledger) = Default::default();
+    record.threads = Vec::new();
     let mut image = |pid: u32, exec: &str, continued: u32, before_exec: bool| {
         let exec = exec.to_owned();
         record.processes.push(Process {
@@ -69,6 +70,26 @@ fn shell(n: u32) -> Trace {
                 ..FileUse::default()
             });
         }
+        for tid in [pid, pid + 1000, pid + 2000] {
+            record.threads.push(Thread {
+                pid,
+                exec: exec.clone(),
+                tid,
+                name: exec.clone(),
+                calls: 1,
+                errors: 2,
+                thread_ns: Some(3),
+                on_cpu_ns: u64::from(tid),
+                user_ns: Some(4),
+                blocked_ns: Some(5),
+                runnable_ns: Some(6),
+                voluntary_switches: 7,
+                involuntary_switches: 8,
+                longest_call: if tid == pid { "close" } else { "mmap" }.into(),
+                longest_ns: u64::from(tid),
+                ..Thread::default()
+            });
+        }
         record.ledger.push(LedgerRow {
             pid,
             exec,
@@ -117,6 +138,17 @@ fn many_identical_images_become_one_entry_and_a_few_stay() {
         .collect();
     assert_eq!((shared.len(), shared[0].read_calls), (1, 9));
     assert_eq!(many.files.iter().filter(|file| file.path.starts_with("pipe")).count(), 19);
+    let rows: Vec<_> = many
+        .threads
+        .iter()
+        .map(|row| (row.pid, row.tid, &*row.exec, row.count(), &*row.longest_call))
+        .collect();
+    // By themselves those of the command's own process, and the first threads of the others.
+    let of_sh =
+        [(100, 2100, "sh", 1, "mmap"), (100, 1100, "sh", 1, "mmap"), (100, 100, "sh", 1, "close")];
+    let put_together = |exec| [(101, 1101, exec, 18, "mmap"), (101, 101, exec, 9, "close")];
+    assert_eq!(rows[..3], of_sh);
+    assert_eq!(rows[3..], [put_together("sh"), put_together("true")].concat());
 }
 
 #[test]
@@ -155,7 +187,8 @@ fn an_exec_makes_no_process_and_no_thread() {
 
 /// The sum of each number of a table that is one of all rows, distributions included.
 fn sums_of(table: &serde_json::Value) -> BTreeMap<String, i64> {
-    const OF_ONE: [&str; 6] = ["pid", "ppid", "image", "instances", "max_ns", "max_rss_bytes"];
+    const OF_ONE: [&str; 7] =
+        ["pid", "tid", "ppid", "image", "instances", "max_ns", "max_rss_bytes"];
     let mut sums = BTreeMap::new();
     for (field, value) in table.as_array().unwrap().iter().flat_map(|row| row.as_object().unwrap())
     {
@@ -203,10 +236,11 @@ proptest! {
         record.calls = shell.calls;
         record.files = shell.files;
         record.ledger = shell.ledger;
+        record.threads = shell.threads;
         let sums = |record: &Trace| {
             let images: u32 = record.processes.iter().map(Process::count).sum();
             let tables = serde_json::to_value(record).unwrap();
-            let tables = ["processes", "calls", "files", "ledger"].map(|name| sums_of(&tables[name]));
+            let tables = ["processes", "calls", "files", "ledger", "threads"].map(|name| sums_of(&tables[name]));
             (tables, images, record.process_count(), record.thread_count())
         };
         let before = sums(&record);

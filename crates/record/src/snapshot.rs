@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub ledger: Option<LedgerRow>,
     /// Threads alive.
     pub threads: u64,
+    /// The images that may have changed since the snapshot before.
+    pub images: Vec<ImageCounts>,
     /// Calls and files that found no room in a table.
     pub lost: u64,
 }
@@ -47,4 +49,23 @@ pub struct ProcessCounts {
     pub ledger: Option<LedgerRow>,
     /// The call most of its threads are in.
     pub inside: Option<String>,
+}
+
+/// The counts of a program image so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImageCounts {
+    /// Its number in this watch.
+    pub id: u32,
+    /// Process id.
+    pub pid: u32,
+    /// Its name as [`crate::Process::exec`] has it.
+    pub exec: String,
+    /// Its name as [`crate::Process::called`] has it.
+    pub called: String,
+    /// Threads alive.
+    pub threads: u32,
+    /// The time of its threads by state; `None` when the observer cannot separate them.
+    pub ledger: Option<LedgerRow>,
+    /// One row a call, as in [`Snapshot::calls`], with kinds of errors.
+    pub calls: Vec<Call>,
 }

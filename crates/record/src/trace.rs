@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Histogram, Machine, View};
+use crate::{
+    CpuCapacity, Groups, Histogram, Interval, Machine, PathUse, Socket, Thread, Times, View,
+    WholeCall,
+};
 
 /// One watched run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,8 +22,14 @@ pub struct Trace {
     pub wall_ns: u64,
     /// How the command ended; `null` when none was started or it was still running.
     pub exit: Option<Exit>,
+    /// The interval of a watch that this is the record of; absent in that of a whole watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
     /// Where it ran.
     pub machine: Machine,
+    /// The CPUs that the watched processes might use; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_capacity: Option<CpuCapacity>,
     /// The observer, and its overhead.
     pub observer: ObserverUse,
     /// One entry a (process, program image).
@@ -29,8 +38,21 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// One entry a (process, program image, file); empty where files were not watched.
     pub files: Vec<FileUse>,
+    /// One entry a (process, program image, call, outcome, path), most calls first; empty where paths
+    /// were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathUse>,
+    /// The calls that took longest, the longest first; empty where none were to be kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<WholeCall>,
     /// One entry per (process, program image). Empty when the observer cannot separate the states.
     pub ledger: Vec<LedgerRow>,
+    /// Calls by the values of some variables; absent where they were not to be grouped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Groups>,
+    /// One entry a thread of a (process, program image); empty where threads were not requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Thread>,
     /// The findings.
     pub findings: Vec<Finding>,
     /// Processes that outlived the watch.
@@ -39,6 +61,9 @@ pub struct Trace {
     /// Processes that the watched one had made before the watch began, and theirs: not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched_children: Vec<Running>,
+    /// The running processes that were to be watched, where no command was run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Watched>,
     /// The view that was requested, so that the saved record prints the same.
     #[serde(default)]
     pub view: View,
@@ -134,6 +159,12 @@ pub struct ObserverUse {
     /// Files for which a bounded table had no room for the row or the name.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_files: u64,
+    /// Calls that are in no row of `paths`, for which a bounded table had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_paths: u64,
+    /// Calls that were left out because the condition of the filter divided by zero for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub divided_by_zero: u64,
     /// Whether watching slowed the calls so much that times cannot be taken at face value.
     #[serde(default)]
     pub times_inflated: bool,
@@ -260,6 +291,9 @@ pub struct Call {
     /// The longest single call, those that never returned included.
     #[serde(default)]
     pub max_ns: u64,
+    /// In the record of an interval: whether no call took longer, because a longer one was before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub max_is_bound: bool,
     /// Calls that were entered and did not return during the watch, or were in progress when the
     /// watch began.
     pub in_flight: u64,
@@ -283,6 +317,23 @@ pub struct Call {
     /// Blocked time, of the calls that returned and did block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_log2: Option<Histogram>,
+    /// `wall_log2` in finer buckets, with quantiles. Empty in older records.
+    #[serde(default, skip_serializing_if = "Times::is_empty")]
+    pub wall_times: Times,
+    /// The same of on-CPU time. Absent where that equals wall time, since no call left its CPU, and
+    /// where the observer cannot know; see [`Call::on_cpu_times`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu_times: Option<Times>,
+    /// The same of blocked time.
+    #[serde(default, skip_serializing_if = "Times::is_empty")]
+    pub blocked_times: Times,
+}
+
+impl Call {
+    /// On-CPU times, where the observer knew them.
+    pub fn on_cpu_times(&self) -> Option<&Times> {
+        self.on_cpu_times.as_ref().or(self.on_cpu_ns.is_some().then_some(&self.wall_times))
+    }
 }
 
 /// The kind of file behind a descriptor.
@@ -373,6 +424,9 @@ pub struct FileUse {
     /// How much of it was in memory only, still to be written, when the watch had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
+    /// What it is connected to, where it is a socket and the observer knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<Socket>,
 }
 
 /// Where the threads of one program image spent their time:
@@ -435,6 +489,15 @@ pub enum Verdict {
     Advice,
     /// Worth knowing.
     Note,
+}
+
+/// Running processes that were to be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// `process`, `name`, `cgroup`, `unit` or `container`.
+    pub kind: String,
+    /// The id, pattern, path or name, as the user wrote it.
+    pub name: String,
 }
 
 /// A process that was alive when the watch ended.

@@ -16,8 +16,23 @@ pub struct View {
     pub quantize: Vec<Quantity>,
     /// The calls and groups (`%file`) the run was restricted to; empty for all.
     pub calls: Vec<String>,
+    /// The condition that calls were to fulfil; empty for none.
+    #[serde(rename = "where", skip_serializing_if = "String::is_empty")]
+    pub r#where: String,
     /// Whether files were requested.
     pub files: bool,
+    /// Whether peers were requested.
+    #[serde(skip_serializing_if = "is_false")]
+    pub peers: bool,
+    /// Whether paths were requested.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paths: bool,
+    /// Whether threads were requested.
+    #[serde(skip_serializing_if = "is_false")]
+    pub threads: bool,
+    /// How many of the slowest calls were to be kept whole.
+    #[serde(skip_serializing_if = "is_none")]
+    pub slowest: u32,
     /// Whether the watch was to go on until all that the command left behind had ended.
     #[serde(skip_serializing_if = "is_false")]
     pub wait: bool,
@@ -27,11 +42,19 @@ pub struct View {
     /// Whether identical program images were to be kept apart.
     #[serde(skip_serializing_if = "is_false")]
     pub each: bool,
+    /// Whether the processes that the watched ones created were left out.
+    #[serde(skip_serializing_if = "is_false")]
+    pub only: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The key by which rows are sorted; the largest comes first.

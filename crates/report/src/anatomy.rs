@@ -2,6 +2,7 @@
 //! functions.
 
 mod block;
+mod brief;
 mod callers;
 mod doubts;
 mod folded;
@@ -26,6 +27,7 @@ use crate::{Style, findings, trace};
 pub(crate) use doubts::{SampleWarning, doubts};
 pub(crate) use section::section;
 
+pub use brief::anatomy_brief;
 pub use folded::folded;
 pub use stacks::{difference, flame};
 

@@ -10,12 +10,14 @@ mod axis;
 mod ceilings;
 mod chart;
 mod copy;
+mod diff;
 mod escape;
 mod findings;
 mod frames;
 mod histogram;
 mod history;
 mod html;
+mod interval;
 mod limits;
 pub mod live;
 #[cfg(test)]
@@ -37,10 +39,12 @@ mod trace;
 
 use iotomy_record::numbers;
 
-pub use anatomy::{anatomy, difference, flame, folded};
+pub use anatomy::{anatomy, anatomy_brief, difference, flame, folded};
 pub use copy::{copy, copy_end, copy_outcome, copy_plan};
+pub use diff::{DiffView, diff, diff_csv, diff_markdown};
 pub use history::{against, history, trend};
 pub use html::html;
+pub use interval::interval;
 pub use iotomy_record::numbers::{bytes, duration, thousands};
 pub use limits::limits;
 pub use parts::{PartError, PartKind, ReportPart, csv, markdown, parts, svg};
@@ -48,4 +52,4 @@ pub use race::race;
 pub use source::Source;
 pub use style::Style;
 pub use sweep::sweep;
-pub use trace::trace;
+pub use trace::{trace, trace_brief};

@@ -60,6 +60,16 @@ impl Writer {
         }
     }
 
+    /// Items of a list.
+    pub(crate) fn lines(&mut self, lines: &[String]) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        for line in lines {
+            let _ = writeln!(self.0, "- {}", markdown(line));
+        }
+    }
+
     pub(crate) fn sheet(&mut self, sheet: &Sheet, most: usize) {
         if !self.0.is_empty() {
             let _ = writeln!(self.0, "\n## {}\n", markdown(&sheet.title));

@@ -5,6 +5,7 @@
 //! on. A column without any value is not shown at all.
 
 use crate::page::{Ink, Page, columns, elide, wrap};
+use crate::sheet::Field;
 
 /// The width to which the first column may shrink so that the gaps stay wide, unless it sets
 /// another, and when nothing else helps.
@@ -43,6 +44,14 @@ impl<'a> Column<'a> {
     /// A column of numbers in one unit, which stands under the head.
     pub(crate) const fn number(head: &'a str, unit: &'a str, worth: u8) -> Self {
         Self { head, unit, left: false, worth, kept: 0, usual: FIRST_USUAL }
+    }
+
+    /// The same in a page.
+    pub(crate) fn field(&self) -> Field {
+        match self.left {
+            true => Field::text(self.head, self.head),
+            false => Field::number(self.head, self.head, self.unit),
+        }
     }
 
     /// The same, shown this wide also where its rows have little or nothing, so that a table drawn

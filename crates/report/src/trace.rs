@@ -1,19 +1,28 @@
 //! A [`Trace`] as text: the answer in one line, where the time went, the calls, the advice.
 
+mod brief;
 mod calls;
 mod charts;
 mod distributions;
 mod files;
+mod groups;
 mod headline;
 pub(crate) mod images;
 pub(crate) mod ledger;
+mod paths;
+mod peers;
 mod processes;
 mod section;
+mod slowest;
+mod threads;
+mod times;
 
 use iotomy_record::{SortKey, Trace};
 
 use crate::page::{Ink, Page};
 use crate::{Style, findings};
+pub use brief::trace_brief;
+pub(crate) use brief::{ROWS as BRIEF_ROWS, brief};
 pub(crate) use charts::{capital, side_by_side};
 pub(crate) use images::CallSum;
 use images::Image;
@@ -42,9 +51,15 @@ pub fn trace(record: &Trace, style: &Style) -> String {
     headline::print(&mut page, record, &images);
     ledger::print(&mut page, record, &images);
     processes::print(&mut page, record, &images);
+    threads::print(&mut page, record, &images);
     calls::print(&mut page, record, &images);
+    times::print(&mut page, record);
     distributions::print(&mut page, record, &images);
     files::print(&mut page, record, &images);
+    peers::print(&mut page, record);
+    paths::print(&mut page, record);
+    slowest::print(&mut page, record);
+    groups::print(&mut page, record);
     findings::print(&mut page, &record.findings);
     page.finish()
 }
@@ -60,10 +75,11 @@ fn shown_images<'a, 'r>(record: &Trace, images: &'a [Image<'r>]) -> &'a [Image<'
     if record.view.top.is_some() {
         return &images[..most];
     }
-    if record.view.sort == SortKey::Name {
+    let order = images::order(record);
+    if order == SortKey::Name {
         return &images[..most];
     }
-    let value = |image: &Image<'_>| image.value(record.view.sort);
+    let value = |image: &Image<'_>| image.value(order);
     let whole: u128 = images.iter().map(value).fold(0, u128::saturating_add);
     let large = |image: &&Image<'_>| value(image).saturating_mul(SMALL_IMAGE) >= whole;
     let large = images[..most].iter().take_while(large).count();
@@ -80,7 +96,7 @@ fn rows(record: &Trace, usual: usize) -> usize {
 }
 
 /// Prints how many rows of `all` a table leaves out, their kind, and how to see them.
-fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
+pub(crate) fn print_hidden(page: &mut Page<'_>, shown: usize, all: usize, what: &str) {
     if shown < all {
         let text = format!("  … {} more{what} (--top {all})", all - shown);
         page.line(&[(Ink::Dim, &text)]);

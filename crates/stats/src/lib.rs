@@ -13,6 +13,7 @@ mod fit;
 #[cfg(test)]
 mod machines;
 pub mod order;
+pub mod permutation;
 pub mod sequential;
 pub mod sessions;
 mod signed_rank;
@@ -24,7 +25,7 @@ pub use bootstrap::mean_interval;
 pub use change::changes;
 pub use few::centre_interval;
 pub use fit::{Line, line, line_by_shares};
-pub use signed_rank::{CriticalRanks, shift_interval};
+pub use signed_rank::{CriticalRanks, deviate, shift_interval};
 pub use student::t975;
 pub use summary::{Summary, mad, mean, median, median_interval, quantile, stddev};
 pub use unpaired::shift_between;

@@ -55,14 +55,14 @@ fn normal(count: usize, alpha: f64) -> Option<usize> {
     let n = count as f64;
     let mean = n * (n + 1.0) / 4.0;
     let spread = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    let sum = mean - 0.5 - z(alpha / 2.0) * spread;
+    let sum = mean - 0.5 - deviate(alpha / 2.0) * spread;
     (sum >= 0.0).then_some(sum.floor() as usize)
 }
 
 /// The quantile of a normal distribution, in standard deviations above the mean, for an upper tail
 /// of `upper`: by bisection, from a continued fraction of the tail that is accurate to more digits
 /// than needed.
-pub(crate) fn z(upper: f64) -> f64 {
+pub fn deviate(upper: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {
         let middle = f64::midpoint(low, high);
@@ -146,7 +146,7 @@ mod tests {
         for (upper, wanted) in
             [(0.025, 1.959_964), (0.005, 2.575_829), (0.5, 0.0), (0.2, 0.841_621)]
         {
-            assert!((z(upper) - wanted).abs() < 1e-6, "{upper}: {}", z(upper));
+            assert!((deviate(upper) - wanted).abs() < 1e-6, "{upper}: {}", deviate(upper));
         }
     }
 

@@ -4,7 +4,7 @@
 //! and that the samples differ by a shift alone. Runs of two sessions on one machine fulfil that only as
 //! far as the machine was in the same state in both, which [`crate::sessions`] accounts for.
 
-use crate::signed_rank::z;
+use crate::signed_rank::deviate;
 use crate::{Interval, median};
 
 /// Up to this many pairs of measurements the distribution is exact; beyond, normal.
@@ -34,7 +34,7 @@ fn left_out(first: usize, second: usize, alpha: f64) -> Option<usize> {
     }
     let (n, m) = (first as f64, second as f64);
     let spread = (n * m * (n + m + 1.0) / 12.0).sqrt();
-    let sum = n * m / 2.0 - 0.5 - z(alpha / 2.0) * spread;
+    let sum = n * m / 2.0 - 0.5 - deviate(alpha / 2.0) * spread;
     (sum >= 0.0).then_some(sum.floor() as usize)
 }
 

@@ -62,8 +62,12 @@ fn main() -> ExitCode {
         "spin-read" => raw::spin_read(number(1)),
         // N times, at a whole millisecond: a read and a pread64 of 4 MiB from the zero device.
         "woken" => raw::woken(number(1)),
+        // Confines itself to the first CPU that it may use, then makes N calls of getppid.
+        "pinned" => many::pinned(number(1)),
         // T threads with N calls of getppid each.
         "threads" => many::threads(number(1), number(2)),
+        // T threads, called worker-1, worker-2, …, with 23 calls of getppid in the first, 46 in the second, …
+        "named-threads" => many::named_threads(number(1)),
         // For MS: four threads, each of which starts short-lived threads one after the other.
         "thread-storm" => many::thread_storm(number(1)),
         // N children, one after the other, with 23 calls of getppid each.

@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::raw;
 
 pub(crate) fn threads(count: u64, calls: u64) {
@@ -11,6 +13,24 @@ pub(crate) fn threads(count: u64, calls: u64) {
     for thread in all {
         thread.join().expect("a thread that only calls");
     }
+}
+
+pub(crate) fn pinned(calls: u64) {
+    let allowed = sched_getaffinity(None).expect("the CPUs that are allowed");
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("a CPU");
+    let mut one = CpuSet::new();
+    one.set(first);
+    sched_setaffinity(None, &one).expect("one of those");
+    raw::getppid(calls);
+}
+
+pub(crate) fn named_threads(count: u64) {
+    let start = |at: u64| {
+        let named = std::thread::Builder::new().name(format!("worker-{at}"));
+        named.spawn(move || raw::getppid(23 * at)).expect("a thread")
+    };
+    let all: Vec<_> = (1..=count).map(start).collect();
+    all.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
 }
 
 pub(crate) fn thread_storm(ms: u64) {

@@ -58,7 +58,11 @@ fn watcher(observer: &str) {
         wait: true,
         duration: None,
         files: false,
+        paths: false,
+        threads: false,
+        slowest: 0,
         calls: None,
+        filter: iotomy_observe::Filter::default(),
         rows: Request::ROWS,
     };
     let seen = observer.watch(&request).unwrap();

@@ -118,6 +118,8 @@ fn an_interrupted_call_returns_what_the_kernel_says() {
         assert_eq!(watched.calls("readv"), 1);
         let kinds = &watched.row("readv").error_kinds;
         assert!(kinds.contains_key("ERESTARTSYS") || kinds.contains_key("EINTR"), "{kinds:?}");
+        // Its handler's return leads back to that error, and is none of its own.
+        assert_eq!((watched.calls("rt_sigreturn"), watched.row("rt_sigreturn").errors), (1, 0));
     });
 }
 
@@ -198,7 +200,7 @@ fn a_script_is_called_by_its_own_name() {
 fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
     each_observer(|observer| {
         let mut running = harness::Running::start(&["on-demand", "23"]);
-        let target = Request { target: Target::Process(running.pid()), ..command("", &[]) };
+        let target = Request { target: Target::process(running.pid()), ..command("", &[]) };
         let watched = std::thread::scope(|scope| {
             let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
             running.let_go_once_watched(observer.declaration().name);
@@ -213,7 +215,7 @@ fn a_running_process_is_watched_with_all_its_threads_and_left_running() {
 
         let mut running = harness::Running::start(&["on-demand", "23"]);
         let target = Request {
-            target: Target::Process(running.pid()),
+            target: Target::process(running.pid()),
             duration: Some(Duration::from_millis(50)),
             ..command("", &[])
         };
@@ -235,7 +237,7 @@ fn calls_that_are_refused_are_counted_in_a_process_that_was_in_none() {
         std::fs::write(&go, [0]).unwrap();
         let words = ["refused-after-a-spin", "23", go.to_str().unwrap()];
         let running = harness::Running::until_ready(&words);
-        let target = Request { target: Target::Process(running.pid()), ..command("", &[]) };
+        let target = Request { target: Target::process(running.pid()), ..command("", &[]) };
         let watched = std::thread::scope(|scope| {
             let watched = scope.spawn(|| observer.watch(&target).map(Watched).unwrap());
             running.wait_until_watched(observer.declaration().name);
@@ -266,7 +268,7 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
         for _ in 0..10 {
             let duration = Some(Duration::from_millis(50));
             assert!(running.0.try_wait().unwrap().is_none(), "it still makes threads");
-            let target = Target::Process(running.0.id());
+            let target = Target::process(running.0.id());
             let watched = watch(observer, &Request { target, duration, ..command("", &[]) });
             assert_eq!(watched.processes.len(), 1, "{:#?}", watched.processes);
             assert_eq!(watched.still_running.len(), 1);
@@ -280,7 +282,7 @@ fn a_process_that_makes_threads_while_it_is_attached_to_is_one_image() {
 #[test]
 fn a_process_that_does_not_exist_cannot_be_attached_to() {
     each_observer(|observer| {
-        let target = Request { target: Target::Process(u32::MAX >> 2), ..command("", &[]) };
+        let target = Request { target: Target::process(u32::MAX >> 2), ..command("", &[]) };
         let error = observer.watch(&target).unwrap_err();
         assert!(matches!(error, ObserveError::Attach { .. }), "{error}");
     });
@@ -328,7 +330,7 @@ fn numbers_that_no_call_has_are_told_alike_by_every_observer() {
 fn what_a_thread_was_in_when_the_watch_began_is_told() {
     each_observer(|observer| {
         let request = |running: &harness::Running, duration| Request {
-            target: Target::Process(running.pid()),
+            target: Target::process(running.pid()),
             duration,
             ..command("", &[])
         };
@@ -373,4 +375,18 @@ fn sleep_in_page_faults_is_told_apart() {
         }
         assert!(ledger.fault_ns > Some(0), "{:?}", watched.processes);
     });
+}
+
+#[test]
+fn the_capacity_is_the_cpus_that_the_threads_might_use() {
+    let nproc = std::process::Command::new("nproc").env_remove("OMP_NUM_THREADS").output();
+    let all: u32 = String::from_utf8(nproc.unwrap().stdout).unwrap().trim().parse().unwrap();
+    for (command, cpus) in [("getppid", all), ("pinned", 1)] {
+        truth(&[command, "23"], |watched| {
+            let capacity = watched.cpu_capacity.unwrap();
+            assert_eq!(capacity.affinity, cpus, "{command}");
+            let least = capacity.quota.unwrap_or(f64::MAX).min(cpus.into());
+            assert_eq!(capacity.cpus, least);
+        });
+    }
 }

@@ -13,6 +13,11 @@ pub fn number(name: &str) -> Option<u32> {
     NAMES.iter().find(|(_, known)| *known == name).map(|(number, _)| *number)
 }
 
+/// Every name with its number.
+pub fn all() -> &'static [(u32, &'static str)] {
+    NAMES
+}
+
 /// An error of the system in words, its name first: `EPERM, operation not permitted`.
 pub fn message(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -27,6 +27,18 @@ pub fn seize(tid: u32) -> io::Result<()> {
     control(libc::PTRACE_SEIZE, tid, OPTIONS)
 }
 
+/// The same, without the processes that the task will create; its threads are traced.
+///
+/// # Errors
+/// As [`seize`].
+pub fn seize_without_children(tid: u32) -> io::Result<()> {
+    control(
+        libc::PTRACE_SEIZE,
+        tid,
+        OPTIONS & !(libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK),
+    )
+}
+
 /// Stops task `tid` as soon as it is about to return to user mode.
 ///
 /// # Errors

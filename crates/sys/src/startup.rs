@@ -3,6 +3,8 @@
 //! SIGPIPE is ignored, as Rust's runtime has it, and a watch cannot do with an ignored SIGCHLD. A command
 //! that iotomy starts must get the dispositions iotomy itself was started with, so they are read before.
 //!
+//! Faults end the process as they do one without a runtime, see `leave_faults_alone`.
+//!
 //! A standard stream that was closed must stay closed for that command, too. Rust's runtime opens
 //! the null device in its place, without close-on-exec, so it is opened here, before the runtime
 //! checks.
@@ -53,7 +55,34 @@ pub fn write_from_the_background() {
 
 extern "C" fn remember() {
     remember_signals();
+    leave_faults_alone();
     occupy_closed_streams();
+}
+
+/// Keeps Rust's runtime from handling faults: it would give every thread a stack to report an
+/// overflow of its own on, and where memory is short (`ulimit -v`) a new thread that gets none
+/// ends the process, which no caller can prevent. The runtime leaves a signal alone that has a
+/// handler.
+fn leave_faults_alone() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: a zeroed `sigaction` is a valid value of the type (plain integers and pointers).
+        let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: a null new action only reads; `now` outlives the call.
+        let failed = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) } != 0;
+        if failed || now.sa_sigaction != libc::SIG_DFL {
+            continue;
+        }
+        now.sa_sigaction = end as *const () as usize;
+        now.sa_flags = libc::SA_RESETHAND;
+        // SAFETY: `now` is a whole action; its handler is safe to run at any time.
+        unsafe { libc::sigaction(signal, &raw const now, std::ptr::null_mut()) };
+    }
+}
+
+/// Runs when the disposition is the default again, with which the process then ends.
+extern "C" fn end(signal: libc::c_int) {
+    // SAFETY: it may be called in a handler, and the signal waits until this returns.
+    unsafe { libc::raise(signal) };
 }
 
 fn remember_signals() {

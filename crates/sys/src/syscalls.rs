@@ -1,6 +1,11 @@
 //! System calls by ABI and number, and the facts about each that observers need.
 
+mod arguments;
+mod paths;
 mod tables;
+
+pub use arguments::{arity, descriptor};
+pub use paths::{PathArgument, paths};
 
 /// The table a call's number belongs to. A 64-bit program can make 32-bit calls (`int 0x80`), so
 /// the ABI is a property of the call, not of the program.

@@ -15,10 +15,26 @@ pub(super) struct EnvironmentFact {
 /// The variables that are read. A test holds them against the sources.
 pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
     EnvironmentFact {
+        name: "IOTOMY_CONFIG",
+        says: "A configuration to read in place of the user's config.toml.",
+        is_of: |_, _| true,
+    },
+    EnvironmentFact {
         name: "IOTOMY_HISTORY",
         says: "`always` keeps every run in the history, `never` only those with --save. It overrides the \
                configuration.",
         is_of: |_, verb| has(verb, "save"),
+    },
+    EnvironmentFact {
+        name: "IOTOMY_PAGER, PAGER",
+        says: "The first of them that is set is the pager, with its options, of what is longer than the \
+               terminal; if it is empty or `cat`, there is none. Without either it is less(1).",
+        is_of: pages,
+    },
+    EnvironmentFact {
+        name: "LESS",
+        says: "If it is not set, less(1) has the options -FRX.",
+        is_of: pages,
     },
     EnvironmentFact {
         name: "NO_COLOR",
@@ -56,7 +72,7 @@ pub(super) const ENVIRONMENT: &[EnvironmentFact] = &[
     EnvironmentFact {
         name: "XDG_CONFIG_HOME",
         says: "The directory of iotomy/config.toml; without it, ~/.config.",
-        is_of: |_, verb| has(verb, "save"),
+        is_of: |_, _| true,
     },
     EnvironmentFact {
         name: "XDG_DATA_HOME",
@@ -86,8 +102,14 @@ pub(super) const FILES: &[EnvironmentFact] = &[
     },
     EnvironmentFact {
         name: "$XDG_CONFIG_HOME/iotomy/config.toml",
-        says: "The configuration. `history.always = true` keeps every run in the history.",
-        is_of: |_, verb| has(verb, "save"),
+        says: "The user's defaults for options: a table per verb, with its long options as keys. \
+               `history.always = true` keeps every run in the history.",
+        is_of: |_, _| true,
+    },
+    EnvironmentFact {
+        name: "/etc/iotomy/config.toml",
+        says: "The defaults of the system, where the user's file and the command line have none.",
+        is_of: |_, _| true,
     },
     EnvironmentFact {
         name: "$XDG_CACHE_HOME/iotomy/limits-*.json",
@@ -119,6 +141,13 @@ fn is_of(one: &EnvironmentFact, name: &str, verb: &Command) -> bool {
 
 fn has(verb: &Command, option: &str) -> bool {
     verb.get_arguments().any(|argument| argument.get_id() == option)
+}
+
+fn pages(name: &str, verb: &Command) -> bool {
+    const VERBS: [&str; 4] = ["diff", "doctor", "lab list", "show"];
+    VERBS.contains(&name)
+        || (name.starts_with("history ") && has(verb, "color"))
+        || has(verb, "list")
 }
 
 fn runs_commands(name: &str, _: &Command) -> bool {

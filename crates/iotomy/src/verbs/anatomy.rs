@@ -19,9 +19,9 @@ use iotomy_sys::launch::Command;
 
 use super::outputs::Outputs;
 use super::saving::SaveArgs;
+use super::target::{self, RUNNING, TargetArgs};
 use super::trace::{
-    Refusal, UserArgs, WATCH_STATUS, command, ended, launch_status, process, say_how_to_end,
-    seconds, watching,
+    Refusal, UserArgs, WATCH_STATUS, command, ended, launch_status, seconds, watching,
 };
 use super::{judging, outputs};
 use crate::errors::print_error;
@@ -62,23 +62,25 @@ pub(crate) const MANUAL: Manual = Manual {
 /// call's time in the trace, and each has its sampling error.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy anatomy [OPTIONS] [--] CMD [ARG]…\n       \
-                      iotomy anatomy [OPTIONS] -p PID")]
-#[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid"]))]
+                      iotomy anatomy [OPTIONS] -p PID\n       \
+                      iotomy anatomy [OPTIONS] --name PATTERN | --unit NAME | --container NAME | \
+                      --cgroup PATH\n       \
+                      iotomy anatomy [OPTIONS] -a")]
+#[command(groups = target::groups())]
 pub(crate) struct AnatomyArgs {
     /// The command to run, with its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true, conflicts_with = RUNNING)]
     command: Vec<OsString>,
 
-    /// Watch a running process, its threads and the processes it starts, until it ends or Ctrl-C
-    #[arg(short, long, value_name = "PID", value_parser = process)]
-    pid: Option<u32>,
+    #[command(flatten)]
+    target: TargetArgs,
 
     /// Stop watching after SECONDS; a command runs on, and iotomy waits for it
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
     /// Wait for every process that the command leaves running
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with = RUNNING)]
     wait: bool,
 
     #[command(flatten)]
@@ -103,6 +105,10 @@ pub(crate) struct AnatomyArgs {
     /// Show at most N calls; 0 shows all
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+
+    /// Show the most important on one screen: at most 24 lines of 80 columns; the record has everything
+    #[arg(long, conflicts_with_all = ["top", "story"])]
+    brief: bool,
 
     /// Write folded stacks to FILE, one line per stack with its time in µs
     #[arg(long, value_name = "FILE")]
@@ -161,7 +167,7 @@ pub(crate) fn run(args: &AnatomyArgs) -> Result<ExitCode> {
         Err(Refusal::Other(error)) => return Err(error),
     };
     if args.command.is_empty() && !args.quiet {
-        say_how_to_end(args.pid, args.duration);
+        args.target.announce(&request.target, args.duration);
     }
     let started = rfc3339(SystemTime::now());
     let asked = SampleSettings {
@@ -207,16 +213,21 @@ fn reports(args: &AnatomyArgs) -> bool {
 }
 
 fn request(args: &AnatomyArgs) -> Result<Request, Refusal> {
-    let target = match args.pid {
-        Some(pid) => Target::Process(pid),
+    let target = match args.target.target()? {
+        Some(target) => target,
         None => Target::Command(command(&args.command, &args.user)?),
     };
     Ok(Request {
         target,
         wait: args.wait,
         duration: args.duration,
-        files: true,
+        // Of the whole machine they are too many.
+        files: !args.target.is_machine(),
+        paths: false,
+        threads: false,
+        slowest: 0,
         calls: None,
+        filter: iotomy_observe::Filter::default(),
         rows: Request::ROWS,
     })
 }
@@ -228,10 +239,19 @@ fn record(
     seen: Observation,
     dissection: Dissection,
 ) -> Anatomy {
-    let view = View { top: args.top, wait: args.wait, ..View::default() };
+    let view = View {
+        top: args.top,
+        wait: args.wait,
+        machine: args.target.is_machine(),
+        only: args.target.is_only(),
+        ..View::default()
+    };
     let trace = match &request.target {
         Target::Command(command) => watching::record(command, started.clone(), seen, view),
-        _ => watching::assemble(Vec::new(), started.clone(), seen, view),
+        _ => {
+            let targets = args.target.watched();
+            Trace { targets, ..watching::assemble(Vec::new(), started.clone(), seen, view) }
+        }
     };
     assemble(trace, started, dissection)
 }
@@ -269,7 +289,10 @@ fn write_out(
     against: Option<&Anatomy>,
     mut outputs: Outputs,
 ) -> Result<()> {
-    let text = |style: &Style| iotomy_report::anatomy(record, style);
+    let text = |style: &Style| match args.brief {
+        true => iotomy_report::anatomy_brief(record, style),
+        false => iotomy_report::anatomy(record, style),
+    };
     let reported = match reports(args) {
         true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),

@@ -153,6 +153,11 @@ fn options(command: &Command) -> Vec<Candidate> {
     each.collect()
 }
 
+/// Whether an argument of a verb names commands, processes or users: what is run or watched, and as whom.
+pub(crate) fn chooses_subject(verb: &str, argument: &str) -> bool {
+    kinds::for_argument(verb, argument).is_some_and(kinds::Kind::is_subject)
+}
+
 /// The values that are declared with the argument.
 fn possible(argument: &Arg) -> Vec<Candidate> {
     let values = argument.get_possible_values();
@@ -241,6 +246,7 @@ mod tests {
         "copy seek",
         "copy skip",
         "copy threads",
+        "diff top",
         "history list last",
         "history show top",
         "history trend last",
@@ -256,9 +262,13 @@ mod tests {
         "race warmup",
         "report part",
         "show top",
+        "trace by",
         "trace duration",
+        "trace interval",
         "trace max_rows",
+        "trace slowest",
         "trace top",
+        "trace where",
     ];
 
     #[test]

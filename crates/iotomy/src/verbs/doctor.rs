@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use super::outputs;
 use crate::manual::{FAILED, Manual};
+use crate::pager;
 use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let (mut written, mut saved) = (Ok(()), Ok(()));
     if !json.as_ref().is_some_and(OutputFile::is_standard) {
         let text = render::text(&found, &args.looks.on(&std::io::stdout()));
-        written = OutputFile::write(Path::new("-"), Path::new(""), text.as_bytes());
+        written = pager::print(&text);
     }
     if let Some(to) = json {
         let mut json = serde_json::to_vec_pretty(&Record::from_findings(&found))?;

@@ -9,15 +9,15 @@ mod read;
 
 pub(super) use compare::checked;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
 use iotomy_history::{Filter, HistoryError, Pick, Store, store_file};
-use iotomy_record::store::OutputFile;
 
 use crate::manual::{DONE, FAILED, Manual};
+use crate::pager;
 
 pub(crate) const MANUAL: Manual = Manual {
     examples: &[
@@ -111,8 +111,7 @@ pub(super) fn opened() -> Result<Store> {
 }
 
 fn print(text: &str) -> Result<ExitCode> {
-    let here = crate::verbs::outputs::here();
-    OutputFile::write(Path::new("-"), &here, text.as_bytes())?;
+    pager::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -20,6 +20,7 @@ use super::outputs;
 use super::saving::SaveArgs;
 use crate::errors::{COULD_NOT_RUN, print_error};
 use crate::manual::Manual;
+use crate::pager;
 use crate::screen::{OutputStyle, is_dumb, shown_lines};
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -96,8 +97,11 @@ pub(crate) fn run(args: &LimitsArgs) -> Result<ExitCode> {
     let here = outputs::here();
     let stdout = Path::new("-");
     if args.list {
-        let to = args.output.as_deref().unwrap_or(stdout);
-        store::OutputFile::write(to, &here, shown_lines(&list()).as_bytes())?;
+        let text = shown_lines(&list());
+        match &args.output {
+            Some(to) => store::OutputFile::write(to, &here, text.as_bytes())?,
+            None => pager::print(&text)?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];

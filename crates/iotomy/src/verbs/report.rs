@@ -20,6 +20,7 @@ use iotomy_report::{PartKind, Source};
 use iotomy_sys::launch::helper;
 
 use crate::manual::{DONE, FAILED, Manual};
+use crate::pager;
 use crate::screen::shown;
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -108,7 +109,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     };
     let to = args.output.as_deref().unwrap_or(Path::new("-"));
     refuse_a_record(args, to, &here)?;
-    OutputFile::write(to, &here, text.as_bytes())?;
+    match args.output {
+        Some(_) => OutputFile::write(to, &here, text.as_bytes())?,
+        None => pager::print(&text)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

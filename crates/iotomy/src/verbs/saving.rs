@@ -8,9 +8,10 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use iotomy_history::{Config, Filter, HistoryError, Identity, Pick, Store, set_aside, store_file};
+use iotomy_history::{Filter, HistoryError, Identity, Pick, Store, set_aside, store_file};
 use iotomy_record::store::RecordRef;
 
+use crate::config::keeps_always;
 use crate::errors::print_error;
 
 /// The version that a record is kept with.
@@ -44,8 +45,8 @@ impl SaveArgs {
     /// Whether the run is to be saved: by request, or by configuration.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_given()
-            || Config::of_user().map(Config::keeps_always).unwrap_or_else(|error| {
-                print_error(&anyhow::Error::new(error));
+            || keeps_always().unwrap_or_else(|error| {
+                print_error(&error);
                 false
             })
     }

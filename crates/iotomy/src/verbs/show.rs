@@ -9,6 +9,7 @@ use iotomy_report::Style;
 
 use super::view::ViewArgs;
 use crate::manual::{DONE, FAILED, Manual};
+use crate::pager;
 use crate::screen::OutputStyle;
 
 pub(crate) const MANUAL: Manual = Manual {
@@ -44,8 +45,7 @@ pub(crate) struct ShowArgs {
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let style = args.looks.on(&std::io::stdout());
     let text = text(store::load(&args.record)?, &args.view, &style);
-    let here = crate::verbs::outputs::here();
-    store::OutputFile::write("-".as_ref(), &here, text.as_bytes())?;
+    pager::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,11 +54,17 @@ pub(super) fn text(record: Record, view: &ViewArgs, style: &Style) -> String {
     match record {
         Record::Trace(mut trace) => {
             view.apply_to(&mut trace.view);
-            iotomy_report::trace(&trace, style)
+            match view.is_brief() {
+                true => iotomy_report::trace_brief(&trace, style),
+                false => iotomy_report::trace(&trace, style),
+            }
         }
         Record::Anatomy(mut anatomy) => {
             view.apply_to(&mut anatomy.trace.view);
-            iotomy_report::anatomy(&anatomy, style)
+            match view.is_brief() {
+                true => iotomy_report::anatomy_brief(&anatomy, style),
+                false => iotomy_report::anatomy(&anatomy, style),
+            }
         }
         // All others have their own form, which these options do not change.
         Record::Race(race) => iotomy_report::race(&race, style),

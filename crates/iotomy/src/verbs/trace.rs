@@ -4,12 +4,13 @@
 //! printed, and the command's own exit status stands, unless it was 0.
 
 mod calls;
+mod filter;
+mod intervals;
 mod live;
 mod user;
 pub(super) mod watching;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -24,10 +25,12 @@ use iotomy_report::Style;
 use iotomy_report::live::Setting;
 use iotomy_sys::launch::{Command, LaunchError, find_program};
 
+use self::intervals::IntervalView;
 use self::live::LiveView;
 pub(super) use self::user::UserArgs;
 use super::outputs::Outputs;
 use super::saving::SaveArgs;
+use super::target::{self, RUNNING, TargetArgs};
 use super::view::ViewArgs;
 use super::{judging, outputs};
 use crate::errors::{COULD_NOT_RUN, print_error};
@@ -45,7 +48,19 @@ pub(crate) const MANUAL: Manual = Manual {
             "iotomy trace --quantize wall --call read -p 1234 -d 10",
             "Watch a running process for 10 seconds, and show the times of its reads:",
         ),
+        (
+            "iotomy trace --unit nginx -d 10\niotomy trace --name 'postgres*' -d 10",
+            "Watch a service, or all processes of a name, for 10 seconds:",
+        ),
+        (
+            "iotomy trace --slowest 10 --call fsync,fdatasync -p 1234 -d 60",
+            "Keep the ten slowest syncs of a minute, with their files and who woke them:",
+        ),
         ("iotomy trace --live -- make", "Show live counts:"),
+        (
+            "iotomy trace -i 1 --unit nginx\niotomy trace -i 1 -q --json - --unit nginx | jq -c .calls[0]",
+            "Report each second, or write a record of each second in a line:",
+        ),
         (
             "iotomy trace --json run.json -- ls -lR /usr\niotomy show --top 3 run.json",
             "Keep the record, and show it again with shorter tables:",
@@ -63,7 +78,7 @@ pub(crate) const MANUAL: Manual = Manual {
 
 /// How a watch of a command ends.
 pub(super) const WATCH_STATUS: &[Fact] = &[
-    ("status of CMD", "CMD ran and exited. With -p and -a it is 0."),
+    ("status of CMD", "CMD ran and exited. Without a CMD it is 0."),
     ("128 + n", "Signal n ended CMD."),
     ("127", "There is no such program."),
     ("126", "The program cannot be executed."),
@@ -83,20 +98,17 @@ pub(super) const WATCH_STATUS: &[Fact] = &[
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "iotomy trace [OPTIONS] [--] CMD [ARG]…\n       \
                       iotomy trace [OPTIONS] -p PID\n       \
+                      iotomy trace [OPTIONS] --name PATTERN | --unit NAME | --container NAME | \
+                      --cgroup PATH\n       \
                       iotomy trace [OPTIONS] -a")]
-#[command(group = clap::ArgGroup::new("target").required(true).args(["command", "pid", "all"]))]
+#[command(groups = target::groups())]
 pub(crate) struct TraceArgs {
     /// The command to run, with its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true, conflicts_with = RUNNING)]
     command: Vec<OsString>,
 
-    /// Watch a running process, its threads and the processes it starts, until it ends or Ctrl-C
-    #[arg(short, long, value_name = "PID", value_parser = process)]
-    pid: Option<u32>,
-
-    /// Watch every process on the machine, until Ctrl-C
-    #[arg(short, long, conflicts_with = "user")]
-    all: bool,
+    #[command(flatten)]
+    target: TargetArgs,
 
     /// Stop watching after SECONDS; a command runs on, and iotomy waits for it
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -111,8 +123,15 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     live: bool,
 
+    /// Report what came in each interval of SECONDS, instead of the whole at the end
+    ///
+    /// Prints a line of sums and the calls that took most time. With --json, each interval is a
+    /// record in one line of its own (JSON Lines).
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "live")]
+    interval: Option<Duration>,
+
     /// Wait for every process that the command leaves running
-    #[arg(long, conflicts_with_all = ["pid", "all"])]
+    #[arg(long, conflicts_with = RUNNING)]
     wait: bool,
 
     #[command(flatten)]
@@ -126,9 +145,34 @@ pub(crate) struct TraceArgs {
     #[arg(long = "call", value_name = "NAME,…", value_delimiter = ',', long_help = calls::help())]
     calls: Vec<String>,
 
+    /// Count only the calls for which EXPR holds, as in 'call == "read" && bytes < 512'
+    #[arg(long = "where", value_name = "EXPR", long_help = filter::help())]
+    r#where: Option<String>,
+
+    /// Count calls by the values of up to four variables as well, as in call,path
+    #[arg(long, value_name = "VAR,…", value_delimiter = ',', long_help = filter::help_by())]
+    by: Vec<String>,
+
     /// Count reads and writes by file as well
     #[arg(long)]
     files: bool,
+
+    /// Show the other ends of sockets and pipes, with the bytes each way
+    #[arg(long)]
+    peers: bool,
+
+    /// Count calls by the paths they are given as well, by outcome
+    ///
+    /// As in: which paths the 507 openat calls asked for that failed by ENOENT.
+    #[arg(long)]
+    paths: bool,
+    /// Show what each thread did: its name, calls, on-CPU and blocked time, and longest call
+    #[arg(long)]
+    threads: bool,
+
+    /// Keep the N slowest calls whole: when, who, arguments, path, bytes, who woke them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Request::MOST_SLOW)))]
+    slowest: Option<u32>,
 
     /// Keep identical program images separate in the report and the record
     ///
@@ -176,14 +220,6 @@ pub(super) fn observers() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new([auto].into_iter().chain(names))
 }
 
-/// The id of a process.
-pub(super) fn process(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(pid) if (1..=i32::MAX.cast_unsigned()).contains(&pid) => Ok(pid),
-        _ => Err(String::from("expected a process ID; find it with `pgrep NAME`")),
-    }
-}
-
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 =
         text.parse().map_err(|_| String::from("invalid duration: expected seconds, as in 2.5"))?;
@@ -197,7 +233,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 /// Watches, reports, and leaves with the command's own status.
 pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let files = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
-    let outputs = outputs::open(&files, &outputs::here())?;
+    let mut outputs = outputs::open(&files, &outputs::here())?;
     let request = match request(&args) {
         Ok(request) => request,
         Err(Refusal::Program(error, status)) => {
@@ -209,10 +245,16 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     let mut request = request;
     let mut view = args.live.then(|| live_view(&args, &mut request)).transpose()?;
     if args.command.is_empty() && !args.quiet && !args.live {
-        say_how_to_end(args.pid, args.duration);
+        args.target.announce(&request.target, args.duration);
     }
     let started = rfc3339(SystemTime::now());
-    let watched = watching::watch(&args.observer, &request, view.as_mut().map(|view| view as _));
+    let mut intervals =
+        args.interval.map(|every| interval_view(&args, &request, every, &mut outputs));
+    let viewer = match (&mut view, &mut intervals) {
+        (Some(view), _) => Some(view as _),
+        (None, intervals) => intervals.as_mut().map(|view| view as _),
+    };
+    let watched = watching::watch(&args.observer, &request, viewer);
     // The terminal is the report's from here on, and an error's.
     drop(view);
     let observation = match watched {
@@ -225,15 +267,17 @@ pub(crate) fn run(args: TraceArgs) -> Result<ExitCode> {
     };
     let mut record = record(&args, &request, started, observation);
     let is_kept = args.save.is_wanted();
-    if reports(&args) || args.json.is_some() || is_kept {
+    let wants_findings = reports(&args) || args.json.is_some();
+    if (wants_findings && intervals.is_none()) || is_kept {
         record.findings =
             judging::findings(args.quiet, |limits| iotomy_judge::trace(&record, limits));
     }
+    let of_intervals = intervals.map(|intervals| intervals.finish(&record));
     // The findings need each process by itself.
     if !args.each {
         record.roll_up();
     }
-    let written = write_out(&args, &record, outputs);
+    let written = of_intervals.unwrap_or_else(|| write_out(&args, &record, outputs));
     let kept = !is_kept || args.save.keep(RecordRef::Trace(&record), args.quiet);
     Ok(ended(record.exit, written, kept))
 }
@@ -252,8 +296,7 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
             let words = command.argv.iter().map(|word| word.to_string_lossy());
             words.collect::<Vec<_>>().join(" ")
         }
-        Target::Process(_) => String::from("process"),
-        Target::Machine => String::from("the whole machine"),
+        Target::Running(_) | Target::Machine => args.target.description(),
     };
     let setting = Setting {
         subject,
@@ -268,16 +311,25 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
     Ok(view)
 }
 
-/// A watch without a command is ended by the user, who sits at a terminal and sees nothing until
-/// then.
-pub(super) fn say_how_to_end(pid: Option<u32>, duration: Option<Duration>) {
-    let stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return;
-    }
-    let whom = pid.map_or_else(|| String::from("the machine"), |pid| format!("process {pid}"));
-    let end = duration.map_or_else(String::new, |d| format!(" or {} s", d.as_secs_f64()));
-    let _ = writeln!(&stderr, "iotomy: watching {whom}; Ctrl-C{end} ends it and shows the report");
+/// The view of `--interval`, with the outputs.
+fn interval_view(
+    args: &TraceArgs,
+    request: &Request,
+    every: Duration,
+    outputs: &mut Outputs,
+) -> IntervalView {
+    let nothing = Observation::nothing();
+    let common = record(args, request, rfc3339(SystemTime::now()), nothing);
+    let text = reports(args).then(|| {
+        let to = outputs.take("--output");
+        let style = match &to {
+            None => args.looks.on(&std::io::stderr()),
+            Some(to) if to.is_standard() => args.looks.on(&std::io::stdout()),
+            Some(_) => args.looks.in_a_file(),
+        };
+        (style, to)
+    });
+    IntervalView::new(every, common, text, outputs.take("--json"))
 }
 
 /// Why there is nothing to watch.
@@ -294,18 +346,21 @@ impl From<anyhow::Error> for Refusal {
 }
 
 fn request(args: &TraceArgs) -> Result<Request, Refusal> {
-    let target = match (args.pid, args.all) {
-        (Some(pid), _) => Target::Process(pid),
-        (None, true) => Target::Machine,
-        (None, false) => Target::Command(command(&args.command, &args.user)?),
+    let target = match args.target.target()? {
+        Some(target) => target,
+        None => Target::Command(command(&args.command, &args.user)?),
     };
     Ok(Request {
         target,
         wait: args.wait,
         duration: args.duration,
         // The findings need them; of the whole machine they are too many.
-        files: args.files || !args.all,
+        files: args.files || args.peers || !args.target.is_machine(),
+        paths: args.paths,
+        threads: args.threads,
+        slowest: args.slowest.unwrap_or(0),
         calls: calls::calls(&args.calls)?,
+        filter: filter::filter(args.r#where.as_deref(), &args.by)?,
         rows: args.max_rows,
     })
 }
@@ -357,16 +412,25 @@ pub(super) fn launch_status(error: &ObserveError) -> u8 {
 fn record(args: &TraceArgs, request: &Request, started: String, seen: Observation) -> Trace {
     let mut view = View {
         calls: args.calls.clone(),
+        r#where: args.r#where.clone().unwrap_or_default(),
         files: args.files,
+        peers: args.peers,
+        paths: args.paths,
+        threads: args.threads,
+        slowest: args.slowest.unwrap_or(0),
         wait: args.wait,
-        machine: args.all,
+        machine: args.target.is_machine(),
         each: args.each,
+        only: args.target.is_only(),
         ..View::default()
     };
     args.view.apply_to(&mut view);
     match &request.target {
         Target::Command(command) => watching::record(command, started, seen, view),
-        _ => watching::assemble(Vec::new(), started, seen, view),
+        _ => {
+            let targets = args.target.watched();
+            Trace { targets, ..watching::assemble(Vec::new(), started, seen, view) }
+        }
     }
 }
 
@@ -377,7 +441,10 @@ fn reports(args: &TraceArgs) -> bool {
 
 /// The report first: a record that cannot be written must not cost it.
 fn write_out(args: &TraceArgs, record: &Trace, mut outputs: Outputs) -> Result<()> {
-    let text = |style: &Style| iotomy_report::trace(record, style);
+    let text = |style: &Style| match args.view.is_brief() {
+        true => iotomy_report::trace_brief(record, style),
+        false => iotomy_report::trace(record, style),
+    };
     let reported = match reports(args) {
         true => outputs::report(outputs.take("--output"), args.looks, text),
         false => Ok(()),

@@ -18,9 +18,18 @@ pub(crate) struct ViewArgs {
     /// calls that move the most bytes
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = quantities())]
     quantize: Vec<Quantity>,
+
+    /// Show the most important on one screen: at most 24 lines of 80 columns; the record has everything
+    #[arg(long, conflicts_with_all = ["top", "quantize"])]
+    brief: bool,
 }
 
 impl ViewArgs {
+    /// Whether one screen is wanted.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.brief
+    }
+
     /// Changes `view` where an option was given.
     pub(crate) fn apply_to(&self, view: &mut View) {
         if let Some(sort) = self.sort {
@@ -36,7 +45,7 @@ impl ViewArgs {
     }
 }
 
-fn sort_keys() -> impl TypedValueParser<Value = SortKey> {
+pub(super) fn sort_keys() -> impl TypedValueParser<Value = SortKey> {
     PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
         SortKey::ALL.into_iter().find(|key| key.name() == name).ok_or("no such key")
     })

@@ -34,6 +34,7 @@ impl History {
     }
 
     pub(crate) fn surround(&self, command: &mut Command) {
+        command.env_remove("IOTOMY_CONFIG");
         command.env("XDG_DATA_HOME", self.path("data")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env_remove("IOTOMY_HISTORY").current_dir(self.folder.path());
     }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{Call, LedgerRow, Trace};
+use iotomy_record::{Call, LedgerRow, Times, Trace};
+use iotomy_sys::syscalls;
 
 /// Fails where a record contradicts itself.
 pub(crate) fn check(record: &Trace) {
@@ -23,6 +24,10 @@ pub(crate) fn check(record: &Trace) {
         assert!(images.contains(&(file.pid, &file.exec)), "files of nobody: {file:?}");
         assert!(file.read_calls + file.write_calls + file.map_calls > 0, "{file:?}");
     }
+    slowest(record);
+    if record.view.paths && record.observer.lost_events + record.observer.lost_paths == 0 {
+        calls_and_paths_agree(record);
+    }
     record.ledger.iter().for_each(ledger);
     if record.observer.name == "bpf" {
         assert_eq!(record.ledger.len(), record.processes.len());
@@ -33,6 +38,9 @@ pub(crate) fn check(record: &Trace) {
 
 fn call(call: &Call) {
     assert_eq!(call.wall_log2.total(), call.calls, "{call:?}");
+    assert_eq!(call.wall_times.log2(), call.wall_log2, "{call:?}");
+    assert!(call.wall_times.max_ns <= call.max_ns, "{call:?}");
+    sums_agree(call, &call.wall_times, call.wall_ns);
     assert_eq!(call.return_log2.total() + call.errors, call.calls, "{call:?}");
     assert_eq!(call.error_kinds.values().sum::<u64>(), call.errors, "{call:?}");
     assert!(call.calls + call.in_flight > 0, "{call:?}");
@@ -41,10 +49,63 @@ fn call(call: &Call) {
     if let [Some(on_cpu), Some(blocked), Some(runnable)] = parts {
         assert_eq!(on_cpu + blocked + runnable, call.wall_ns, "{call:?}");
         assert_eq!(call.on_cpu_log2.as_ref().unwrap().total(), call.calls, "{call:?}");
+        assert_eq!(call.on_cpu_times().unwrap().total(), call.calls, "{call:?}");
+        assert_eq!(&call.blocked_times.log2(), call.blocked_log2.as_ref().unwrap(), "{call:?}");
+        sums_agree(call, call.on_cpu_times().unwrap(), on_cpu);
+        sums_agree(call, &call.blocked_times, blocked);
         assert!(call.blocked_log2.as_ref().unwrap().total() <= call.calls, "{call:?}");
     } else {
         assert_eq!(parts, [None; 3]);
         assert!(call.on_cpu_log2.is_none() && call.blocked_log2.is_none());
+    }
+}
+
+/// The buckets of times hold the sum that is kept apart, where all calls returned.
+fn sums_agree(call: &Call, times: &Times, sum: u64) {
+    let (least, most) = times.sum_bounds();
+    assert!(least <= sum.into(), "{least} {sum}: {call:?}");
+    assert!(call.in_flight > 0 || most >= sum.into(), "{most} {sum}: {call:?}");
+}
+
+/// As many as there was room for, the longest first, and none longer than its call's longest.
+fn slowest(record: &Trace) {
+    let calls: u64 = record.calls.iter().map(|call| call.calls).sum();
+    if record.observer.lost_events == 0 {
+        assert_eq!(record.slowest.len() as u64, calls.min(record.view.slowest.into()));
+    }
+    assert!(record.slowest.is_sorted_by_key(|call| std::cmp::Reverse(call.wall_ns)));
+    for slow in &record.slowest {
+        let of = |call: &&Call| (&call.exec, &call.syscall) == (&slow.exec, &slow.syscall);
+        let longest = record.calls.iter().filter(of).map(|call| call.max_ns).max();
+        assert!(longest >= Some(slow.wall_ns), "{slow:?}");
+        if let [Some(on_cpu), Some(blocked), Some(runnable)] =
+            [slow.on_cpu_ns, slow.blocked_ns, slow.runnable_ns]
+        {
+            assert_eq!(on_cpu + blocked + runnable, slow.wall_ns, "{slow:?}");
+        }
+    }
+}
+
+/// Every call that takes a path has its paths, by outcome.
+fn calls_and_paths_agree(record: &Trace) {
+    for call in &record.calls {
+        let name = call.syscall.trim_end_matches("(i386)");
+        let taken = syscalls::paths(name);
+        for second in (0..taken.len()).map(|at| at > 0) {
+            let rows = record.paths.iter().filter(|row| {
+                (row.pid, &row.exec, row.image) == (call.pid, &call.exec, call.image)
+                    && (&row.syscall, row.second) == (&call.syscall, second)
+            });
+            let mut counts: BTreeMap<Option<&str>, u64> = BTreeMap::new();
+            for row in rows {
+                *counts.entry(row.error.as_deref()).or_default() += row.calls;
+            }
+            for (error, count) in &call.error_kinds {
+                assert_eq!(counts.remove(&Some(error)), Some(*count), "{error}: {call:?}");
+            }
+            assert_eq!(counts.remove(&None).unwrap_or(0), call.calls - call.errors, "{call:?}");
+            assert!(counts.is_empty(), "{counts:?}: {call:?}");
+        }
     }
 }
 
@@ -61,7 +122,7 @@ fn ledger(row: &LedgerRow) {
 /// Time on a CPU in calls is kept twice, by call and by image. They agree by process: an execve is
 /// the old image's call, and ends as time of the new one.
 fn calls_and_ledger_agree(record: &Trace) {
-    if !record.view.calls.is_empty() {
+    if !record.view.calls.is_empty() || !record.view.r#where.is_empty() {
         return;
     }
     let mut by_process: BTreeMap<u32, (u64, u64)> = BTreeMap::new();

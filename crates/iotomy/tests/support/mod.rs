@@ -114,6 +114,8 @@ fn surroundings(command: &mut Command) {
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     // Whatever the user's locale is, reports have the characters that tests look for.
     command.env("LC_ALL", "C.UTF-8");
+    // No test may follow the configuration of the user.
+    command.env("IOTOMY_CONFIG", "/dev/null");
     // No test may be kept in the user's history, whatever is configured.
     command.env("IOTOMY_HISTORY", "never");
 }
@@ -271,10 +273,10 @@ pub(crate) fn until_watching(watching: &Watching, observer: &str, pid: u32) {
             let call = fs::read_to_string(format!("/proc/{}/syscall", watching.pid())).ok()?;
             polls(&call).then_some(())
         }
-        // Then the tracer sleeps in a poll, and has read what it wants to know of the process.
+        // Then the tracer sleeps in wait4, and has read what it wants to know of the process.
         _ => (fs::read_dir(format!("/proc/{}/task", watching.pid())).ok()?.any(|task| {
             let call = fs::read_to_string(task.unwrap().path().join("syscall"));
-            call.is_ok_and(|call| call.starts_with("61 ") || polls(&call))
+            call.is_ok_and(|call| call.starts_with("61 "))
         }) && threads()?.all(|task| {
             let task = task.unwrap().file_name().into_string().unwrap();
             status(task.parse().unwrap(), "TracerPid").is_none_or(|tracer| tracer != "0")

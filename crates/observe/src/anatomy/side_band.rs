@@ -14,6 +14,28 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::mappings::Mappings;
+use crate::Selection;
+use crate::attach;
+
+/// The processes that have mappings already when the watch begins.
+pub(crate) enum MappedBefore {
+    /// None: a command is launched.
+    Nothing,
+    /// The selected ones.
+    By(Selection),
+    /// Any process may turn out to be watched.
+    ByAll,
+}
+
+impl MappedBefore {
+    fn processes(&self) -> Vec<u32> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::By(selection) => selection.running().into_iter().collect(),
+            Self::ByAll => attach::all().filter(|pid| *pid != std::process::id()).collect(),
+        }
+    }
+}
 
 /// The rings being listened to.
 pub(crate) struct Listener {
@@ -23,16 +45,22 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens from now on; `process` runs already.
+    /// Listens from now on; some processes run already.
     ///
     /// # Errors
     /// The kernel's error.
-    pub(crate) fn begin(cpus: &[u32], process: Option<u32>) -> io::Result<Self> {
+    pub(crate) fn begin(cpus: &[u32], before: &MappedBefore) -> io::Result<Self> {
         let rings = cpus.iter().map(|cpu| SideBand::open(*cpu)).collect::<io::Result<Vec<_>>>()?;
         let mut mappings = Mappings::new(std::process::id());
-        if let Some(pid) = process {
+        for pid in before.processes() {
             let maps = match std::fs::read(format!("/proc/{pid}/maps")) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                // Some processes of the machine may be closed to everyone.
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && !matches!(before, MappedBefore::ByAll) =>
+                {
+                    return Err(error);
+                }
                 // One that has ended meanwhile has none.
                 maps => maps.unwrap_or_default(),
             };

@@ -243,7 +243,7 @@ SEC("perf_event")
 int sample(struct sample_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = thread_of(task);
 	struct sample_key key = {};
 
 	if (!t || (!t->image && !t->launcher)) {
@@ -287,7 +287,7 @@ static __always_inline void book(struct nap *nap, struct thread *t)
 
 static __always_inline struct thread *watched(struct task_struct *task)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = thread_of(task);
 
 	return t && (t->image || t->launcher) ? t : NULL;
 }

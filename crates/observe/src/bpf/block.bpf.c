@@ -139,7 +139,7 @@ static const struct block_row no_row;
 /* As in anatomy.bpf.c: not one whose image found no room, for nobody could say whose it is. */
 static __always_inline struct thread *watched(struct task_struct *task)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = thread_of(task);
 
 	return t && (t->image || t->launcher) ? t : NULL;
 }

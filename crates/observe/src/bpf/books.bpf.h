@@ -108,6 +108,79 @@ static __always_inline void note_resident(struct thread *t, struct task_struct *
 		image->max_rss_pages = pages;
 }
 
+/*
+ * Makes the row of a thread that begins in an image. Where it leaves the image, which may be its
+ * last switch, an allocation may fail.
+ */
+static __always_inline void begin_thread_row(u32 id, u32 image, struct task_struct *task)
+{
+	struct thread_row fresh = {.image = image};
+
+	if (!knobs.by_thread || !image)
+		return;
+	fresh.tid = pid_of(task);
+	fresh.is_first = task->pid == task->tgid;
+	BPF_CORE_READ_STR_INTO(&fresh.comm, task, comm);
+	if (bpf_map_update_elem(&thread_rows, &id, &fresh, BPF_ANY))
+		lose();
+}
+
+static __always_inline void withdraw_thread_row(u32 id)
+{
+	if (knobs.by_thread)
+		bpf_map_delete_elem(&thread_rows, &id);
+}
+
+/* How a thread leaves its image. */
+enum leaving {
+	BY_EXEC, /* which has given the task another name */
+	BY_END,
+	WITH_THE_WATCH,
+};
+
+static __always_inline void settle_thread_row(struct thread *t, struct task_struct *task, u64 now,
+					      enum leaving how)
+{
+	struct thread_row *row;
+	u32 id = t->id;
+
+	if (!knobs.by_thread)
+		return;
+	row = bpf_map_lookup_elem(&thread_rows, &id);
+	if (!row)
+		return;
+	if (how != BY_EXEC)
+		BPF_CORE_READ_STR_INTO(&row->comm, task, comm);
+	row->has_ended = how != WITH_THE_WATCH;
+	row->thread_ns = now - t->start_ns;
+	row->user_ns = t->user_ns;
+	row->calls_on_cpu_ns = t->calls_on_cpu_ns;
+	row->blocked_ns = t->blocked_ns - t->blocked_before_ns;
+	row->runnable_ns = t->off_ns - t->off_before_ns - row->blocked_ns;
+	row->voluntary_switches = task->nvcsw - t->voluntary_switches;
+	row->involuntary_switches = task->nivcsw - t->involuntary_switches;
+}
+
+/*
+ * Notes the CPUs on which the thread may run in the end. The bits that two threads add to one word
+ * at once may get lost, which those of any other thread of these makes good.
+ */
+static __always_inline void note_allowed_cpus(struct task_struct *task)
+{
+	void *mask = (void *)task + bpf_core_field_offset(struct task_struct, cpus_mask);
+	u32 bytes = bpf_core_type_size(struct cpumask);
+	u64 word;
+
+	for (u32 i = 0; i < CPU_WORDS; i++) {
+		if (i * 64 >= knobs.cpus || i * 8 >= bytes)
+			break;
+		if (bpf_probe_read_kernel(&word, sizeof(word), mask + i * 8))
+			break;
+		if (word & ~allowed_cpus[i])
+			allowed_cpus[i] |= word;
+	}
+}
+
 /* Adds what the thread did in its image to the image's books. */
 static __always_inline void settle_thread(struct thread *t, struct task_struct *task, u64 now)
 {
@@ -137,4 +210,6 @@ static __always_inline void settle_thread(struct thread *t, struct task_struct *
 	else
 		image->storage_read_bytes = -1ULL;
 	image->end_ns = now;
+	if (image->pid != knobs.self_tgid) /* not those of the calibration */
+		note_allowed_cpus(task);
 }

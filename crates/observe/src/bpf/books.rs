@@ -5,14 +5,18 @@
 //! is freed when it is taken, or taken at the end, when nothing changes any more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
-use iotomy_record::Histogram;
+use iotomy_record::{Histogram, Times};
 
+use super::details::{PathKey, PathRow};
 use super::layout::{
-    CARRY_STEP, CallKey, CallStats, ErrorCount, FileKey, FileName, FileStats, Image, Program,
-    WaitStats,
+    Attached, CARRY_STEP, CallKey, CallStats, ErrorCount, FileKey, FileName, FileStats,
+    FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats,
 };
 use super::object::{RowAction, Session};
+use crate::attach;
+use crate::threads::{CallCounts, CallsOfThread, ThreadBook, Threads};
 
 /// A call of an image, all threads together.
 #[derive(Debug, Default)]
@@ -27,9 +31,9 @@ pub(super) struct CallBook {
     pub(super) asked: u64,
     pub(super) errors: BTreeMap<u16, u64>,
     pub(super) returns: Histogram,
-    pub(super) wall: Histogram,
-    pub(super) on_cpu: Histogram,
-    pub(super) blocked: Histogram,
+    pub(super) wall: Times,
+    pub(super) on_cpu: Times,
+    pub(super) blocked: Times,
 }
 
 /// Reads and writes of one file by one image.
@@ -43,6 +47,36 @@ pub(super) struct FileBook {
     pub(super) mapped_bytes: u64,
 }
 
+/// The calls with a path: which, their error, and the path, behind the directory at which it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PathPart {
+    /// With [`SECOND_PATH`](super::layout::SECOND_PATH).
+    pub(super) call: u16,
+    pub(super) error: u16,
+    pub(super) directory: Option<FileKey>,
+    pub(super) text: Option<Arc<str>>,
+}
+
+/// Calls of one image with a path.
+#[derive(Debug, Default)]
+pub(super) struct PathBook {
+    pub(super) calls: u64,
+    pub(super) wall_ns: u64,
+}
+
+/// The paths of all images. There is room for a bounded number.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// By image, then by what they are.
+    pub(super) images: HashMap<u32, HashMap<PathPart, PathBook>>,
+    pub(super) directories: HashMap<FileKey, FileName>,
+    texts: HashSet<Arc<str>>,
+    most: usize,
+    count: usize,
+    /// Calls whose paths found no room.
+    pub(super) lost: u64,
+}
+
 /// Everything counted so far.
 #[derive(Debug, Default)]
 pub(super) struct Books {
@@ -53,9 +87,24 @@ pub(super) struct Books {
     /// By image, then by file.
     pub(super) files: HashMap<u32, HashMap<FileKey, FileBook>>,
     pub(super) file_names: HashMap<FileKey, FileName>,
+    /// Images whose rows have been added to since the last snapshot.
+    pub(super) changed: HashSet<u32>,
+    pub(super) paths: Paths,
+    /// By image; none where threads are not counted.
+    pub(super) threads: Option<Threads<u32, u16>>,
 }
 
+/// Rows of paths in memory, for each that there is room for in the kernel.
+const ROWS_OF_ENDED: usize = 4;
+
 impl Books {
+    /// With room for the paths of as many images as rows of the kernel's table, several times over.
+    pub(super) fn with_room(rows: u32, by_thread: bool) -> Self {
+        let paths = Paths { most: ROWS_OF_ENDED * rows as usize, ..Paths::default() };
+        let threads = by_thread.then(|| Threads::with_room(rows));
+        Self { paths, threads, ..Self::default() }
+    }
+
     /// Takes the rows of threads that ended out of the kernel, and of images without any left.
     pub(super) fn take_dead(&mut self, session: &Session, dead: &HashSet<u32>) {
         self.take(session, &|thread| dead.contains(&thread));
@@ -63,6 +112,7 @@ impl Books {
             if image.live > 0 {
                 return RowAction::Kept;
             }
+            self.changed.insert(id);
             self.images.insert(id, image);
             RowAction::Freed
         });
@@ -79,23 +129,50 @@ impl Books {
             self.file_names.insert(key, name);
             RowAction::Freed
         });
+        if session.has_details() {
+            session.visit("directories", |key, name| {
+                self.paths.directories.insert(key, name);
+                RowAction::Freed
+            });
+        }
     }
 
     fn take(&mut self, session: &Session, taken: &dyn Fn(u32) -> bool) {
-        session.visit("calls", |key: CallKey, row: CallStats| {
-            fate(taken(key.thread), || self.call(row.image, key).add(&row))
+        let wanted = self.threads.is_some();
+        let mut of_threads = OfThreads { wanted, calls: HashMap::new() };
+        session.visit("calls", |key: CallKey, row: RareStats| {
+            fate(taken(key.thread), || {
+                of_threads.add(key, row.plain_calls(), row.wall_ns);
+                self.call(row.image, key).add(&row);
+            })
+        });
+        session.visit("frequent", |key: CallKey, row: FrequentStats| {
+            // Still empty, it was made for a thread that goes on.
+            fate(taken(key.thread) && row.image > 0, || {
+                of_threads.add(key, row.plain_calls(), row.wall_ns);
+                self.call(row.image, key).add(&row);
+            })
         });
         session.visit("waits", |key: CallKey, row: WaitStats| {
-            fate(taken(key.thread), || self.call(row.image, key).add_waits(&row))
+            fate(taken(key.thread), || {
+                of_threads.add(key, row.calls(), row.wall_ns);
+                self.call(row.image, key).add_waits(&row);
+            })
         });
         session.visit("carries", |key: CallKey, row: ErrorCount| {
-            fate(taken(key.thread), || self.call(row.image, key).carry(key.error, row.count))
+            fate(taken(key.thread), || {
+                if carries_calls(key.error) {
+                    of_threads.add(key, row.count, 0);
+                }
+                self.call(row.image, key).carry(key.error, row.count);
+            })
         });
         session.visit("asked", |key: CallKey, row: ErrorCount| {
             fate(taken(key.thread), || self.call(row.image, key).asked += row.count)
         });
         session.visit("errors", |key: CallKey, row: ErrorCount| {
             fate(taken(key.thread), || {
+                of_threads.add_errors(key, row.count);
                 *self.call(row.image, key).errors.entry(key.error).or_default() += row.count;
             })
         });
@@ -105,7 +182,53 @@ impl Books {
                 self.files.entry(row.image).or_default().entry(file).or_default().add(&row);
             })
         });
+        if session.has_details() {
+            session.visit("paths", |key: PathKey, row: PathRow| {
+                fate(taken(key.thread), || self.paths.add(key, row))
+            });
+        }
+        self.take_threads(session, taken, of_threads);
         self.take_programs(session);
+    }
+
+    fn take_threads(
+        &mut self,
+        session: &Session,
+        taken: &dyn Fn(u32) -> bool,
+        mut of_threads: OfThreads,
+    ) {
+        let Some(threads) = &mut self.threads else { return };
+        session.visit("thread_rows", |id: u32, row: ThreadRow| {
+            fate(taken(id), || {
+                let (image, is_one_of_many) = (row.image, row.has_ended && !row.is_first);
+                let book = row.into_book(of_threads.calls.remove(&id).unwrap_or_default());
+                match is_one_of_many {
+                    true => threads.add_ended(image, book),
+                    false => threads.add(image, book),
+                }
+            })
+        });
+    }
+
+    /// Names the programs that ran before the watch: their exec was not observed, `/proc` knows
+    /// them.
+    pub(super) fn name_attached(&mut self, session: &Session) {
+        // Those that were observed meanwhile have their own.
+        self.take_programs(session);
+        let programs = &mut self.programs;
+        session.visit("attached", |image: u32, Attached { pid, comm }: Attached| {
+            programs.entry(image).or_insert_with(|| {
+                let names = attach::names(pid);
+                // It may have executed another program meanwhile, or have ended.
+                let is_it = session.row("attached_images", &pid.to_ne_bytes()) == Some(image);
+                let attach::Names { exec, called, argv } = match is_it && !names.exec.is_empty() {
+                    true => names,
+                    false => attach::Names { exec: comm, ..attach::Names::default() },
+                };
+                Program { exec, called, binary: String::new(), argv }
+            });
+            RowAction::Freed
+        });
     }
 
     /// Reads the programs of images, which do not change.
@@ -117,6 +240,7 @@ impl Books {
     }
 
     fn call(&mut self, image: u32, key: CallKey) -> &mut CallBook {
+        self.changed.insert(image);
         self.calls.entry(image).or_default().entry(key.call).or_default()
     }
 
@@ -137,47 +261,135 @@ impl Books {
     }
 }
 
+impl Paths {
+    fn add(&mut self, key: PathKey, row: PathRow) {
+        let text = row.text.map(|text| self.intern(text));
+        let PathKey { call, error, .. } = key;
+        let part = PathPart { call, error, directory: row.directory, text };
+        let of_image = self.images.entry(row.image).or_default();
+        if self.count >= self.most && !of_image.contains_key(&part) {
+            self.lost += row.calls;
+            return;
+        }
+        let book = of_image.entry(part).or_insert_with(|| {
+            self.count += 1;
+            PathBook::default()
+        });
+        book.calls += row.calls;
+        book.wall_ns += row.wall_ns;
+    }
+
+    /// The same text, once for all images.
+    fn intern(&mut self, text: String) -> Arc<str> {
+        if let Some(known) = self.texts.get(&*text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&text));
+        text
+    }
+}
+
 impl CallBook {
-    fn add(&mut self, row: &CallStats) {
+    fn add<const WIDTH: usize>(&mut self, row: &CallStats<WIDTH>) {
         self.wall_ns += row.wall_ns;
-        self.max_ns = self.max_ns.max(row.max_ns);
+        self.max_ns = self.max_ns.max(row.max_ns).max(row.open_max_ns);
         self.bytes = self.bytes.wrapping_add(row.bytes);
         self.in_flight += u64::from(row.in_flight);
         self.entered_before += u64::from(row.entered_before);
-        add(&mut self.returns, &row.returns);
-        add(&mut self.wall, &row.plain);
-        add(&mut self.on_cpu, &row.plain);
+        for (slot, count) in row.returns.iter().enumerate() {
+            self.returns.add_slot(slot, u64::from(*count));
+        }
+        add(&mut self.wall, &row.plain, row.max_ns);
+        add(&mut self.on_cpu, &row.plain, row.max_ns);
     }
 
     fn add_waits(&mut self, row: &WaitStats) {
         self.wall_ns += row.wall_ns;
         self.blocked_ns += row.blocked_ns;
         self.runnable_ns += row.runnable_ns;
-        add(&mut self.wall, &row.wall);
-        add(&mut self.on_cpu, &row.on_cpu);
+        self.max_ns = self.max_ns.max(row.max_wall_ns);
+        add(&mut self.wall, &row.wall, row.max_wall_ns);
+        add(&mut self.on_cpu, &row.on_cpu, row.max_on_cpu_ns);
         // A preempted call was off its CPU without having slept: not a blocked one.
-        add(&mut self.blocked, &row.blocked);
-        self.blocked.zero = 0;
+        let is_zero = |(bucket, _): &(u16, u64)| *bucket == 0;
+        let zero = usize::from(row.blocked.first().is_some_and(is_zero));
+        add(&mut self.blocked, &row.blocked[zero..], row.max_blocked_ns);
     }
 
     /// Adds the overflow of a short counter of the kernel's rows.
     fn carry(&mut self, counter: u16, count: u64) {
-        let slot = usize::from(counter % CARRY_STEP);
+        let bucket = counter % CARRY_STEP;
         match counter / CARRY_STEP {
-            0 => self.returns.add_slot(slot, count),
-            1 => {
-                self.wall.add_slot(slot, count);
-                self.on_cpu.add_slot(slot, count);
+            0 => self.returns.add_slot(usize::from(bucket), count),
+            1 | 2 => {
+                self.wall.add_bucket(bucket, count);
+                self.on_cpu.add_bucket(bucket, count);
             }
-            2 => self.wall.add_slot(slot, count),
-            3 => self.on_cpu.add_slot(slot, count),
-            _ if slot > 0 => self.blocked.add_slot(slot, count),
+            3 => self.wall.add_bucket(bucket, count),
+            4 => self.on_cpu.add_bucket(bucket, count),
+            _ if bucket > 0 => self.blocked.add_bucket(bucket, count),
             _ => {}
         }
     }
 
     pub(super) fn on_cpu_ns(&self) -> u64 {
         self.wall_ns.saturating_sub(self.blocked_ns + self.runnable_ns)
+    }
+}
+
+/// The calls of the threads whose rows are taken, by thread.
+struct OfThreads {
+    wanted: bool,
+    calls: HashMap<u32, CallsOfThread<u16>>,
+}
+
+impl OfThreads {
+    fn add(&mut self, key: CallKey, calls: u64, wall_ns: u64) {
+        self.count(key, CallCounts { calls, errors: 0, wall_ns });
+    }
+
+    fn add_errors(&mut self, key: CallKey, errors: u64) {
+        self.count(key, CallCounts { errors, ..CallCounts::default() });
+    }
+
+    fn count(&mut self, key: CallKey, more: CallCounts) {
+        if self.wanted {
+            self.calls.entry(key.thread).or_default().add(key.call, more);
+        }
+    }
+}
+
+/// Whether a counter that overflowed counts calls: those of wall times, each call once.
+fn carries_calls(counter: u16) -> bool {
+    matches!(counter / CARRY_STEP, 1..=3)
+}
+
+impl<const WIDTH: usize> CallStats<WIDTH> {
+    fn plain_calls(&self) -> u64 {
+        self.plain.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl WaitStats {
+    fn calls(&self) -> u64 {
+        self.wall.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl ThreadRow {
+    fn into_book(self, calls: CallsOfThread<u16>) -> ThreadBook<u16> {
+        ThreadBook {
+            thread_ns: Some(self.thread_ns),
+            user_ns: Some(self.user_ns),
+            on_cpu_ns: self.user_ns + self.calls_on_cpu_ns,
+            blocked_ns: Some(self.blocked_ns),
+            runnable_ns: Some(self.runnable_ns),
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+            calls,
+            ..ThreadBook::new(self.tid, self.comm)
+        }
     }
 }
 
@@ -190,10 +402,9 @@ fn fate(taken: bool, take: impl FnOnce()) -> RowAction {
     RowAction::Freed
 }
 
-fn add(to: &mut Histogram, from: &[u32]) {
-    for (slot, count) in from.iter().enumerate() {
-        to.add_slot(slot, u64::from(*count));
-    }
+fn add(to: &mut Times, from: &[(u16, u64)], max_ns: u64) {
+    to.max_ns = to.max_ns.max(max_ns);
+    from.iter().for_each(|(bucket, count)| to.add_bucket(*bucket, *count));
 }
 
 impl FileBook {
@@ -214,17 +425,20 @@ mod tests {
     #[test]
     fn a_counter_that_overflowed_is_made_whole() {
         let mut call = CallBook::default();
-        call.wall.add_slot(8, 5);
-        let plain_8 = CARRY_STEP + 8;
-        call.carry(plain_8, 1 << 32);
-        assert_eq!((call.wall.buckets[7], call.on_cpu.buckets[7]), ((1 << 32) + 5, 1 << 32));
+        call.wall.add_bucket(8, 5);
+        call.carry(CARRY_STEP + 8, 1 << 8);
+        call.carry(2 * CARRY_STEP + 8, 1 << 16);
+        let both = (1 << 16) + (1 << 8);
+        assert_eq!(call.wall.buckets(), [(8, both + 5)]);
+        assert_eq!(call.on_cpu.buckets(), [(8, both)]);
         call.carry(0, 1 << 32);
         assert_eq!(call.returns.zero, 1 << 32);
-        call.carry(2 * CARRY_STEP + 30, 7);
-        call.carry(3 * CARRY_STEP + 30, 8);
-        call.carry(4 * CARRY_STEP + 30, 9);
-        call.carry(4 * CARRY_STEP, 9);
-        let at_30 = [&call.wall, &call.on_cpu, &call.blocked].map(|h| h.buckets[29]);
-        assert_eq!((at_30, call.blocked.zero), ([7, 8, 9], 0));
+        call.carry(3 * CARRY_STEP + 300, 7);
+        call.carry(4 * CARRY_STEP + 300, 8);
+        call.carry(5 * CARRY_STEP + 300, 9);
+        call.carry(5 * CARRY_STEP, 9);
+        let last = [&call.wall, &call.on_cpu, &call.blocked].map(|times| times.buckets().last());
+        assert_eq!(last, [Some(&(300, 7)), Some(&(300, 8)), Some(&(300, 9))]);
+        assert_eq!(call.blocked.buckets().len(), 1);
     }
 }

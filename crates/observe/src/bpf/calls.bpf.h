@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* The hot path: entry and return of a call. */
 
-#define NR_EXIT		   60
-#define NR_EXIT_GROUP	   231
-#define NR_EXIT_I386	   (CALL_I386 | 1)
-#define NR_EXIT_GROUP_I386 (CALL_I386 | 252)
-#define NR_EXECVE	   59
-#define SIGKILL		   9
-#define SIGSYS		   31
-#define NR_EXECVEAT	   322
-
 static __always_inline bool never_returns(u16 call)
 {
 	return call == NR_EXIT || call == NR_EXIT_GROUP || call == NR_EXIT_I386 ||
 	       call == NR_EXIT_GROUP_I386;
+}
+
+/* A handler's return shows the interrupted program's register: no result of a call's. */
+static __always_inline bool restores_registers(u16 call)
+{
+	return call == NR_RT_SIGRETURN || call == NR_RT_SIGRETURN_I386 || call == NR_SIGRETURN_I386;
 }
 
 SEC("tp_btf/sys_enter")
@@ -43,6 +40,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 		note_resident(t, task);
 	if (knobs.by_file)
 		note_transfer(t, regs);
+	note_facts(t, task, regs);
 	return 0;
 }
 
@@ -57,7 +55,7 @@ static __always_inline bool is_killed(struct task_struct *task)
 }
 
 /* How often a call takes about the same time before it counts as frequent: a power of two. */
-#define FREQUENT 64
+#define FREQUENT 16
 
 /* What a call took. */
 struct spent {
@@ -66,12 +64,13 @@ struct spent {
 	u64 blocked_ns;
 };
 
-/* A call that left its CPU, or stayed on it for half a second. False: there was no room. */
+/* A call that left its CPU, or stayed on it for a millisecond. False: there was no room. */
 __noinline int count_wait(struct call_key *key, u32 image, struct spent *spent, bool returned)
 {
 	struct wait_stats *w;
 	struct call_key of;
-	u32 slot;
+	u64 on_cpu_ns;
+	u32 bucket;
 
 	if (!key || !spent)
 		return false;
@@ -85,62 +84,72 @@ __noinline int count_wait(struct call_key *key, u32 image, struct spent *spent, 
 	w->runnable_ns += spent->off_ns - spent->blocked_ns;
 	if (!returned)
 		return true;
-	slot = slot_of(spent->wall_ns);
-	if (slot < SLOTS)
-		tick(&w->wall[slot], &of, image, CARRY_WALL + slot);
-	slot = slot_of(spent->wall_ns - spent->off_ns);
-	if (slot < SLOTS)
-		tick(&w->on_cpu[slot], &of, image, CARRY_ON_CPU + slot);
-	slot = slot_of(spent->blocked_ns);
-	if (slot < SLOTS)
-		tick(&w->blocked[slot], &of, image, CARRY_BLOCKED + slot);
+	on_cpu_ns = spent->wall_ns - spent->off_ns;
+	if (spent->wall_ns > w->max_wall_ns)
+		w->max_wall_ns = spent->wall_ns;
+	if (on_cpu_ns > w->max_on_cpu_ns)
+		w->max_on_cpu_ns = on_cpu_ns;
+	if (spent->blocked_ns > w->max_blocked_ns)
+		w->max_blocked_ns = spent->blocked_ns;
+	bucket = bucket_of(spent->wall_ns);
+	if (bucket < TIMES)
+		TICK(w->wall[bucket], &of, image, CARRY_WALL + bucket);
+	bucket = bucket_of(on_cpu_ns);
+	if (bucket < TIMES)
+		TICK(w->on_cpu[bucket], &of, image, CARRY_ON_CPU + bucket);
+	bucket = bucket_of(spent->blocked_ns);
+	if (bucket < TIMES)
+		TICK(w->blocked[bucket], &of, image, CARRY_BLOCKED + bucket);
 	return true;
-}
-
-/* The row of the thread's current call: a hot one, or else by look-up. */
-static __always_inline struct call_stats *row_of(struct thread *t, struct call_key *key, u32 image)
-{
-	u32 h = key->call & (HOT - 1);
-
-	if (t->hot_call[h] == key->call + 1 && key->thread == t->id)
-		return &t->hot[h].row;
-	return call_row(key, image);
 }
 
 static __always_inline void count_return(struct thread *t, struct call_key *key, u32 image,
 					 struct spent *spent, long ret)
 {
-	struct call_stats *c = row_of(t, key, image);
+	u32 slot, bucket, h = key->call & (HOT - 1);
+	struct frequent_stats *frequent = NULL;
+	struct call_stats *rare = NULL;
 	struct error_count *e = NULL;
-	u32 slot, h;
+	struct call_sums *c;
 
-	/* All of a call's rows, or it is lost as a whole: they are to agree. */
-	if (!c)
-		return;
+	if (t->hot_call[h] == key->call + 1 && key->thread == t->id) {
+		frequent = &t->hot[h].row;
+		c = &frequent->sums;
+	} else {
+		rare = call_row(key, image);
+		/* All of a call's rows, or it is lost as a whole: they are to agree. */
+		if (!rare)
+			return;
+		c = &rare->sums;
+	}
 	if (is_error(ret)) {
 		e = numbered_row(&errors, key, image, -ret);
 		if (!e)
 			return;
 	}
-	slot = slot_of(spent->wall_ns);
-	if (!spent->off_ns && slot < PLAIN_SLOTS) {
+	bucket = bucket_of(spent->wall_ns);
+	if (!spent->off_ns && bucket < PLAIN_TIMES) {
 		c->wall_ns += spent->wall_ns;
-		tick(&c->plain[slot], key, image, CARRY_PLAIN + slot);
-		h = key->call & (HOT - 1);
-		if (!(c->plain[slot] & (FREQUENT - 1)) && !t->hot_call[h] && key->thread == t->id)
-			warm(t, key->call);
+		if (spent->wall_ns > c->max_ns)
+			c->max_ns = spent->wall_ns;
+		if (frequent) {
+			TICK(frequent->plain[bucket], key, image, CARRY_FREQUENT + bucket);
+		} else if (rare) {
+			TICK(rare->plain[bucket], key, image, CARRY_PLAIN + bucket);
+			if (!(rare->plain[bucket] & (FREQUENT - 1)) && !t->hot_call[h] &&
+			    key->thread == t->id)
+				warm(t, key->call);
+		}
 	} else if (!count_wait(key, image, spent, true)) {
 		return;
 	}
-	if (spent->wall_ns > c->max_ns)
-		c->max_ns = spent->wall_ns;
 	if (e) {
 		e->count++;
 	} else {
 		c->bytes += ret;
 		slot = slot_of(ret);
 		if (slot < SLOTS)
-			tick(&c->returns[slot], key, image, CARRY_RETURNS + slot);
+			TICK(c->returns[slot], key, image, CARRY_RETURNS + slot);
 	}
 	if (knobs.by_file && t->transfer)
 		count_transfer(t, ret);
@@ -187,7 +196,7 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 	if (!t)
 		return 0;
 	image = finish_call(t, now, &key, &spent);
-	if (!image || !wants(key.call))
+	if (!image || !wants(key.call) || is_doubtful(key.call))
 		return 0;
 	/* Who is still `attached` has shown neither end of it. */
 	if (!never_returns(key.call) && !t->attached)
@@ -195,14 +204,14 @@ __noinline int abandon_call(struct thread *t, u64 now, long returned)
 	c = call_row(&key, image);
 	if (!c)
 		return 0;
-	c->in_flight++;
-	c->entered_before += !!returned;
-	if (spent.wall_ns > c->max_ns)
-		c->max_ns = spent.wall_ns;
+	c->sums.in_flight++;
+	c->sums.entered_before += !!returned;
+	if (spent.wall_ns > c->sums.open_max_ns)
+		c->sums.open_max_ns = spent.wall_ns;
 	if (spent.off_ns)
 		count_wait(&key, image, &spent, false);
 	else
-		c->wall_ns += spent.wall_ns;
+		c->sums.wall_ns += spent.wall_ns;
 	return 0;
 }
 
@@ -252,14 +261,14 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 {
 	u32 h = t->call & (HOT - 1), took;
 	struct hot_row *hot = &t->hot[h];
-	struct call_stats *c = &hot->row;
+	struct frequent_stats *c = &hot->row;
 	u64 wall = now - t->last_ns;
 
 	if (!t->in_call || t->hot_call[h] != t->call + 1 || t->call_thread || t->left)
 		return false;
-	took = slot_of(wall);
+	took = bucket_of(wall);
 	/* A counter at its end is carried by the long way. */
-	if (took >= PLAIN_SLOTS || c->plain[took] == -1U)
+	if (took >= PLAIN_TIMES || c->plain[took] == (u16)-1 || is_slow(wall))
 		return false;
 	if ((u64)ret != hot->usual || hot->times == -1U) {
 		if (ret < 0)
@@ -269,9 +278,9 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 	}
 	hot->times++;
 	c->plain[took]++;
-	c->wall_ns += wall;
-	if (wall > c->max_ns)
-		c->max_ns = wall;
+	c->sums.wall_ns += wall;
+	if (wall > c->sums.max_ns)
+		c->sums.max_ns = wall;
 	t->calls_on_cpu_ns += wall;
 	t->last_ns = now;
 	t->in_call = false;
@@ -279,6 +288,25 @@ static __always_inline bool count_usual(struct thread *t, u64 now, long ret)
 		count_transfer(t, ret);
 	return true;
 }
+
+#ifdef WHERE
+/* A call that is left out: its time is the thread's all the same. */
+__noinline int pass_over(struct thread *t, u64 now)
+{
+	struct call_key key;
+	struct spent spent;
+	u32 image;
+
+	if (!t)
+		return 0;
+	image = finish_call(t, now, &key, &spent);
+	if (!image && !t->launcher)
+		lose(); /* there was no room for the image */
+	if (key.thread != t->id)
+		announce(key.thread);
+	return 0;
+}
+#endif
 
 /* Any return. Not static: so the verifier looks at it once, not once for each way that leads here.
  */
@@ -305,6 +333,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = watched(task);
+	bool counts;
 	u64 now;
 
 	if (!t || ended_ns)
@@ -312,11 +341,25 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	now = bpf_ktime_get_ns();
 	if (t->left && t->out_ns)
 		come_back_unseen(t, task, now);
-	if (count_usual(t, now, ret))
+	if (t->in_call && restores_registers(t->call))
+		ret = 0;
+	counts = !t->in_call || holds(t, task, regs, now, ret);
+	if (counts && !path_arguments(t) && count_usual(t, now, ret)) {
+		group(t, task);
 		return 0;
-	if (!t->in_call && !begin_refused(t, task, regs, ret, now))
-		return 0;
+	}
+	if (!t->in_call) {
+		if (!begin_refused(t, task, regs, ret, now))
+			return 0;
+		note_facts(t, task, regs);
+		counts = holds(t, task, regs, now, ret);
+	}
 	if (is_error(ret) && is_killed(task))
 		return 0; /* the program never sees it: the call is open until the thread's end */
+	if (!counts)
+		return pass_over(t, now);
+	group(t, task);
+	count_paths(t, regs, now, ret);
+	note_slow(t, regs, now, ret);
 	return count_long(t, now, ret);
 }

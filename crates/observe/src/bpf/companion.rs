@@ -186,11 +186,15 @@ mod tests {
     fn the_price_of_a_call_is_measured_with_the_companions_beside_the_trace() {
         let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let request = Request {
-            target: Target::Process(child.id()),
+            target: Target::process(child.id()),
             wait: false,
             duration: None,
             files: false,
+            paths: false,
+            threads: false,
+            slowest: 0,
             calls: None,
+            filter: crate::Filter::default(),
             rows: Request::ROWS,
         };
         let mut witness = Witness::default();

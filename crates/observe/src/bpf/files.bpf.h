@@ -5,6 +5,7 @@
  */
 
 #include "descriptors.bpf.h"
+#include "sockets.bpf.h"
 
 /* Counted apart: what is asked of files may be more than their rows have room for. */
 static __always_inline void lose_file(void)
@@ -32,7 +33,10 @@ static __always_inline void note_name(struct file_key key, struct file *file)
 	s->file.name.cached_pages = BPF_CORE_READ(file, f_flags) & O_DIRECT
 					    ? -1ULL
 					    : BPF_CORE_READ(inode, i_mapping, nrpages);
-	walk(&s->file, file);
+	if (s->file.name.magic == SOCKFS_MAGIC)
+		note_socket((struct socket_name *)s->file.name.path, inode);
+	else
+		walk(&s->file, file);
 	if (bpf_map_update_elem(&file_names, &key, &s->file.name, BPF_ANY))
 		lose_file();
 }

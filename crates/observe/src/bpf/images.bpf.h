@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
 /* Program images: their rows, and who is in them. */
 
-/* A task's id as iotomy's own namespace numbers it; 0 when it is outside. */
-static __always_inline u32 pid_of(struct task_struct *task)
+/* An id as iotomy's own namespace numbers it; 0 when it is outside. */
+static __always_inline u32 number_of(struct pid *pid)
 {
-	struct pid *pid;
 	u64 upid;
 	int nr = 0;
 
-	if (!sight)
-		/* Not by a load: the verifier wants each to have one kind of pointer. */
-		return BPF_CORE_READ(task, pid);
-	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid || BPF_CORE_READ(pid, level) < sight)
 		return 0;
 	upid = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
 	       sight * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, nr);
 	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)upid);
 	return nr;
+}
+
+/* A task's id there. */
+static __always_inline u32 pid_of(struct task_struct *task)
+{
+	if (!sight)
+		/* Not by a load: the verifier wants each to have one kind of pointer. */
+		return BPF_CORE_READ(task, pid);
+	return number_of(BPF_CORE_READ(task, thread_pid));
 }
 
 static __always_inline u32 tgid_of(struct task_struct *task)
@@ -69,18 +73,48 @@ static __always_inline void quit_image(u32 id)
 	__sync_fetch_and_sub(&image->live, 1);
 }
 
+/* When the task's process began, by which one is told from another of the same id. */
+static __always_inline u64 began(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_time);
+}
+
+/* The image that the task's process was found with, if it was. */
+static __always_inline u32 *image_found(struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+	struct found *found = bpf_map_lookup_elem(&attached_images, &tgid);
+
+	return found && found->began == began(task) ? &found->image : NULL;
+}
+
+static __always_inline void note_attached(u32 image, u32 tgid, struct task_struct *task)
+{
+	struct attached fresh = {.pid = tgid};
+
+	BPF_CORE_READ_STR_INTO(&fresh.comm, task, group_leader, comm);
+	bpf_map_update_elem(&attached, &image, &fresh, BPF_ANY);
+}
+
 /* The image of a process that was running when the watch began. Several of its threads may ask. */
 static __always_inline u32 attach_image(struct task_struct *task, u64 now)
 {
-	u32 tgid = tgid_of(task), image = new_image(task, 0, now);
+	u32 tgid = tgid_of(task), image = new_image(task, 0, now), *known;
+	struct found found = {.image = image, .began = began(task)};
 
-	u32 *known;
-
-	if (!image || !bpf_map_update_elem(&attached_images, &tgid, &image, BPF_NOEXIST))
+	if (!image)
+		return 0;
+	if (!bpf_map_update_elem(&attached_images, &tgid, &found, BPF_NOEXIST)) {
+		note_attached(image, tgid, task);
 		return image;
-	known = bpf_map_lookup_elem(&attached_images, &tgid);
+	}
+	known = image_found(task);
 	if (!known) {
-		lose();
+		/* It is of one that had the same id. */
+		if (bpf_map_update_elem(&attached_images, &tgid, &found, BPF_EXIST))
+			lose();
+		else
+			note_attached(image, tgid, task);
 		return image;
 	}
 	bpf_map_delete_elem(&images, &image);
@@ -105,4 +139,12 @@ static __always_inline void announce(u32 thread)
 	if (!counters.live_threads || bpf_ringbuf_query(&deaths, BPF_RB_AVAIL_DATA) > WAKE_BYTES)
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_output(&deaths, &death, sizeof(death), flags);
+}
+
+/* Tells user space to run `adopt` again. */
+static __always_inline void announce_newcomer(void)
+{
+	struct death nobody = {};
+
+	bpf_ringbuf_output(&deaths, &nobody, sizeof(nobody), BPF_RB_FORCE_WAKEUP);
 }

@@ -3,16 +3,19 @@
 
 use iotomy_record::lossless;
 
+use super::sockets::SocketName;
 use crate::naming::{basename, called};
 
 /// Slots of a distribution: zeroes, then one for each power of two. As in `trace.h`.
 pub(super) const SLOTS: usize = 65;
-/// Slots of the distribution of short calls that never left their CPU. As in `trace.h`.
-pub(super) const PLAIN_SLOTS: usize = 30;
+/// Buckets of times, and of those of short calls that never left their CPU. As in `trace.h`.
+const TIMES: usize = 576;
+const PLAIN_TIMES: usize = 232;
 /// Numbers of the counters that overflow: the first of each array. As in `trace.h`.
-pub(super) const CARRY_STEP: u16 = 128;
+pub(super) const CARRY_STEP: u16 = 1024;
 pub(super) const CALL_I386: u16 = 0x8000;
 pub(super) const CALL_NUMBER: u16 = 0x3fff;
+pub(super) const SECOND_PATH: u16 = 0x4000;
 
 /// Takes integers in the order they stand.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
@@ -69,30 +72,53 @@ impl Wire for CallKey {
     }
 }
 
-pub(super) struct CallStats {
-    pub(super) wall_ns: u64,
-    pub(super) max_ns: u64,
-    pub(super) plain: [u32; PLAIN_SLOTS],
-    pub(super) image: u32,
-    pub(super) in_flight: u32,
-    pub(super) bytes: u64,
-    pub(super) returns: [u32; SLOTS],
-    pub(super) entered_before: u32,
+/// Counts of the buckets that are not empty.
+pub(super) type Sparse = Vec<(u16, u64)>;
+
+/// Counters of a byte or two each.
+fn sparse(from: &mut Fields<'_>, length: usize, width: usize) -> Sparse {
+    let counters = from.bytes(length * width).chunks_exact(width);
+    let counts = counters.map(|bytes| match *bytes {
+        [one] => one.into(),
+        [low, high] => u16::from_ne_bytes([low, high]).into(),
+        _ => 0u64,
+    });
+    (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
 }
 
-impl Wire for CallStats {
-    const SIZE: usize = 32 + 4 * (SLOTS + PLAIN_SLOTS + 1);
+/// The rows of `calls` and, with counters of two bytes, of `frequent`.
+pub(super) struct CallStats<const WIDTH: usize> {
+    pub(super) wall_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) bytes: u64,
+    pub(super) open_max_ns: u64,
+    pub(super) image: u32,
+    pub(super) in_flight: u32,
+    pub(super) entered_before: u32,
+    pub(super) returns: [u32; SLOTS],
+    pub(super) plain: Sparse,
+}
+
+/// A row of `calls`.
+pub(super) type RareStats = CallStats<1>;
+
+/// A row of `frequent`.
+pub(super) type FrequentStats = CallStats<2>;
+
+impl<const WIDTH: usize> Wire for CallStats<WIDTH> {
+    const SIZE: usize = 32 + 4 * (3 + SLOTS) + WIDTH * PLAIN_TIMES;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
             wall_ns: from.u64(),
             max_ns: from.u64(),
-            plain: std::array::from_fn(|_| from.u32()),
+            bytes: from.u64(),
+            open_max_ns: from.u64(),
             image: from.u32(),
             in_flight: from.u32(),
-            bytes: from.u64(),
-            returns: std::array::from_fn(|_| from.u32()),
             entered_before: from.u32(),
+            returns: std::array::from_fn(|_| from.u32()),
+            plain: sparse(from, PLAIN_TIMES, WIDTH),
         }
     }
 }
@@ -101,24 +127,34 @@ pub(super) struct WaitStats {
     pub(super) wall_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) runnable_ns: u64,
+    pub(super) max_wall_ns: u64,
+    pub(super) max_on_cpu_ns: u64,
+    pub(super) max_blocked_ns: u64,
     pub(super) image: u32,
-    pub(super) wall: [u32; SLOTS],
-    pub(super) on_cpu: [u32; SLOTS],
-    pub(super) blocked: [u32; SLOTS],
+    pub(super) wall: Sparse,
+    pub(super) on_cpu: Sparse,
+    pub(super) blocked: Sparse,
 }
 
 impl Wire for WaitStats {
-    const SIZE: usize = 24 + 4 + 3 * 4 * SLOTS;
+    const SIZE: usize = 48 + 8 + 3 * TIMES;
 
     fn read(from: &mut Fields<'_>) -> Self {
+        let mut sums = || from.u64();
+        let (wall_ns, blocked_ns, runnable_ns) = (sums(), sums(), sums());
+        let (max_wall_ns, max_on_cpu_ns, max_blocked_ns) = (sums(), sums(), sums());
+        let (image, _pad) = (from.u32(), from.u32());
         Self {
-            wall_ns: from.u64(),
-            blocked_ns: from.u64(),
-            runnable_ns: from.u64(),
-            image: from.u32(),
-            wall: std::array::from_fn(|_| from.u32()),
-            on_cpu: std::array::from_fn(|_| from.u32()),
-            blocked: std::array::from_fn(|_| from.u32()),
+            wall_ns,
+            blocked_ns,
+            runnable_ns,
+            max_wall_ns,
+            max_on_cpu_ns,
+            max_blocked_ns,
+            image,
+            wall: sparse(from, TIMES, 1),
+            on_cpu: sparse(from, TIMES, 1),
+            blocked: sparse(from, TIMES, 1),
         }
     }
 }
@@ -198,6 +234,65 @@ impl Wire for Image {
     }
 }
 
+/// One thread in one image.
+pub(super) struct ThreadRow {
+    pub(super) image: u32,
+    pub(super) tid: u32,
+    pub(super) comm: String,
+    pub(super) has_ended: bool,
+    pub(super) is_first: bool,
+    pub(super) thread_ns: u64,
+    pub(super) user_ns: u64,
+    pub(super) calls_on_cpu_ns: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) runnable_ns: u64,
+    pub(super) voluntary_switches: u64,
+    pub(super) involuntary_switches: u64,
+}
+
+impl Wire for ThreadRow {
+    const SIZE: usize = 16 + COMM_LEN + 7 * 8;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let (image, tid) = (from.u32(), from.u32());
+        let comm = text(from.bytes(COMM_LEN));
+        let [has_ended, is_first] = [from.u32() != 0, from.u32() != 0];
+        Self {
+            image,
+            tid,
+            comm,
+            has_ended,
+            is_first,
+            thread_ns: from.u64(),
+            user_ns: from.u64(),
+            calls_on_cpu_ns: from.u64(),
+            blocked_ns: from.u64(),
+            runnable_ns: from.u64(),
+            voluntary_switches: from.u64(),
+            involuntary_switches: from.u64(),
+        }
+    }
+}
+
+/// An image that ran before it was watched.
+pub(super) struct Attached {
+    pub(super) pid: u32,
+    /// The kernel's name of its process then.
+    pub(super) comm: String,
+}
+
+pub(super) const COMM_LEN: usize = 16;
+
+impl Wire for Attached {
+    const SIZE: usize = 8 + COMM_LEN;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let pid = from.u32();
+        let _pad = from.u32();
+        Self { pid, comm: text(from.bytes(COMM_LEN)) }
+    }
+}
+
 /// The program of an image: its file, its names, and its arguments. The names other than `exec` are
 /// empty where they equal it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,7 +335,7 @@ impl Wire for Program {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     lossless(&bytes[..end])
 }
@@ -296,6 +391,9 @@ impl Wire for FileStats {
     }
 }
 
+/// The file system of sockets.
+pub(super) const SOCKFS: u64 = 0x534F_434B;
+
 /// The identity of a file, its state when it was first met, and the components of its path, leaf
 /// first.
 #[derive(Debug, Clone)]
@@ -306,6 +404,8 @@ pub(super) struct FileName {
     pub(super) size_bytes: u64,
     pub(super) cached_pages: u64,
     pub(super) components: Vec<String>,
+    /// In place of these, of a socket.
+    pub(super) socket: Option<SocketName>,
 }
 
 const PATH_LEN: usize = 1024;
@@ -318,16 +418,21 @@ impl Wire for FileName {
         let _pad = from.u32();
         let (size_bytes, cached_pages) = (from.u64(), from.u64());
         let path = from.bytes(PATH_LEN);
+        if magic == SOCKFS {
+            let socket = Some(SocketName::read(&mut Fields(path)));
+            let components = Vec::new();
+            return Self { magic, mode, whole, size_bytes, cached_pages, components, socket };
+        }
         let used = path.get(..length as usize).unwrap_or(path);
         let components = used
             .split_inclusive(|b| *b == 0)
             .map(|c| lossless(c.strip_suffix(b"\0").unwrap_or(c)))
             .collect();
-        Self { magic, mode, whole, size_bytes, cached_pages, components }
+        Self { magic, mode, whole, size_bytes, cached_pages, components, socket: None }
     }
 }
 
-/// A thread that ended, with complete rows.
+/// A thread that ended, with complete rows; 0 asks for a run of `adopt`.
 pub(super) struct Death {
     pub(super) thread: u32,
 }
@@ -346,20 +451,27 @@ pub(super) struct Counters {
     pub(super) lost_events: u64,
     pub(super) incomplete_calls: u64,
     pub(super) lost_files: u64,
+    pub(super) lost_paths: u64,
     pub(super) live_threads: u32,
     pub(super) open_books: u32,
+    pub(super) adopted: u32,
 }
 
 impl Wire for Counters {
-    const SIZE: usize = 40;
+    const SIZE: usize = 56;
 
     fn read(from: &mut Fields<'_>) -> Self {
         Self {
             lost_events: from.u64(),
             incomplete_calls: from.u64(),
             lost_files: from.u64(),
+            lost_paths: from.u64(),
             live_threads: from.u32(),
             open_books: from.u32(),
+            adopted: {
+                let _last_ids = from.u64();
+                from.u32()
+            },
         }
     }
 }
@@ -382,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_short_buffer_reads_as_zeroes_instead_of_panicking() {
-        assert_eq!(CallStats::read(&mut Fields(&[1, 2, 3])).wall_ns, 0);
+        assert_eq!(RareStats::read(&mut Fields(&[1, 2, 3])).wall_ns, 0);
         assert!(FileName::read(&mut Fields(&[])).components.is_empty());
     }
 }

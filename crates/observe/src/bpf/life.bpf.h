@@ -27,6 +27,7 @@ static __always_inline struct thread *watch(struct task_struct *task, u32 image,
 	t->start_ns = now;
 	t->last_ns = now;
 	take_baseline(t, task);
+	begin_thread_row(t->id, image, task);
 	count_thread();
 	return t;
 }
@@ -98,17 +99,11 @@ int adopt(struct bpf_iter__task *ctx)
 	root.dentry = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.dentry);
 	root.mount = (u64)BPF_CORE_READ(bpf_get_current_task_btf(), fs, root.mnt);
 	tgid = tgid_of(task);
-	if (adoption.tid) {
-		if (pid_of(task) != adoption.tid)
-			return 0;
-	} else if (adoption.tgid ? tgid != adoption.tgid : tgid == knobs.self_tgid) {
-		return 0;
-	}
-	if (watched(task))
+	if (watched(task) || !is_asked_for(task, tgid))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!adoption.launcher) {
-		known = bpf_map_lookup_elem(&attached_images, &tgid);
+		known = image_found(task);
 		if (known) {
 			image = *known;
 			join_image(image);
@@ -133,21 +128,25 @@ int adopt(struct bpf_iter__task *ctx)
 		newcomer.runtime_out_ns = newcomer.runtime_ns;
 		newcomer.slept = task->__state != 0;
 	}
+	begin_thread_row(id, image, task);
 	t = bpf_task_storage_get(&threads, task, &newcomer, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (t && t->id == id) {
 		count_thread();
+		counters.adopted++;
 		/* It ends at this moment, and its last switch may have come before it was watched.
 		 */
 		if (task->__state & TASK_DEAD && begin_to_close(t, WITHDRAWN) == OPEN) {
 			__sync_fetch_and_sub(&counters.open_books, 1);
 			__sync_fetch_and_sub(&counters.live_threads, 1);
 			quit_image(image);
+			withdraw_thread_row(id);
 		}
 		return 0;
 	}
 	if (!t && !watched(task))
 		lose();
 	quit_image(image);
+	withdraw_thread_row(id);
 	return 0;
 }
 
@@ -156,26 +155,34 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 {
 	struct thread *maker = watched(parent), *t;
 	u32 image = 0, tgid, *known;
+	bool is_thread;
 	u64 now;
 
 	if (ended_ns)
 		return 0;
-	if (!maker && !knobs.whole_machine && (!adoption.tgid || adoption.launcher))
+	if (!maker && !knobs.whole_machine && !(knobs.selects && adoption.stage))
 		return 0;
-	tgid = tgid_of(parent);
+	is_thread = child->tgid == parent->tgid;
 	if (maker) {
 		image = maker->image;
 		if (maker->launcher)
 			return 0;
-	} else if ((knobs.whole_machine && tgid != knobs.self_tgid && pid_of(child) &&
-		    !(child->flags & PF_KTHREAD)) ||
-		   (adoption.tgid && !adoption.launcher && tgid == adoption.tgid)) {
-		/* A thread `adopt` has yet to reach, or has passed by, makes another. */
-		known = bpf_map_lookup_elem(&attached_images, &tgid);
-		if (known)
-			image = *known;
+		if (knobs.selects & ONLY && !is_thread && !is_selected(child, tgid_of(child)))
+			return 0;
 	} else {
-		return 0;
+		tgid = tgid_of(parent);
+		if (tgid == knobs.self_tgid || child->flags & PF_KTHREAD || !pid_of(child))
+			return 0;
+		/* A thread `adopt` has yet to reach, or has passed by, makes another. */
+		known = image_found(parent);
+		if (known && (is_thread || !(knobs.selects & ONLY))) {
+			image = *known;
+		} else if (!knobs.whole_machine) {
+			if (!is_selected(child, tgid_of(child)))
+				return 0;
+			/* It has no name yet, and its maker may have been made a selected one. */
+			announce_newcomer();
+		}
 	}
 	if (watched(child))
 		return 0; /* `adopt` was faster */
@@ -183,7 +190,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (!image)
 		/* A watched maker's image found no room: nor has this one, and its calls say so. */
 		image = maker ? 0 : attach_image(child, now);
-	else if (child->tgid == parent->tgid)
+	else if (is_thread)
 		join_image(image);
 	else
 		image = new_image(child, image, now);
@@ -195,6 +202,8 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	t->newborn = true;
 	t->out_ns = now;
 	t->left = true;
+	if (maker)
+		inherit_image(parent, child, maker->image, image);
 	return 0;
 }
 
@@ -220,6 +229,21 @@ static __always_inline void enter_image(struct thread *t, struct task_struct *ta
 	t->fault_ns = 0;
 	t->stopped_ns = 0;
 	take_baseline(t, task);
+	begin_thread_row(t->id, t->image, task);
+}
+
+/* An unwatched task executes a program: whether it is watched from then on. */
+static __always_inline bool begins_by_exec(struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+
+	if (tgid == knobs.self_tgid || !pid_of(task))
+		return false;
+	if (knobs.whole_machine)
+		return true;
+	if (!knobs.selects || !adoption.stage)
+		return false;
+	return is_selected(task, tgid) || image_found(task);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -227,11 +251,13 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 {
 	struct thread *t = watched(task);
 	u64 now = bpf_ktime_get_ns();
+	struct found found = {};
+	u32 tgid;
 
 	if (ended_ns)
 		return 0;
 	if (!t) {
-		if (!knobs.whole_machine || tgid_of(task) == knobs.self_tgid || !pid_of(task))
+		if (!begins_by_exec(task))
 			return 0;
 		t = watch(task, 0, now);
 		if (!t)
@@ -254,6 +280,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 		if (knobs.by_file)
 			settle_sides(t);
 		settle_thread(t, task, now);
+		settle_thread_row(t, task, now, BY_EXEC);
 		leave_image(t->image);
 		/* Entered before the watch, or the kernel's own start of a helper. */
 		if (!t->in_call)
@@ -261,6 +288,14 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	}
 	enter_image(t, task, now);
 	note_program(t->image, task, bprm);
+	note_executed(task, t->image, bprm);
+	if (adoption.stage == GATHERING) {
+		/* What it made before it was found is still to be found. */
+		tgid = tgid_of(task);
+		found.image = t->image;
+		found.began = began(task);
+		bpf_map_update_elem(&attached_images, &tgid, &found, BPF_ANY);
+	}
 	return 0;
 }
 
@@ -277,7 +312,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!t->in_call && is_dead(task))
 		/* Ended inside a call, before its entry was traced. */
 		enter_untraced(t, call_inside(task), bpf_ktime_get_ns());
-	if (t->in_call && t->image && wants(t->call)) {
+	if (t->in_call && t->image && wants(t->call) && !is_doubtful(t->call)) {
 		/* The row of the call it ends in, made here: its last switch may fail to. */
 		key.thread = t->id;
 		key.call = t->call;

@@ -1,14 +1,16 @@
 //! The structs of `trace.h` for the running counts, and the unfinished time of a thread.
 
-use iotomy_record::LedgerRow;
+use iotomy_record::{LedgerRow, TIME_BUCKETS};
 
 use super::layout::{Fields, FileKey, Wire};
 
 /// Some rows of a call, or a hot row, as they stand.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct LiveCall {
     pub(super) image: u32,
     pub(super) call: u16,
+    /// The error's number, in a row of errors.
+    pub(super) error: u16,
     pub(super) calls: u64,
     pub(super) errors: u64,
     pub(super) bytes: u64,
@@ -16,16 +18,22 @@ pub(super) struct LiveCall {
     pub(super) blocked_ns: u64,
     pub(super) runnable_ns: u64,
     pub(super) max_ns: u64,
+    /// Counts of its wall times, by bucket.
+    pub(super) times: Vec<(u16, u64)>,
 }
 
-impl Wire for LiveCall {
-    const SIZE: usize = 64;
+/// Behind the last bucket. As in `trace.h`.
+const NO_BUCKET: u32 = 0xffff;
 
-    fn read(from: &mut Fields<'_>) -> Self {
+impl LiveCall {
+    /// Reads it, with what follows it.
+    pub(super) fn read(from: &mut Fields<'_>) -> Self {
+        let (image, call) = (from.u32(), from.u32());
         Self {
-            image: from.u32(),
+            image,
             // Numbers and the mark of the 32-bit entry are 16 bits.
-            call: from.u32() as u16,
+            call: call as u16,
+            error: (call >> 16) as u16,
             calls: from.u64(),
             errors: from.u64(),
             bytes: from.u64(),
@@ -33,6 +41,18 @@ impl Wire for LiveCall {
             blocked_ns: from.u64(),
             runnable_ns: from.u64(),
             max_ns: from.u64(),
+            times: {
+                let mut next = || (from.u32(), from.u32());
+                let mut times = Vec::new();
+                // More than there are buckets would be damage.
+                for _ in 0..=TIME_BUCKETS {
+                    match next() {
+                        (NO_BUCKET, _) => break,
+                        (bucket, count) => times.push((bucket as u16, count.into())),
+                    }
+                }
+                times
+            },
         }
     }
 }

@@ -9,26 +9,39 @@ pub(super) mod verified;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use iotomy_host::Cgroup;
 use iotomy_sys::map_batch;
 use libbpf_rs::{
-    ErrorKind, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
-    RingBuffer, RingBufferBuilder,
+    ErrorKind, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject,
+    PrintLevel, RingBuffer, RingBufferBuilder,
 };
 
+use super::condition;
 use super::layout::{
-    CallKey, CallStats, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats, Image,
-    Program, WaitStats, Wire,
+    Attached, CallKey, Counters, Death, ErrorCount, Fields, FileKey, FileName, FileStats,
+    FrequentStats, Image, Program, RareStats, ThreadRow, WaitStats, Wire,
 };
+
+use super::details::{PathKey, PathRow, SlowRow, SlowRows};
+use crate::Selection;
+use crate::filter::Filter;
 
 /// Eight-byte aligned, as an ELF reader wants it.
 #[repr(C, align(8))]
 pub(super) struct Aligned<Bytes: ?Sized>(pub(super) Bytes);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
+static OBJECT_WITH_CGROUPS: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_cgroups.bpf.o")));
+static OBJECT_WITH_DETAILS: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_details.bpf.o")));
+static OBJECT_WITH_FILTER: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace_where.bpf.o")));
 static SHARED: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/shared.bpf.o")));
 
@@ -36,15 +49,27 @@ static SHARED: &Aligned<[u8]> =
 #[derive(Debug, Clone)]
 pub(super) struct Knobs {
     pub(super) by_file: bool,
+    pub(super) by_path: bool,
+    pub(super) by_thread: bool,
+    /// How many of the slowest calls to keep whole.
+    pub(super) slowest: u32,
     pub(super) whole_machine: bool,
     /// A bit a call to count, of the 64-bit and of the 32-bit calls; `None` for all.
     pub(super) wanted: Option<[[u64; 8]; 2]>,
     /// How the arguments of a call name descriptors, by ABI and number.
     pub(super) transfers: [[u8; 512]; 2],
+    /// How the arguments of a call name paths, by ABI and number.
+    pub(super) paths: [[u16; 512]; 2],
+    /// The argument of each call that is a descriptor, + 1, by ABI and number.
+    pub(super) descriptors: [[u8; 512]; 2],
+    /// Of the wanted calls, those to count.
+    pub(super) filter: Filter,
     /// Most rows a table keeps.
     pub(super) rows: u32,
     /// Whether snapshots of the running counts will be taken.
     pub(super) looked_at: bool,
+    /// The running processes to watch.
+    pub(super) selection: Selection,
 }
 
 /// Which tasks the next run of `adopt` begins to watch.
@@ -52,13 +77,21 @@ pub(super) struct Knobs {
 pub(super) enum Adoption {
     /// A child held in front of its exec.
     Launcher(u32),
-    /// All threads of a process.
-    Process(u32),
     /// One thread.
     Thread(u32),
     /// Every process but this one.
     Machine,
+    /// The selected processes.
+    Selected,
 }
+
+/// The numbers of `trace.h` for how far `adopt` has come with the selected processes.
+const GATHERING: u32 = 1;
+const FOLLOWING: u32 = 2;
+
+/// Most runs of `adopt` in a row: each finds what those made that the one before has found, where
+/// ids do not go up.
+const MOST_PASSES: usize = 16;
 
 /// The action for a row that was visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +108,9 @@ pub(crate) struct Session {
     links: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
     doorbell: OwnedFd,
+    selection: Selection,
+    /// Programs that are not loaded.
+    left_out: Vec<String>,
 }
 
 thread_local! {
@@ -127,9 +163,33 @@ impl Session {
     /// # Errors
     /// The refused call and the kernel's error, in a line.
     pub(super) fn load(knobs: &Knobs, shared: Option<&Shared>) -> Result<Self, String> {
-        let mut open = open(&OBJECT.0)?;
-        prepare(&mut open, knobs)
-            .and_then(|()| shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)))
+        match Self::load_with(knobs, shared, true) {
+            // It has no address for what tells a task's work from an interrupt's.
+            Err(reason) if knobs.slowest > 0 && reason.contains("kernel symbol") => {
+                Self::load_with(knobs, shared, false)
+            }
+            loaded => loaded,
+        }
+    }
+
+    /// The same; `contexts`: whether it is told in which context a thread is woken.
+    fn load_with(knobs: &Knobs, shared: Option<&Shared>, contexts: bool) -> Result<Self, String> {
+        let filtered;
+        let details = knobs.by_path || knobs.slowest > 0;
+        let bytes = match (details, knobs.selection.cgroups.is_empty()) {
+            _ if !knobs.filter.is_none() => {
+                filtered = condition::with_condition(&OBJECT_WITH_FILTER.0, &knobs.filter.code)?;
+                &filtered
+            }
+            (true, _) => &OBJECT_WITH_DETAILS.0,
+            (false, true) => &OBJECT.0,
+            (false, false) => &OBJECT_WITH_CGROUPS.0,
+        };
+        let mut open = open(bytes)?;
+        let left_out = prepare(&mut open, knobs, contexts)
+            .and_then(|left_out| {
+                shared.map_or(Ok(()), |shared| shared.reuse_maps(&mut open)).map(|()| left_out)
+            })
             .map_err(|error| refusal("set up the BPF maps", &error))?;
         let object = open.load().map_err(|error| refusal("load the BPF programs", &error))?;
         let mut builder = RingBufferBuilder::new();
@@ -145,9 +205,17 @@ impl Session {
             .map_err(|error| refusal("map the BPF ring buffer", &error))?;
         let doorbell = deaths.as_fd().try_clone_to_owned();
         let doorbell = doorbell.map_err(|e| format!("cannot keep the BPF ring buffer: {e}"))?;
-        let session = Self { object, links: Vec::new(), ring, doorbell };
+        let selection = knobs.selection.clone();
+        let session = Self { object, links: Vec::new(), ring, doorbell, selection, left_out };
         session.assert_sizes();
+        session.fill_selection()?;
+        session.fill_patterns(&knobs.filter)?;
         Ok(session)
+    }
+
+    /// Whether it is the object that keeps what is asked for of single calls.
+    pub(super) fn has_details(&self) -> bool {
+        self.object.maps().any(|map| map.name() == "paths")
     }
 
     /// Both sides must agree on the wire structs; a mismatch is a defect of this program.
@@ -160,16 +228,24 @@ impl Session {
                 "{name}"
             );
         };
-        check("calls", CallKey::SIZE, CallStats::SIZE);
+        check("calls", CallKey::SIZE, RareStats::SIZE);
+        check("frequent", CallKey::SIZE, FrequentStats::SIZE);
         check("waits", CallKey::SIZE, WaitStats::SIZE);
         check("errors", CallKey::SIZE, ErrorCount::SIZE);
         check("carries", CallKey::SIZE, ErrorCount::SIZE);
         check("asked", CallKey::SIZE, ErrorCount::SIZE);
         check("images", 4, Image::SIZE);
+        check("attached", 4, Attached::SIZE);
         check("programs", 4, Program::SIZE);
         check("files", FileKey::SIZE, FileStats::SIZE);
         check("file_names", FileKey::SIZE, FileName::SIZE);
+        check("thread_rows", 4, ThreadRow::SIZE);
         check(".bss", 4, Counters::SIZE);
+        if self.has_details() {
+            check("paths", PathKey::SIZE, PathRow::SIZE);
+            check("directories", FileKey::SIZE, FileName::SIZE);
+            check("slowest", 4, SlowRows::SIZE);
+        }
     }
 
     /// Attaches every tracepoint program; nothing is watched until something is adopted.
@@ -182,7 +258,8 @@ impl Session {
         for is_first in [true, false] {
             for program in self.object.progs_mut() {
                 let name = program.name().to_string_lossy().into_owned();
-                if is_iterator(&name) || (name == LAST_HEARD) != is_first {
+                let is_ready = !is_iterator(&name) && !self.left_out.contains(&name);
+                if !is_ready || (name == LAST_HEARD) != is_first {
                     continue;
                 }
                 let link = program.attach();
@@ -198,17 +275,83 @@ impl Session {
     /// # Errors
     /// The kernel's error.
     pub(super) fn adopt(&self, whom: Adoption) -> Result<(), String> {
-        let (tgid, tid, launcher) = match whom {
-            Adoption::Launcher(pid) => (pid, 0, 1),
-            Adoption::Process(pid) => (pid, 0, 0),
-            Adoption::Thread(tid) => (0, tid, 0),
-            Adoption::Machine => (0, 0, 0u32),
-        };
-        let request = [tgid, tid, launcher].map(u32::to_ne_bytes).concat();
-        map(&self.object, ".data.adoption")
-            .update(&0u32.to_ne_bytes(), &request, MapFlags::ANY)
-            .map_err(|error| refusal("ask for tasks to watch", &error))?;
+        if !matches!(whom, Adoption::Thread(_)) && self.has_details() {
+            map(&self.object, ".data.slow_floor")
+                .update(&0u32.to_ne_bytes(), &0u64.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| refusal("keep the slowest calls", &error))?;
+        }
+        match whom {
+            Adoption::Launcher(pid) => self.ask_for([0, 0, pid])?,
+            Adoption::Thread(tid) => self.ask_for([0, tid, 0])?,
+            Adoption::Machine => self.ask_for([GATHERING, 0, 0])?,
+            Adoption::Selected => {
+                self.ask_for([GATHERING, 0, 0])?;
+                self.adopt_newcomers()?;
+                return self.ask_for([FOLLOWING, 0, 0]);
+            }
+        }
         iterate(&self.object, "adopt")
+    }
+
+    /// Watches the selected processes that are not yet.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(super) fn adopt_newcomers(&self) -> Result<(), String> {
+        for _ in 0..MOST_PASSES {
+            let before = self.counters().adopted;
+            iterate(&self.object, "adopt")?;
+            if self.counters().adopted == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// `struct adoption` of `trace.h`.
+    fn ask_for(&self, adoption: [u32; 3]) -> Result<(), String> {
+        map(&self.object, ".data.adoption")
+            .update(&0u32.to_ne_bytes(), &adoption.map(u32::to_ne_bytes).concat(), MapFlags::ANY)
+            .map_err(|error| refusal("ask for tasks to watch", &error))
+    }
+
+    /// Tells the programs what is selected.
+    fn fill_selection(&self) -> Result<(), String> {
+        let put = |table: &str, key: &[u8], row: &[u8]| {
+            map(&self.object, table)
+                .update(key, row, MapFlags::ANY)
+                .map_err(|error| refusal("select processes to watch", &error))
+        };
+        let one = 1u32.to_ne_bytes();
+        for pid in &self.selection.processes {
+            put("selected_pids", &pid.to_ne_bytes(), &one)?;
+        }
+        for (at, name) in self.selection.names.iter().enumerate() {
+            let table: Vec<u8> = name.table().into_iter().flat_map(u64::to_ne_bytes).collect();
+            put("selected_names", &(at as u32).to_ne_bytes(), &table)?;
+        }
+        for Cgroup { path, hierarchy, id, .. } in &self.selection.cgroups {
+            let key = [id.to_ne_bytes(), u64::from(*hierarchy).to_ne_bytes()].concat();
+            put("selected_cgroups", &key, &one)?;
+            let mut place = [0; PLACE_BYTES];
+            place[..4].copy_from_slice(&hierarchy.to_ne_bytes());
+            // One of a longer path is not known again when it is made anew; with its end's zero.
+            if path.len() < PLACE_BYTES - 4 {
+                place[4..][..path.len()].copy_from_slice(path.as_bytes());
+                put("selected_places", &place, &one)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the programs which strings the filter asks for.
+    fn fill_patterns(&self, filter: &Filter) -> Result<(), String> {
+        for (at, test) in (0u32..).zip(filter.tests()) {
+            map(&self.object, "patterns")
+                .update(&at.to_ne_bytes(), &condition::wire(&test.pattern), MapFlags::ANY)
+                .map_err(|error| refusal("set the filter", &error))?;
+        }
+        Ok(())
     }
 
     /// Runs an iterator over the tasks, or over the rows of a table, and returns what it wrote.
@@ -229,10 +372,48 @@ impl Session {
         Some(Row::read(&mut Fields(&value)))
     }
 
+    /// The calls that took longest.
+    pub(super) fn slowest(&self) -> Vec<SlowRow> {
+        if !self.has_details() {
+            return Vec::new();
+        }
+        let rows = self.row::<SlowRows>("slowest", &0u32.to_ne_bytes());
+        rows.map_or_else(Vec::new, |rows| rows.0)
+    }
+
     /// The counters of the kernel side, now.
     pub(super) fn counters(&self) -> Counters {
         let bytes = map(&self.object, ".bss").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         Counters::read(&mut Fields(&bytes.ok().flatten().unwrap_or_default()))
+    }
+
+    /// The CPUs on which the threads that left their images might run, a bit each; none where there
+    /// are more than it has bits.
+    pub(super) fn allowed_cpus(&self) -> Vec<u64> {
+        const BITS: u32 = 64 * 16;
+        let words = map(&self.object, ".data.cpus").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let words = words.ok().flatten().filter(|_| possible_cpus() <= BITS).unwrap_or_default();
+        let mut left = Fields(&words);
+        std::iter::from_fn(|| (!left.0.is_empty()).then(|| left.u64())).collect()
+    }
+
+    /// Calls for which the condition of the filter divided by zero.
+    pub(super) fn divided_by_zero(&self) -> u64 {
+        self.where_counters()[0]
+    }
+
+    /// Calls for whose group there was no room.
+    pub(super) fn lost_groups(&self) -> u64 {
+        self.where_counters()[1]
+    }
+
+    /// `struct where_counters` of `where.h`.
+    fn where_counters(&self) -> [u64; 2] {
+        let counters = self.object.maps().find(|map| map.name() == ".data.where");
+        let bytes = counters.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        let bytes = bytes.unwrap_or_default();
+        let mut fields = Fields(&bytes);
+        [fields.u64(), fields.u64()]
     }
 
     /// Events for which programs did not run, since they were running already on that CPU, and
@@ -242,7 +423,8 @@ impl Session {
     pub(super) fn missed_events(&self) -> u64 {
         let counting = |name: &OsStr| {
             let name = name.to_string_lossy();
-            !name.starts_with("sched_wakeup") && !is_iterator(&name)
+            let is_loaded = !self.left_out.iter().any(|one| *one == name);
+            is_loaded && !name.starts_with("sched_wak") && !is_iterator(&name)
         };
         let programs = self.object.progs_mut().filter(|program| counting(program.name()));
         let missed = programs.filter_map(|program| {
@@ -348,9 +530,13 @@ fn is_called(name: &OsStr, wanted: &str) -> bool {
     name == wanted || (wanted == ".bss" && name.ends_with(".bss"))
 }
 
+/// `struct cgroup_place` of `selection.bpf.h`.
+const PLACE_BYTES: usize = 256;
+
 /// Tables whose size the user may set.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 18] = [
     "calls",
+    "frequent",
     "waits",
     "errors",
     "carries",
@@ -358,43 +544,87 @@ const TABLES: [&str; 10] = [
     "images",
     "programs",
     "attached_images",
+    "attached",
     "files",
     "file_names",
+    "paths",
+    "directories",
+    "thread_rows",
+    "known_names",
+    "by_rows",
+    "texts",
 ];
 
 /// The kernel takes a millisecond to make a table of the usual size, so those that few rows go into
-/// are smaller: counters of more than 32 bits, and processes that were there before the watch.
+/// are smaller: processes that were there before the watch, and calls that are frequent in a thread,
+/// which are counted as the others where there is no room.
 fn most_rows(table: &str, knobs: &Knobs) -> u32 {
     let most = match table {
-        "carries" => 1024,
-        "attached_images" if !knobs.whole_machine => 64,
+        "frequent" => knobs.rows / 4,
+        "asked" => knobs.rows / 8,
+        "thread_rows" if !knobs.by_thread => 1,
+        "by_rows" | "texts" if knobs.filter.by.is_none() => 1,
+        "attached_images" | "attached" if !knobs.whole_machine && knobs.selects() == 0 => 64,
         _ => u32::MAX,
     };
-    knobs.rows.clamp(1, most)
+    knobs.rows.min(most).max(1)
 }
 
-fn prepare(open: &mut OpenObject, knobs: &Knobs) -> Result<(), libbpf_rs::Error> {
-    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+/// Sets what is fixed before loading; returns the programs that will not be loaded.
+fn prepare(
+    open: &mut OpenObject,
+    knobs: &Knobs,
+    contexts: bool,
+) -> Result<Vec<String>, libbpf_rs::Error> {
+    let mut left_out = Vec::new();
     for mut program in open.progs_mut() {
-        if shows(&program.name().to_string_lossy()) {
-            program.set_autoload(knobs.looked_at);
+        let name = program.name().to_string_lossy().into_owned();
+        let is_wanted = match &*name {
+            "sched_waking" => knobs.slowest > 0 && contexts,
+            "sched_waking_unknown" => knobs.slowest > 0 && !contexts,
+            name => knobs.looked_at || !shows(name),
+        };
+        if !is_wanted {
+            program.set_autoload(false);
+            left_out.push(name);
         }
     }
-    let cpus = cpus.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if TABLES.contains(&name.as_str()) {
             map.set_max_entries(most_rows(&name, knobs))?;
+        } else if let Some(most) = knobs.most_selected(&name) {
+            map.set_max_entries((most as u32).max(1))?;
         } else if name == "scratches" {
-            map.set_max_entries(cpus.map_or(4096, |last: u32| last + 1))?;
+            map.set_max_entries(possible_cpus())?;
+        } else if name == "patterns" {
+            map.set_max_entries((knobs.filter.tests().len() as u32).max(1))?;
         } else if name == ".rodata.knobs" {
-            let wire = knobs.wire();
-            let initial = map.initial_value_mut().expect("a data section has a value");
-            assert_eq!(initial.len(), wire.len(), "struct knobs");
-            initial.copy_from_slice(&wire);
+            set(&mut map, &knobs.wire());
+        } else if name == ".rodata.where" {
+            set(&mut map, &condition::knobs(&knobs.filter));
         }
     }
-    Ok(())
+    Ok(left_out)
+}
+
+/// The number of CPUs that may ever be there; more than any machine has where that is not known.
+fn possible_cpus() -> u32 {
+    let range = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+    let last = range.ok().and_then(|range| range.trim().rsplit(['-', ',']).next()?.parse().ok());
+    last.map_or(4096, |last: u32| last.saturating_add(1))
+}
+
+/// Sets constants of the programs.
+fn set(map: &mut OpenMapMut<'_>, wire: &[u8]) {
+    let initial = map.initial_value_mut().expect("a data section has a value");
+    assert_eq!(initial.len(), wire.len(), "{:?}", map.name());
+    initial.copy_from_slice(wire);
+}
+
+/// What hashes of paths begin with: nobody is to find two of the same.
+fn seed() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 impl Knobs {
@@ -402,12 +632,41 @@ impl Knobs {
     fn wire(&self) -> Vec<u8> {
         let mut wire = std::process::id().to_ne_bytes().to_vec();
         let filtered = u8::from(self.wanted.is_some());
-        wire.extend([u8::from(self.by_file), filtered, u8::from(self.whole_machine), 0]);
+        let selects = self.selects();
+        wire.extend([u8::from(self.by_file), filtered, u8::from(self.whole_machine), selects]);
         for word in self.wanted.unwrap_or_default().into_iter().flatten() {
             wire.extend(word.to_ne_bytes());
         }
         wire.extend(self.transfers.iter().flatten());
+        wire.extend(u32::from(self.by_path).to_ne_bytes());
+        wire.extend(self.slowest.to_ne_bytes());
+        wire.extend(seed().to_ne_bytes());
+        for how in self.paths.iter().flatten() {
+            wire.extend(how.to_ne_bytes());
+        }
+        wire.extend([u32::from(self.by_thread), possible_cpus()].map(u32::to_ne_bytes).concat());
+        wire.extend(self.descriptors.iter().flatten());
         wire
+    }
+
+    /// The size of a table of what is selected.
+    fn most_selected(&self, table: &str) -> Option<usize> {
+        /// For those that are made anew.
+        const TIMES: usize = 64;
+        match table {
+            "selected_pids" => Some(self.selection.processes.len()),
+            "selected_names" => Some(self.selection.names.len()),
+            "selected_cgroups" => Some(TIMES * self.selection.cgroups.len()),
+            "selected_places" => Some(self.selection.cgroups.len()),
+            _ => None,
+        }
+    }
+
+    /// The bits `BY_…` and `ONLY` of `trace.h`.
+    fn selects(&self) -> u8 {
+        let Selection { processes, names, cgroups, only } = &self.selection;
+        let bits = [!processes.is_empty(), !names.is_empty(), !cgroups.is_empty(), *only];
+        bits.into_iter().enumerate().map(|(at, is_set)| u8::from(is_set) << at).sum()
     }
 }
 

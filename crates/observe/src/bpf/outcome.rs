@@ -3,14 +3,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_host::file_systems;
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, Process, Running};
+use iotomy_record::{
+    Call, FileKind, FileUse, LedgerRow, PathUse, Process, Running, Socket, Thread, WholeCall,
+};
 use iotomy_sys::syscalls::{self, Abi};
 
-use super::books::{Books, CallBook, FileBook};
-use super::layout::{CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program};
-use crate::naming::{call_name, error_name, numbers, plain_name, sort_calls};
+use super::books::{Books, CallBook, FileBook, PathBook, PathPart, Paths};
+use super::details::SlowRow;
+use super::layout::{
+    CALL_I386, CALL_NUMBER, FileKey, FileName, Image, Program, SECOND_PATH, SOCKFS,
+};
+use super::slowest;
+use super::sockets::SocketName;
+use crate::naming::{call_name, error_name, join, numbers, plain_name, sort_calls};
 use crate::price::Work;
 use crate::request::Request;
+use crate::threads::Threads;
 
 /// The parts of an observation that come from the books.
 #[derive(Default)]
@@ -18,7 +26,10 @@ pub(super) struct Outcome {
     pub(super) processes: Vec<Process>,
     pub(super) calls: Vec<Call>,
     pub(super) files: Vec<FileUse>,
+    pub(super) paths: Vec<PathUse>,
+    pub(super) slowest: Vec<WholeCall>,
     pub(super) ledger: Vec<LedgerRow>,
+    pub(super) threads: Vec<Thread>,
     pub(super) still_running: Vec<Running>,
 }
 
@@ -38,7 +49,7 @@ impl Outcome {
 }
 
 /// Puts the books into the record's terms. The calibration's own image is left out.
-pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
+pub(super) fn outcome(mut books: Books, slow: Vec<SlowRow>, request: &Request) -> Outcome {
     let own = std::process::id();
     let mut images: Vec<(u32, Image)> =
         books.images.iter().filter(|(_, i)| i.pid != own).map(|(id, i)| (*id, i.clone())).collect();
@@ -48,13 +59,25 @@ pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
     let keys = images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.as_str()));
     let numbers = numbers(&keys.collect::<Vec<_>>());
     let places = places(&images);
+    let pids: HashMap<u32, String> =
+        images.iter().zip(&names).map(|((_, image), exec)| (image.pid, exec.clone())).collect();
+    let mut threads = books.threads.take().map(Threads::into_images).unwrap_or_default();
+    let began_ns = images.first().map_or(0, |(_, image)| image.start_ns);
+    let number = |id: u32| {
+        images.iter().zip(&numbers).find(|((image, _), _)| *image == id).map_or(0, |(_, n)| *n)
+    };
+    outcome.slowest = slowest::calls(&books, slow, began_ns, &number);
     for ((((id, image), exec), number), place) in
         images.into_iter().zip(&names).zip(numbers).zip(places)
     {
         let process = process(&books, id, &image, exec);
         let continued = u32::from(place.continued);
         let before_exec = place.before_exec;
-        outcome.processes.push(Process { image: number, continued, before_exec, ..process });
+        let process = Process { image: number, continued, before_exec, ..process };
+        let name = |call| Some(name(call)).filter(|name| request.wants(name));
+        let of_image = threads.remove(&id).unwrap_or_default().into_iter();
+        outcome.threads.extend(of_image.map(|thread| thread.into_row(&process, &name)));
+        outcome.processes.push(process);
         outcome.ledger.push(LedgerRow { image: number, ..ledger(&image, exec) });
         if image.live > 0 {
             outcome.still_running.push(Running { pid: image.pid, exec: exec.clone() });
@@ -63,8 +86,13 @@ pub(super) fn outcome(mut books: Books, request: &Request) -> Outcome {
         let rows = calls(of_image, image.pid, exec, request).into_iter();
         outcome.calls.extend(rows.map(|row| Call { image: number, ..row }));
         let of_image = books.files.remove(&id).unwrap_or_default();
-        let rows = files(&books, &of_image, image.pid, exec).into_iter();
+        let rows = files(&books, &of_image, image.pid, exec)
+            .into_iter()
+            .map(|row| FileUse { socket: row.socket.map(|socket| named(socket, &pids)), ..row });
         outcome.files.extend(rows.map(|row| FileUse { image: number, ..row }));
+        let of_image = books.paths.images.remove(&id).unwrap_or_default();
+        let rows = paths(&books.paths, of_image, image.pid, exec).into_iter();
+        outcome.paths.extend(rows.map(|row| PathUse { image: number, ..row }));
     }
     outcome
 }
@@ -93,7 +121,7 @@ fn places(images: &[(u32, Image)]) -> Vec<Place> {
     places
 }
 
-fn exec(books: &Books, image: u32) -> String {
+pub(super) fn exec(books: &Books, image: u32) -> String {
     books.program(image).map_or_else(|| String::from("?"), |program| program.exec.clone())
 }
 
@@ -141,9 +169,16 @@ fn calls(of_image: BTreeMap<u16, CallBook>, pid: u32, exec: &str, request: &Requ
     rows
 }
 
+fn name(call: u16) -> String {
+    call_name(abi(call), u32::from(call & CALL_NUMBER))
+}
+
+pub(super) fn abi(call: u16) -> Abi {
+    if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 }
+}
+
 fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) -> Call {
-    let abi = if call & CALL_I386 == 0 { Abi::X86_64 } else { Abi::I386 };
-    let syscall = call_name(abi, u32::from(call & CALL_NUMBER));
+    let (abi, syscall) = (abi(call), name(call));
     let errors = book.errors.iter();
     let error_kinds: BTreeMap<String, u64> =
         errors.map(|(number, count)| (error_name(u32::from(*number)), *count)).collect();
@@ -162,14 +197,18 @@ fn call_row(pid: u32, exec: &str, call: u16, book: CallBook, request: &Request) 
         blocked_ns: Some(book.blocked_ns),
         runnable_ns: Some(book.runnable_ns),
         max_ns: book.max_ns,
+        max_is_bound: false,
         in_flight: book.in_flight,
         entered_before: book.entered_before,
         asked: asks.then_some(book.asked),
         ready: syscalls::returns_ready(plain_name(&syscall)).then_some(book.bytes),
         return_log2: book.returns,
-        wall_log2: book.wall,
-        on_cpu_log2: Some(book.on_cpu),
-        blocked_log2: Some(book.blocked),
+        wall_log2: book.wall.log2(),
+        on_cpu_log2: Some(book.on_cpu.log2()),
+        blocked_log2: Some(book.blocked.log2()),
+        on_cpu_times: (book.on_cpu != book.wall).then_some(book.on_cpu),
+        wall_times: book.wall,
+        blocked_times: book.blocked,
         syscall,
     }
 }
@@ -212,6 +251,8 @@ fn files(
         // One inode can have had two directory entries in the kernel's cache: one path, one row.
         let row = merged.entry((path.clone(), kind)).or_insert_with(|| {
             let file = FileUse { pid, exec: exec.to_owned(), kind, path, ..FileUse::default() };
+            let socket = name.and_then(|name| name.socket.as_ref()).map(SocketName::socket);
+            let file = FileUse { socket, ..file };
             name.filter(|_| kind == FileKind::File)
                 .map_or(file.clone(), |name| as_first_met(file, name))
         });
@@ -229,6 +270,48 @@ fn files(
     rows
 }
 
+/// The rows of an image's paths, most calls first. A directory can have had several entries in the
+/// kernel's cache, and a path may be relative here and whole there: one path, one row.
+fn paths(
+    paths: &Paths,
+    of_image: HashMap<PathPart, PathBook>,
+    pid: u32,
+    exec: &str,
+) -> Vec<PathUse> {
+    let mut merged: BTreeMap<(u16, u16, Option<String>), PathBook> = BTreeMap::new();
+    for (PathPart { call, error, directory, text }, book) in of_image {
+        let begins = directory.map(|key| {
+            let name = paths.directories.get(&key);
+            name.map_or_else(|| String::from("…"), |name| path(name, key.inode))
+        });
+        let path = text.map(|text| join(begins.as_deref(), &text));
+        let sum = merged.entry((call, error, path)).or_default();
+        sum.calls += book.calls;
+        sum.wall_ns += book.wall_ns;
+    }
+    let rows = merged.into_iter().map(|((call, error, path), book)| PathUse {
+        pid,
+        exec: exec.to_owned(),
+        image: 0,
+        syscall: call_name(abi(call), u32::from(call & CALL_NUMBER)),
+        second: call & SECOND_PATH != 0,
+        error: (error > 0).then(|| error_name(u32::from(error))),
+        path,
+        calls: book.calls,
+        wall_ns: book.wall_ns,
+    });
+    let mut rows: Vec<PathUse> = rows.collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+    rows
+}
+
+/// A socket with the name of the process at its other end: that is known of one that was watched,
+/// also where it has ended.
+fn named(socket: Socket, pids: &HashMap<u32, String>) -> Socket {
+    let watched = socket.peer_pid.and_then(|pid| pids.get(&pid)).cloned();
+    Socket { peer: watched.or(socket.peer), ..socket }
+}
+
 /// The state of a regular file when it was first met.
 fn as_first_met(file: FileUse, name: &FileName) -> FileUse {
     let page = rustix::param::page_size() as u64;
@@ -243,7 +326,6 @@ fn as_first_met(file: FileUse, name: &FileName) -> FileUse {
 }
 
 const ANON_INODE_FS: u64 = 0x0904_1934;
-const SOCKFS: u64 = 0x534F_434B;
 const PIPEFS: u64 = 0x5049_5045;
 
 pub(super) fn kind(name: &FileName) -> FileKind {

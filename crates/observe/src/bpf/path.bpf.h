@@ -74,16 +74,20 @@ __noinline int step(struct walk *w, struct roomy_name *to)
 }
 
 /* The path, leaf first: user space turns it round. */
-static __always_inline void walk(struct roomy_name *to, struct file *file)
+static __always_inline void walk_from(struct roomy_name *to, struct dentry *dentry,
+				      struct vfsmount *vfs)
 {
-	struct walk w = {};
+	struct walk w = {.dentry = dentry, .vfs = vfs};
 
-	w.dentry = BPF_CORE_READ(file, f_path.dentry);
-	w.vfs = BPF_CORE_READ(file, f_path.mnt);
 	for (int i = 0; i < DEPTH; i++)
 		if (!step(&w, to))
 			break;
 	to->name.length = w.at;
+}
+
+static __always_inline void walk(struct roomy_name *to, struct file *file)
+{
+	walk_from(to, BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
 }
 
 #endif

@@ -29,7 +29,7 @@ static __always_inline struct call_stats *call_row(const struct call_key *key, u
 		return c;
 	c = row(&calls, key, &no_calls);
 	if (c)
-		c->image = image;
+		c->sums.image = image;
 	return c;
 }
 
@@ -47,6 +47,14 @@ static __noinline struct error_count *numbered_row(void *map, struct call_key *k
 	return e;
 }
 
+/* What a counter has counted when it overflows. */
+static __always_inline u64 overflow(u32 number)
+{
+	if (number < CARRY_PLAIN)
+		return 1ULL << 32;
+	return number >= CARRY_FREQUENT && number < CARRY_WALL ? 1 << 16 : 1 << 8;
+}
+
 __noinline int carry(struct call_key *key, u32 image, u32 number)
 {
 	struct error_count *e;
@@ -55,16 +63,19 @@ __noinline int carry(struct call_key *key, u32 image, u32 number)
 		return 0;
 	e = numbered_row(&carries, key, image, number);
 	if (e)
-		e->count += 1ULL << 32;
+		e->count += overflow(number);
+	else
+		/* One of them has been counted. */
+		__sync_fetch_and_add(&counters.lost_events, overflow(number) - 1);
 	return 0;
 }
 
 /* Counts one in a short counter. */
-static __always_inline void tick(u32 *counter, struct call_key *key, u32 image, u32 number)
-{
-	if (!++*counter)
-		carry(key, image, number);
-}
+#define TICK(counter, key, image, number)                \
+	do {                                             \
+		if (!++(counter))                        \
+			carry((key), (image), (number)); \
+	} while (0)
 
 /*
  * Gives a call that proves frequent a row at hand. Where that row will go in the end is made now: a
@@ -72,12 +83,12 @@ static __always_inline void tick(u32 *counter, struct call_key *key, u32 image, 
  */
 __noinline int warm(struct thread *t, u16 call)
 {
-	struct call_key key = {.call = call, .error = HOT_ROW};
+	struct call_key key = {.call = call};
 
 	if (!t)
 		return 0;
 	key.thread = t->id;
-	if (!bpf_map_update_elem(&calls, &key, &no_calls, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&frequent, &key, &none_frequent, BPF_NOEXIST))
 		t->hot_call[call & (HOT - 1)] = call + 1;
 	return 0;
 }
@@ -98,20 +109,20 @@ __noinline int book_usual(struct thread *t, u32 h)
 	slot = slot_of(hot->usual);
 	if (slot >= SLOTS)
 		return 0;
-	counter = &hot->row.returns[slot];
+	counter = &hot->row.sums.returns[slot];
 	before = *counter;
 	*counter += hot->times;
 	if (*counter < before)
 		carry(&key, t->image, CARRY_RETURNS + slot);
-	hot->row.bytes += hot->times * hot->usual;
+	hot->row.sums.bytes += hot->times * hot->usual;
 	hot->times = 0;
 	return 0;
 }
 
 __noinline int cool_row(struct thread *t, u32 h)
 {
-	struct call_key key = {.error = HOT_ROW};
-	struct call_stats *to;
+	struct call_key key = {};
+	struct frequent_stats *to;
 
 	if (!t)
 		return 0;
@@ -122,13 +133,13 @@ __noinline int cool_row(struct thread *t, u32 h)
 	key.call = t->hot_call[h] - 1;
 	book_usual(t, h);
 	t->hot_call[h] = 0;
-	t->hot[h].row.image = t->image;
-	to = bpf_map_lookup_elem(&calls, &key);
+	t->hot[h].row.sums.image = t->image;
+	to = bpf_map_lookup_elem(&frequent, &key);
 	if (to)
 		*to = t->hot[h].row;
 	else
 		lose();
-	t->hot[h].row = no_calls;
+	__builtin_memset(&t->hot[h].row, 0, sizeof(t->hot[h].row));
 	return 0;
 }
 

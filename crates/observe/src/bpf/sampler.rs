@@ -21,7 +21,7 @@ use super::sample_rows::{SampleCounts, SampleKey, SampleSum};
 use super::{outcome, sample_price};
 use crate::anatomy::kernel::{self, KernelSymbols};
 use crate::anatomy::samples::{Callers, Chain, Location, Place, Raw, SampleGroup, SampleSettings};
-use crate::anatomy::side_band::Listener;
+use crate::anatomy::side_band::{Listener, MappedBefore};
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/anatomy.bpf.o")));
@@ -38,8 +38,8 @@ const DEPTH: u32 = 127;
 /// Samples the watched threads, and notes what they sleep in.
 pub(crate) struct Sampler {
     asked: SampleSettings,
-    /// That runs already.
-    process: Option<u32>,
+    /// The processes that run already.
+    mapped: MappedBefore,
     loaded: Option<Loaded>,
     raw: Option<(Raw, KernelSymbols)>,
 }
@@ -54,9 +54,9 @@ pub(super) struct Loaded {
 }
 
 impl Sampler {
-    /// As asked; of a process that runs already, or of a command.
-    pub(crate) fn new(asked: SampleSettings, process: Option<u32>) -> Self {
-        Self { asked, process, loaded: None, raw: None }
+    /// As asked, of what runs already or of a command.
+    pub(crate) fn new(asked: SampleSettings, mapped: MappedBefore) -> Self {
+        Self { asked, mapped, loaded: None, raw: None }
     }
 
     /// The samples, once the watch has ended, and the names of the kernel's functions then.
@@ -82,7 +82,7 @@ impl Companion for Sampler {
         loaded.price_ns = sample_price::price(loaded, session)?;
         loaded.before = loaded.counted();
         if self.asked.user_stacks {
-            let listener = Listener::begin(&online(), self.process);
+            let listener = Listener::begin(&online(), &self.mapped);
             loaded.listener = Some(
                 listener
                     .map_err(|error| format!("cannot receive events of new mappings: {error}"))?,

@@ -36,7 +36,8 @@ static __always_inline u8 reason(const struct thread *t, struct task_struct *tas
 
 /* Closes the books of a thread that has ended, or outlives the watch: once `begin_to_close` let it.
  */
-static __always_inline void close_books(struct thread *t, struct task_struct *task, u64 now)
+static __always_inline void close_books(struct thread *t, struct task_struct *task, u64 now,
+					enum leaving how)
 {
 	if (t->in_call)
 		abandon_call(t, now, false);
@@ -46,6 +47,7 @@ static __always_inline void close_books(struct thread *t, struct task_struct *ta
 	if (knobs.by_file)
 		settle_sides(t);
 	settle_thread(t, task, now);
+	settle_thread_row(t, task, now, how);
 	__sync_fetch_and_sub(&counters.open_books, 1);
 }
 
@@ -79,7 +81,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			if (before == OPEN) {
 				if (t->out_ns)
 					come_back(t, now);
-				close_books(t, prev, now);
+				close_books(t, prev, now, BY_END);
 			}
 			__sync_fetch_and_sub(&counters.live_threads, 1);
 			leave_image(t->image);
@@ -148,6 +150,6 @@ int settle(struct bpf_iter__task *ctx)
 		/* It has been in the call all along that it was in before. */
 		enter_untraced(t, call_inside(task), t->last_ns);
 	note_resident(t, task);
-	close_books(t, task, now);
+	close_books(t, task, now, WITH_THE_WATCH);
 	return 0;
 }

@@ -5,13 +5,32 @@
  * treats what does not fit together as none.
  */
 
-static __always_inline u64 sum_of(const u32 *counters, u32 slots)
-{
-	u64 sum = 0;
+#define SUM_OF(counters)                                                           \
+	({                                                                         \
+		u64 sum = 0;                                                       \
+		for (u32 i = 0; i < sizeof(counters) / sizeof((counters)[0]); i++) \
+			sum += (counters)[i];                                      \
+		sum;                                                               \
+	})
 
-	for (u32 i = 0; i < slots; i++)
-		sum += counters[i];
-	return sum;
+/* The buckets of a row's wall times that are not empty, behind it. */
+#define WRITE_TIMES(seq, counters)                                                   \
+	do {                                                                         \
+		struct live_time time = {};                                          \
+		for (u32 i = 0; i < sizeof(counters) / sizeof((counters)[0]); i++) { \
+			if (!(counters)[i])                                          \
+				continue;                                            \
+			time.bucket = i;                                             \
+			time.count = (counters)[i];                                  \
+			bpf_seq_write((seq), &time, sizeof(time));                   \
+		}                                                                    \
+	} while (0)
+
+static __always_inline void end_times(struct seq_file *seq)
+{
+	struct live_time end = {.bucket = NO_BUCKET};
+
+	bpf_seq_write(seq, &end, sizeof(end));
 }
 
 /* A frequent call's row, which is in no table as long as its thread is in its image. */
@@ -21,13 +40,15 @@ static __always_inline void write_hot(struct seq_file *seq, struct thread *t, u3
 	struct live_call live = {
 		.image = t->image,
 		.call = t->hot_call[h] - 1,
-		.calls = sum_of(hot->row.plain, PLAIN_SLOTS),
-		.bytes = hot->row.bytes + hot->times * hot->usual,
-		.wall_ns = hot->row.wall_ns,
-		.max_ns = hot->row.max_ns,
+		.calls = SUM_OF(hot->row.plain),
+		.bytes = hot->row.sums.bytes + hot->times * hot->usual,
+		.wall_ns = hot->row.sums.wall_ns,
+		.max_ns = hot->row.sums.max_ns,
 	};
 
 	bpf_seq_write(seq, &live, sizeof(live));
+	WRITE_TIMES(seq, hot->row.plain);
+	end_times(seq);
 }
 
 static __always_inline void write_side(struct seq_file *seq, const struct side *side)
@@ -90,13 +111,39 @@ int snapshot_calls(struct bpf_iter__bpf_map_elem *ctx)
 
 	if (!key || !row)
 		return 0;
-	live.image = row->image;
+	live.image = row->sums.image;
 	live.call = key->call;
-	live.calls = sum_of(row->plain, PLAIN_SLOTS);
-	live.bytes = row->bytes;
-	live.wall_ns = row->wall_ns;
-	live.max_ns = row->max_ns;
+	live.calls = SUM_OF(row->plain);
+	live.bytes = row->sums.bytes;
+	live.wall_ns = row->sums.wall_ns;
+	live.max_ns = row->sums.max_ns;
+	if (row->sums.open_max_ns > live.max_ns)
+		live.max_ns = row->sums.open_max_ns;
 	bpf_seq_write(ctx->meta->seq, &live, sizeof(live));
+	WRITE_TIMES(ctx->meta->seq, row->plain);
+	end_times(ctx->meta->seq);
+	return 0;
+}
+
+/* Rows that went into their table when their thread left its image. */
+SEC("iter/bpf_map_elem")
+int snapshot_frequent(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct call_key *key = ctx->key;
+	struct frequent_stats *row = ctx->value;
+	struct live_call live = {};
+
+	if (!key || !row)
+		return 0;
+	live.image = row->sums.image;
+	live.call = key->call;
+	live.calls = SUM_OF(row->plain);
+	live.bytes = row->sums.bytes;
+	live.wall_ns = row->sums.wall_ns;
+	live.max_ns = row->sums.max_ns;
+	bpf_seq_write(ctx->meta->seq, &live, sizeof(live));
+	WRITE_TIMES(ctx->meta->seq, row->plain);
+	end_times(ctx->meta->seq);
 	return 0;
 }
 
@@ -111,11 +158,14 @@ int snapshot_waits(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	live.image = row->image;
 	live.call = key->call;
-	live.calls = sum_of(row->wall, SLOTS);
+	live.calls = SUM_OF(row->wall);
+	live.max_ns = row->max_wall_ns;
 	live.wall_ns = row->wall_ns;
 	live.blocked_ns = row->blocked_ns;
 	live.runnable_ns = row->runnable_ns;
 	bpf_seq_write(ctx->meta->seq, &live, sizeof(live));
+	WRITE_TIMES(ctx->meta->seq, row->wall);
+	end_times(ctx->meta->seq);
 	return 0;
 }
 
@@ -129,9 +179,10 @@ int snapshot_errors(struct bpf_iter__bpf_map_elem *ctx)
 	if (!key || !row)
 		return 0;
 	live.image = row->image;
-	live.call = key->call;
+	live.call = key->call | (u32)key->error << 16;
 	live.errors = row->count;
 	bpf_seq_write(ctx->meta->seq, &live, sizeof(live));
+	end_times(ctx->meta->seq);
 	return 0;
 }
 

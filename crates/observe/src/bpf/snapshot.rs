@@ -4,21 +4,21 @@
 //! The tables are read before the threads. A thread that ends in between is missed once, and the
 //! next look has it all: the other way round it would be counted twice.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot};
+use iotomy_record::{Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
 use super::layout::{
     CALL_I386, CALL_NUMBER, CARRY_STEP, CallKey, ErrorCount, Fields, FileKey, FileName, FileStats,
-    Image, Wire,
+    Image, Program, Wire,
 };
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
 use super::outcome;
-use crate::naming::{call_name, plain_name};
+use crate::naming::{call_name, error_name, plain_name};
 use crate::request::Request;
 
 /// The names that snapshots share, as names do not change.
@@ -47,18 +47,21 @@ impl NameCache {
         began: Instant,
     ) -> Result<Snapshot, String> {
         books.take_programs(session);
+        let changed = std::mem::take(&mut books.changed);
         let mut sight = SnapshotSums::new(session, books);
-        self.add_calls(&mut sight, books, request);
         self.add_rows(&mut sight, session, request)?;
         if request.files {
             sight.add_files(session)?;
         }
         self.add_threads(&mut sight, session, request)?;
+        sight.choose_images(changed);
+        self.add_calls(&mut sight, books, request);
         let counters = session.counters();
         Ok(Snapshot {
             elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             files: self.files(&sight, session),
             processes: self.processes(&sight),
+            images: self.images(&mut sight),
             ledger: Some(sight.ledger()),
             threads: sight.images.values().map(|image| u64::from(image.doing.threads)).sum(),
             lost: counters.lost_events + counters.lost_files,
@@ -80,8 +83,11 @@ impl NameCache {
                     blocked_ns: book.blocked_ns,
                     runnable_ns: book.runnable_ns,
                     max_ns: book.max_ns,
+                    times: book.wall.buckets().to_vec(),
+                    ..LiveCall::default()
                 };
                 self.add_call(sight, &row, request);
+                sight.add_errors(&row, &book.errors);
             }
         }
         for (image, files) in &books.files {
@@ -100,18 +106,22 @@ impl NameCache {
     ) -> Result<(), String> {
         for (program, table) in [
             ("snapshot_calls", "calls"),
+            ("snapshot_frequent", "frequent"),
             ("snapshot_waits", "waits"),
             ("snapshot_errors", "errors"),
         ] {
             let rows = session.written(program, Some(table))?;
-            for row in rows.chunks_exact(LiveCall::SIZE) {
-                self.add_call(sight, &LiveCall::read(&mut Fields(row)), request);
+            let mut left = Fields(&rows);
+            while !left.0.is_empty() {
+                self.add_call(sight, &LiveCall::read(&mut left), request);
             }
         }
         // Counters that overflowed are few; among them are those of the distributions of wall time.
         session.visit("carries", |key: CallKey, row: ErrorCount| {
-            let calls = if matches!(key.error / CARRY_STEP, 1 | 2) { row.count } else { 0 };
-            let row = LiveCall { image: row.image, call: key.call, calls, ..LiveCall::default() };
+            let calls = if matches!(key.error / CARRY_STEP, 1..=3) { row.count } else { 0 };
+            let times = vec![(key.error % CARRY_STEP, calls)];
+            let (image, call) = (row.image, key.call);
+            let row = LiveCall { image, call, calls, times, ..LiveCall::default() };
             self.add_call(sight, &row, request);
             RowAction::Kept
         });
@@ -196,6 +206,26 @@ impl NameCache {
         named.collect()
     }
 
+    fn images(&self, sight: &mut SnapshotSums<'_>) -> Vec<ImageCounts> {
+        let mut images = Vec::new();
+        for (id, calls) in std::mem::take(&mut sight.by_image) {
+            let Some(image) = sight.images.get(&id) else { continue };
+            let program = sight.program(id);
+            let of_program = |name: fn(&Program) -> &String| program.map(name).cloned();
+            images.push(ImageCounts {
+                id,
+                pid: image.doing.pid,
+                exec: of_program(|program| &program.exec).unwrap_or_else(|| "?".to_owned()),
+                called: of_program(|program| &program.called).unwrap_or_default(),
+                threads: image.doing.threads,
+                ledger: Some(image.ledger.clone()),
+                calls: self.calls(calls),
+            });
+        }
+        images.sort_by_key(|image| image.id);
+        images
+    }
+
     /// Files by path: one inode can have had two directory entries in the kernel's cache.
     fn files(&mut self, sight: &SnapshotSums<'_>, session: &Session) -> Vec<FileUse> {
         let mut by_path: BTreeMap<(String, FileKind), FileSum> = BTreeMap::new();
@@ -235,6 +265,10 @@ struct SnapshotSums<'a> {
     books: &'a Books,
     images: HashMap<u32, ImageName>,
     calls: HashMap<u16, Call>,
+    /// The same by image, of those that may have changed.
+    by_image: HashMap<u32, HashMap<u16, Call>>,
+    /// These, once they are known.
+    chosen: Option<HashSet<u32>>,
     files: HashMap<FileKey, FileSum>,
 }
 
@@ -258,7 +292,8 @@ impl<'a> SnapshotSums<'a> {
             RowAction::Kept
         });
         images.retain(|_, image| image.doing.pid != own);
-        Self { books, images, calls: HashMap::new(), files: HashMap::new() }
+        let (calls, by_image, files) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { books, images, calls, by_image, chosen: None, files }
     }
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
@@ -269,15 +304,37 @@ impl<'a> SnapshotSums<'a> {
         image.doing.bytes = image.doing.bytes.saturating_add(bytes);
         image.doing.calls_ns += row.wall_ns;
         let sum = self.calls.entry(row.call).or_default();
-        sum.calls += row.calls;
-        sum.errors += row.errors;
-        sum.bytes = sum.bytes.saturating_add(bytes);
-        sum.wall_ns += row.wall_ns;
-        let off = row.blocked_ns + row.runnable_ns;
-        *sum.on_cpu_ns.get_or_insert_default() += row.wall_ns.saturating_sub(off);
-        *sum.blocked_ns.get_or_insert_default() += row.blocked_ns;
-        *sum.runnable_ns.get_or_insert_default() += row.runnable_ns;
-        sum.max_ns = sum.max_ns.max(row.max_ns);
+        add_row(sum, row, bytes);
+        if self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.image)) {
+            let of_image = self.by_image.entry(row.image).or_default();
+            let sum = of_image.entry(row.call).or_default();
+            add_row(sum, row, bytes);
+            if row.error > 0 {
+                *sum.error_kinds.entry(error_name(row.error.into())).or_default() += row.errors;
+            }
+        }
+    }
+
+    /// From here on rows count for images only if these have changed: by what was read so far, or by
+    /// what was collected since the snapshot before.
+    fn choose_images(&mut self, changed: HashSet<u32>) {
+        let mut chosen = changed;
+        chosen.extend(self.by_image.keys());
+        let alive = self.images.iter().filter(|(_, image)| image.doing.threads > 0);
+        chosen.extend(alive.map(|(id, _)| *id));
+        chosen.retain(|id| self.images.contains_key(id));
+        for id in &chosen {
+            self.by_image.entry(*id).or_default();
+        }
+        self.chosen = Some(chosen);
+    }
+
+    fn add_errors(&mut self, row: &LiveCall, errors: &BTreeMap<u16, u64>) {
+        let of_image = self.by_image.get_mut(&row.image);
+        let Some(sum) = of_image.and_then(|calls| calls.get_mut(&row.call)) else { return };
+        for (number, count) in errors {
+            *sum.error_kinds.entry(error_name((*number).into())).or_default() += count;
+        }
     }
 
     fn add_thread(&mut self, thread: &LiveThread) {
@@ -290,6 +347,8 @@ impl<'a> SnapshotSums<'a> {
         let Some(image) = self.images.get_mut(&thread.image) else { return };
         *image.inside.entry(thread.call).or_default() += 1;
         self.calls.entry(thread.call).or_default().in_flight += 1;
+        let of_image = self.by_image.entry(thread.image).or_default();
+        of_image.entry(thread.call).or_default().in_flight += 1;
     }
 
     fn add_files(&mut self, session: &Session) -> Result<(), String> {
@@ -319,19 +378,27 @@ impl<'a> SnapshotSums<'a> {
     }
 
     /// The program of an image: its own, or that of the image it was forked from.
-    fn exec(&self, image: u32) -> String {
+    fn program(&self, image: u32) -> Option<&'a Program> {
         let mut at = image;
         // An origin is always older, so the walk ends.
         loop {
             if let Some(program) = self.books.programs.get(&at) {
-                let name = if program.called.is_empty() { &program.exec } else { &program.called };
-                return name.clone();
+                return Some(program);
             }
             match self.images.get(&at) {
                 Some(image) if image.origin != 0 && image.origin < at => at = image.origin,
-                _ => return String::from("?"),
+                _ => return None,
             }
         }
+    }
+
+    /// The name that users know an image by.
+    fn exec(&self, image: u32) -> String {
+        let name = |program: &Program| match program.called.is_empty() {
+            true => program.exec.clone(),
+            false => program.called.clone(),
+        };
+        self.program(image).map_or_else(|| String::from("?"), name)
     }
 }
 
@@ -348,6 +415,20 @@ impl ImageName {
         let doing = ProcessCounts { pid: image.pid, ..ProcessCounts::default() };
         Self { origin: image.origin, doing, ledger, inside: BTreeMap::new() }
     }
+}
+
+fn add_row(sum: &mut Call, row: &LiveCall, bytes: u64) {
+    sum.calls += row.calls;
+    sum.errors += row.errors;
+    sum.bytes = sum.bytes.saturating_add(bytes);
+    sum.wall_ns += row.wall_ns;
+    let off = row.blocked_ns + row.runnable_ns;
+    *sum.on_cpu_ns.get_or_insert_default() += row.wall_ns.saturating_sub(off);
+    *sum.blocked_ns.get_or_insert_default() += row.blocked_ns;
+    *sum.runnable_ns.get_or_insert_default() += row.runnable_ns;
+    sum.max_ns = sum.max_ns.max(row.max_ns);
+    row.times.iter().for_each(|(bucket, count)| sum.wall_times.add_bucket(*bucket, *count));
+    sum.wall_times.max_ns = sum.max_ns;
 }
 
 fn add(to: &mut LedgerRow, from: &LedgerRow) {

@@ -18,8 +18,8 @@
 struct hot_row {
 	u64 usual; /* the value last returned */
 	u64 times; /* it was returned, not yet in `row` */
-	struct call_stats row;
-	u64 pad[2];
+	struct frequent_stats row;
+	u64 pad[6];
 };
 _Static_assert(sizeof(struct hot_row) % 64 == 0, "whole cache lines");
 
@@ -109,11 +109,19 @@ struct thread {
 	/* Of blocked_ns, in the current image. */
 	u64 fault_ns;
 	u64 stopped_ns;
-	u64 pad[5]; /* so that rows begin lines */
+	/* Who woke it last, where that is asked for. */
+	u32 waker_tid;
+	u32 waker_context;
+	char waker[COMM_LEN];
+	s32 waker_call; /* the call it was inside; or NO_CALL */
+	u32 no_use;
+	u64 pad[1]; /* so that rows begin lines */
 	struct hot_row hot[HOT];
 };
 _Static_assert((8 + __builtin_offsetof(struct thread, blocked_ns)) % 64 == 0, "one line");
 _Static_assert((8 + __builtin_offsetof(struct thread, hot)) % 64 == 0, "rows begin lines");
+/* The kernel allocates it with some 70 bytes of its own, in powers of two. */
+_Static_assert(sizeof(struct thread) <= 4000, "a page");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -121,5 +129,11 @@ struct {
 	__type(key, int);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+/* Most tasks have no storage at all, which a load shows: half the price of the look-up. */
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return task->bpf_storage ? bpf_task_storage_get(&threads, task, NULL, 0) : NULL;
+}
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Hooks: BTF-typed raw tracepoints sys_enter, sys_exit, sched_switch,
  * sched_wakeup, sched_wakeup_new, sched_process_fork, sched_process_exec,
- * sched_process_exit, and iterators run by user space: `adopt` begins a
+ * sched_process_exit, cgroup_attach_task and cgroup_mkdir where cgroups are
+ * selected, and iterators run by user space: `adopt` begins a
  * watch, `settle` closes the books of threads that outlive it, those of
  * snapshot.bpf.h show what has been counted so far.
  *
@@ -26,6 +27,8 @@
 #include "thread.bpf.h"
 #include "path.bpf.h"
 #include "fields.bpf.h"
+#include "glob.bpf.h"
+#include "where.h"
 
 #define PF_KTHREAD	     0x00200000
 #define PF_IO_WORKER	     0x00000010 /* io_uring's own threads make no calls */
@@ -39,6 +42,23 @@
 #define WAKE_BYTES	     (64 * 1024)
 #define MAP_ANONYMOUS	     0x20
 #define O_DIRECT	     040000
+#define SIGKILL		     9
+#define SIGSYS		     31
+
+/* Numbers of calls. */
+#define NR_EXECVE	     59
+#define NR_EXIT		     60
+#define NR_CHDIR	     80
+#define NR_EXIT_GROUP	     231
+#define NR_EXECVEAT	     322
+#define NR_EXIT_I386	     (CALL_I386 | 1)
+#define NR_RT_SIGRETURN	     15
+#define NR_SIGRETURN_I386    (CALL_I386 | 119)
+#define NR_RT_SIGRETURN_I386 (CALL_I386 | 173)
+#define NR_EXECVE_I386	     (CALL_I386 | 11)
+#define NR_CHDIR_I386	     (CALL_I386 | 12)
+#define NR_EXIT_GROUP_I386   (CALL_I386 | 252)
+#define NR_EXECVEAT_I386     (CALL_I386 | 358)
 
 /* Set before loading; constants to the verifier, which drops what they rule out. */
 const volatile struct knobs knobs SEC(".rodata.knobs");
@@ -55,6 +75,9 @@ u64 ended_ns SEC(".data.ended");
 
 /* How deep iotomy's own namespace of process ids is; `adopt`, run by iotomy itself, finds it. */
 u32 sight SEC(".data.sight");
+
+/* The CPUs on which the watched threads might run: a bit each. */
+u64 allowed_cpus[CPU_WORDS] SEC(".data.cpus");
 
 struct counters counters;
 
@@ -74,25 +97,44 @@ struct thread newcomer SEC(".data.newcomer");
 	} name SEC(".maps")
 
 ROWS(calls, struct call_key, struct call_stats);
+ROWS(frequent, struct call_key, struct frequent_stats);
 ROWS(waits, struct call_key, struct wait_stats);
 ROWS(errors, struct call_key, struct error_count);
 ROWS(carries, struct call_key, struct error_count);
 ROWS(asked, struct call_key, struct error_count);
 ROWS(images, u32, struct image);
 ROWS(programs, u32, struct program);
-ROWS(attached_images, u32, u32);
+ROWS(attached_images, u32, struct found); /* by process */
+ROWS(attached, u32, struct attached);	  /* by image, until it is named */
 ROWS(files, struct file_key, struct file_stats);
 ROWS(file_names, struct file_key, struct file_name);
+#ifdef DETAILS
+ROWS(paths, struct path_key, struct path_row);
+ROWS(directories, struct file_key, struct file_name);
+#endif
+ROWS(thread_rows, u32, struct thread_row);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 * 1024);
 } deaths SEC(".maps");
 
+#ifdef WHERE
+#include "subject.h"
+#endif
+
 /* Zeroes to insert, and room for what a stack of 512 bytes cannot hold. */
 struct scratch {
 	struct program program;
 	struct roomy_name file;
+#ifdef DETAILS
+	struct path_row path;
+	struct slow_call slow;
+#endif
+#ifdef WHERE
+	struct subject subject;
+	struct kept_text text;
+#endif
 };
 
 struct {
@@ -104,6 +146,7 @@ struct {
 } scratches SEC(".maps");
 
 static const struct call_stats no_calls;
+static const struct frequent_stats none_frequent;
 static const struct wait_stats no_waits;
 static const struct scratch no_scratch;
 
@@ -114,7 +157,7 @@ static __always_inline void lose(void)
 
 static __always_inline struct thread *watched(struct task_struct *task)
 {
-	return bpf_task_storage_get(&threads, task, NULL, 0);
+	return thread_of(task);
 }
 
 static __always_inline bool wants(u16 call)
@@ -135,10 +178,15 @@ static __always_inline bool is_error(long ret)
 
 #include "rows.bpf.h"
 #include "images.bpf.h"
+#include "selection.bpf.h"
 #include "books.bpf.h"
 #include "untraced.bpf.h"
+#include "where_hooks.bpf.h"
 #include "life.bpf.h"
 #include "files.bpf.h"
+#include "paths.bpf.h"
+#include "slowest.bpf.h"
+#include "where.bpf.h"
 #include "calls.bpf.h"
 #include "sched.bpf.h"
 #include "snapshot.bpf.h"

@@ -9,24 +9,45 @@
 
 /* Slot 0 counts zeroes, slot k + 1 values v with floor(log2(v)) = k. */
 #define SLOTS 65
-/* Slots of calls that never left their CPU and took less than 2^29 ns; others are wait_stats. */
-#define PLAIN_SLOTS 30
+/*
+ * Buckets of times: as slots below 2^6 ns and from 2^40 ns on, and in between 16 a power of two, of
+ * equal ratio (slots.bpf.h).
+ */
+#define TIMES 576
+/* Buckets of calls that never left their CPU and took less than 2^20 ns; others are wait_stats. */
+#define PLAIN_TIMES 232
 
 #define CALL_I386   0x8000
 #define CALL_NUMBER 0x3fff
+/* Of a path: the second of those that the call is given. */
+#define SECOND_PATH 0x4000
 
 #define EXEC_LEN    128
 #define ARGV_LEN    1024
 #define PATH_LEN    1024
+#define COMM_LEN    16
+#define CPU_WORDS   16 /* of 64 CPUs */
+/* Of a path that a call is given: what is beyond is cut off. */
+#define PATH_TEXT 384
 
 struct knobs {
 	__u32 self_tgid;
 	__u8 by_file;
 	__u8 filtered; /* count only the calls in wanted */
 	__u8 whole_machine;
-	__u8 pad;
+	__u8 selects;		/* running processes: BY_… and ONLY */
 	__u64 wanted[2][8];	/* a bit a call: 64-bit, 32-bit */
 	__u8 transfers[2][512]; /* from + 1 | (to + 1) << 4, as arguments; or SPECIAL */
+	__u32 by_path;
+	__u32 slowest; /* how many calls to keep whole */
+	__u64 seed;
+	/* The text + 1 | (its directory + 1) << 4, as arguments; 8 bits higher the same of a
+	 * second.
+	 */
+	__u16 paths[2][512];
+	__u32 by_thread;
+	__u32 cpus;		  /* that may ever be there */
+	__u8 descriptors[2][512]; /* the argument that is one, + 1; or NOT_KEPT */
 };
 
 /*
@@ -35,10 +56,20 @@ struct knobs {
  */
 #define SPECIAL 0xf
 
+/* What processes are selected by; and whether just they are, without those that they make. */
+#define BY_PID	  1
+#define BY_NAME	  2
+#define BY_CGROUP 4
+#define ONLY	  8
+
+/* How far `adopt` has come with the selected processes. */
+#define GATHERING 1
+#define FOLLOWING 2 /* it has found those that ran: others may come */
+
 struct adoption {
-	__u32 tgid;	/* 0: every process but iotomy's own */
+	__u32 stage;
 	__u32 tid;	/* not 0: this one thread */
-	__u32 launcher; /* its image is not reported, and ends with its first exec */
+	__u32 launcher; /* this process: its image is not reported, and ends with its first exec */
 };
 
 struct root {
@@ -50,21 +81,35 @@ struct counters {
 	__u64 lost_events;
 	__u64 incomplete_calls;
 	__u64 lost_files; /* rows of files that found no room */
+	__u64 lost_paths; /* calls whose paths found none */
 	__u32 live_threads;
 	__u32 open_books; /* of threads */
 	__u32 last_thread;
 	__u32 last_image;
+	__u32 adopted; /* threads, by `adopt` */
+	__u32 pad;
 };
 
 /*
  * A call of one thread in one program image. The last field is the error's number in `errors`, the
- * counter's in `carries`, HOT_ROW in a second row of `calls`, and else 0.
+ * counter's in `carries`, and else 0.
  */
-#define HOT_ROW 1
 struct call_key {
 	__u32 thread;
 	__u16 call;
 	__u16 error;
+};
+
+/* All calls, but for the time and the distributions of those in wait_stats. */
+struct call_sums {
+	__u64 wall_ns;
+	__u64 max_ns; /* of those that stayed on their CPU */
+	__u64 bytes;
+	__u64 open_max_ns; /* of those in flight */
+	__u32 image;
+	__u32 in_flight;
+	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
+	__u32 returns[SLOTS];
 };
 
 /*
@@ -72,14 +117,14 @@ struct call_key {
  * so that many rows fit into little memory; one that overflows is carried into `carries`.
  */
 struct call_stats {
-	__u64 wall_ns;
-	__u64 max_ns;
-	__u32 plain[PLAIN_SLOTS];
-	__u32 image;
-	__u32 in_flight;
-	__u64 bytes;
-	__u32 returns[SLOTS];
-	__u32 entered_before; /* of in_flight: under way when the watch began, and returned */
+	struct call_sums sums;
+	__u8 plain[PLAIN_TIMES];
+};
+
+/* The same of a call that is frequent in its thread. */
+struct frequent_stats {
+	struct call_sums sums;
+	__u16 plain[PLAIN_TIMES];
 };
 
 /* Calls that left their CPU, by blocking or by preemption, on top of call_stats. */
@@ -87,18 +132,24 @@ struct wait_stats {
 	__u64 wall_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
+	/* Of those that returned. */
+	__u64 max_wall_ns;
+	__u64 max_on_cpu_ns;
+	__u64 max_blocked_ns;
 	__u32 image;
-	__u32 wall[SLOTS];
-	__u32 on_cpu[SLOTS];
-	__u32 blocked[SLOTS];
+	__u32 pad;
+	__u8 wall[TIMES];
+	__u8 on_cpu[TIMES];
+	__u8 blocked[TIMES];
 };
 
 /* Numbers of the counters in `carries`: the first of each array. */
-#define CARRY_RETURNS 0
-#define CARRY_PLAIN   128
-#define CARRY_WALL    256
-#define CARRY_ON_CPU  384
-#define CARRY_BLOCKED 512
+#define CARRY_RETURNS  0
+#define CARRY_PLAIN    1024
+#define CARRY_FREQUENT 2048
+#define CARRY_WALL     3072
+#define CARRY_ON_CPU   4096
+#define CARRY_BLOCKED  5120
 
 struct error_count {
 	__u64 count;
@@ -134,6 +185,36 @@ struct image {
 	__u64 stopped_ns;	  /* of blocked_ns, stopped by a signal or a tracer */
 };
 
+/* One thread in one program image; `thread_ns` is 0 as long as it goes on. */
+struct thread_row {
+	__u32 image;
+	__u32 tid;
+	char comm[COMM_LEN];
+	__u32 has_ended; /* and was not there at the end of the watch */
+	__u32 is_first;	 /* of its process */
+	__u64 thread_ns;
+	__u64 user_ns;
+	__u64 calls_on_cpu_ns;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u64 voluntary_switches;
+	__u64 involuntary_switches;
+};
+
+/* The image of a process that ran before it was watched. */
+struct found {
+	__u32 image;
+	__u32 pad;
+	__u64 began; /* of the process, as the kernel has it */
+};
+
+/* Of an image that ran before it was watched: user space names it by these. */
+struct attached {
+	__u32 pid;
+	__u32 pad;
+	char comm[COMM_LEN];
+};
+
 struct program {
 	__u32 argv_bytes; /* all of them, also those beyond ARGV_LEN */
 	__u32 pad;
@@ -160,6 +241,59 @@ struct file_stats {
 	__u32 pad;
 };
 
+struct path_key {
+	__u64 hash; /* of the path and its directory */
+	__u32 thread;
+	__u16 call; /* with SECOND_PATH */
+	__u16 error;
+};
+
+/* Calls with a path, by outcome. */
+struct path_row {
+	__u64 calls;
+	__u64 wall_ns;
+	struct file_key directory; /* of a relative path; else 0 */
+	__u32 image;
+	__u32 length; /* with the NUL; PATH_TEXT: it may be longer; 0: it could not be read */
+	char text[PATH_TEXT];
+};
+
+/* A call that is counted for the calibration's sake only. */
+#define NOT_KEPT 0xff
+
+/* Most calls that are kept whole. */
+#define SLOWEST 100
+
+/* Whose work woke a thread: none did; a task's; that of an interrupt, late or at once. */
+#define IN_NOTHING   0
+#define IN_TASK	     1
+#define IN_SOFTIRQ   2
+#define IN_INTERRUPT 3
+#define IN_UNKNOWN   4
+
+/* A call, whole. */
+struct slow_call {
+	__u64 end_ns;
+	__u64 wall_ns;
+	__u64 off_ns;
+	__u64 blocked_ns;
+	__s64 ret;
+	__u64 args[6];
+	struct file_key file;	   /* behind its descriptor; else 0 */
+	struct file_key directory; /* as in path_row */
+	__u32 image;
+	__u32 tid;
+	__u32 call;
+	__u32 waker_tid;
+	__u32 waker_context;
+	__s32 waker_call; /* -1: none */
+	__u32 length;	  /* as in path_row */
+	__u32 pad;
+	char comm[COMM_LEN];
+	char waker[COMM_LEN];
+	char text[PATH_TEXT];
+};
+
 struct file_name {
 	__u64 magic;
 	__u32 mode;
@@ -172,10 +306,29 @@ struct file_name {
 	char path[PATH_LEN]; /* components, leaf first, each with its NUL */
 };
 
+/* In place of the path of a file_name that is a socket. */
+#define UNIX_PATH 108
+struct socket_name {
+	__u32 family;
+	__u32 type;
+	__u32 protocol;
+	__u32 state;
+	__u32 local_port;
+	__u32 remote_port;
+	__u8 local[16]; /* an address of IPv4 is in front */
+	__u8 remote[16];
+	__u32 peer_pid; /* of a UNIX socket: who connected, or listened; else 0 */
+	__u32 path_length;
+	__u32 peer_path_length;
+	__u32 pad;
+	char path[UNIX_PATH + 4];
+	char peer_path[UNIX_PATH + 4];
+};
+
 /* What a look at the running counts reads: of rows of calls, waits and errors, and of hot rows. */
 struct live_call {
 	__u32 image;
-	__u32 call;
+	__u32 call; /* of a row of errors, in the upper half the error's number */
 	__u64 calls;
 	__u64 errors;
 	__u64 bytes;
@@ -183,6 +336,13 @@ struct live_call {
 	__u64 blocked_ns;
 	__u64 runnable_ns;
 	__u64 max_ns;
+};
+
+/* Of its wall times: a bucket that is not empty. The last behind a live_call is NO_BUCKET. */
+#define NO_BUCKET 0xffff
+struct live_time {
+	__u32 bucket;
+	__u32 count;
 };
 
 #define LIVE_IN_CALL 1
@@ -216,9 +376,9 @@ struct live_side {
 	__u64 bytes;
 };
 
-/* Announces that a thread's rows are complete. */
+/* Announces that a thread's rows are complete, or that processes are to be adopted. */
 struct death {
-	__u32 thread;
+	__u32 thread; /* 0: adopt */
 	__u32 pad;
 };
 

@@ -41,6 +41,7 @@ enum bpf_map_type {
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
+	BPF_EXIST = 2,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_F_USER_STACK = 256,
@@ -49,10 +50,18 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 };
 
+struct bpf_spin_lock {
+	u32 val;
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long bp, bx, cx, dx, si, di, r8, r10, orig_ax, sp;
+	unsigned long bp, bx, cx, dx, si, di, r8, r9, r10, orig_ax, sp;
+};
+
+struct pcpu_hot {
+	int preempt_count;
 };
 
 struct thread_info {
@@ -65,6 +74,7 @@ struct sched_entity {
 
 struct qstr {
 	u32 len;
+	u64 hash_len;
 	const unsigned char *name;
 };
 
@@ -120,6 +130,53 @@ struct file {
 	struct path f_path;
 };
 
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+	struct pid *sk_peer_pid;
+};
+
+struct socket {
+	short type;
+	struct sock *sk;
+};
+
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
+struct sockaddr_un {
+	unsigned short sun_family;
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
@@ -131,6 +188,7 @@ struct files_struct {
 
 struct fs_struct {
 	struct path root;
+	struct path pwd;
 };
 
 struct percpu_counter {
@@ -213,6 +271,10 @@ struct seccomp {
 	int mode;
 };
 
+struct cpumask {
+	unsigned long bits[1];
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -223,6 +285,9 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	char comm[16];
+	struct cpumask cpus_mask;
+	struct css_set *cgroups;
 	struct mm_struct *mm;
 	struct fs_struct *fs;
 	struct files_struct *files;
@@ -232,11 +297,43 @@ struct task_struct {
 	struct sched_entity se;
 	u64 utime;
 	u64 stime;
+	u64 start_time;
 	unsigned long min_flt;
 	unsigned long maj_flt;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	struct task_io_accounting ioac;
+	void *bpf_storage;
+};
+
+struct kernfs_node {
+	u64 id;
+	const char *name;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct css_set {
+	struct list_head cgrp_links;
+};
+
+/* One of the cgroups of a css_set. */
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
 };
 
 struct linux_binprm {

@@ -2,7 +2,7 @@
 //! needs.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use iotomy_record::Exit;
@@ -17,21 +17,22 @@ use crate::interrupts::{Interrupt, Interrupts};
 use crate::request::Request;
 use crate::{ObserveError, OptionalViewer, ViewerRequest};
 
-/// The process whose end ends the watch.
+/// The processes whose end ends the watch.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Subject {
+pub(super) enum Subject<'a> {
     /// The command, a child of this process.
     Child(u32),
-    /// A process of another parent.
-    Other(u32),
+    /// Processes of other parents: the last one's end.
+    Others(&'a [u32]),
     /// No process: the user ends it.
-    Machine,
+    Nobody,
 }
 
 /// A watch being waited for.
 pub(super) struct WatchLoop<'a> {
-    subject: Subject,
-    pidfd: Option<OwnedFd>,
+    subject: Subject<'a>,
+    /// Of those that have not ended.
+    pidfds: Vec<OwnedFd>,
     interrupts: &'a Interrupts,
     duration: Option<Duration>,
     wait_for_all: bool,
@@ -40,6 +41,9 @@ pub(super) struct WatchLoop<'a> {
     names: NameCache,
 }
 
+/// In place of a thread's number: a process is to be adopted.
+const ADOPT: u32 = 0;
+
 /// Rows of ended threads are collected when this many have ended.
 const MANY_DEAD: usize = 256;
 
@@ -47,18 +51,19 @@ impl<'a> WatchLoop<'a> {
     /// # Errors
     /// When there is no such process.
     pub(super) fn begin(
-        subject: Subject,
+        subject: Subject<'a>,
         interrupts: &'a Interrupts,
         request: &'a Request,
         viewer: OptionalViewer<'a>,
     ) -> Result<Self, ObserveError> {
-        let pidfd = match subject {
-            Subject::Child(pid) | Subject::Other(pid) => Some(open(pid)?),
-            Subject::Machine => None,
+        let pidfds = match subject {
+            Subject::Child(pid) => vec![open(pid)?],
+            Subject::Others(pids) => pids.iter().map(|pid| open(*pid)).collect::<Result<_, _>>()?,
+            Subject::Nobody => Vec::new(),
         };
         Ok(Self {
             subject,
-            pidfd,
+            pidfds,
             interrupts,
             duration: request.duration,
             wait_for_all: request.wait,
@@ -93,6 +98,11 @@ impl<'a> WatchLoop<'a> {
                 }
             }
             dead.extend(session.dead_threads());
+            if dead.remove(&ADOPT) {
+                // An error leaves them out: they are found by the next run.
+                let _ = session.adopt_newcomers();
+                books.name_attached(session);
+            }
             // Collecting takes time while counting goes on: work that is due now ends first.
             if dead.len() >= MANY_DEAD && !woken.late {
                 books.take_dead(session, &dead);
@@ -167,7 +177,7 @@ impl<'a> WatchLoop<'a> {
     }
 
     fn sleep(
-        &self,
+        &mut self,
         for_end: bool,
         session: Option<&Session>,
         deadline: Option<Instant>,
@@ -180,9 +190,9 @@ impl<'a> WatchLoop<'a> {
         let wakers = self.viewer.as_ref().map(|viewer| viewer.wakers()).unwrap_or_default();
         waited.extend(wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN)));
         let due = self.viewer.as_ref().and_then(|viewer| viewer.deadline());
-        let end: Option<BorrowedFd<'_>> = self.pidfd.as_ref().filter(|_| for_end).map(AsFd::as_fd);
-        if let Some(end) = &end {
-            waited.push(PollFd::new(end, PollFlags::IN));
+        let before = waited.len();
+        if for_end {
+            waited.extend(self.pidfds.iter().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
         }
         let until = [deadline, due].into_iter().flatten().min();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
@@ -194,7 +204,13 @@ impl<'a> WatchLoop<'a> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(ObserveError::system("wait for the command")(error)),
         }
-        let ended = end.is_some() && waited.last().is_some_and(|fd| !fd.revents().is_empty());
+        let has_ended: Vec<bool> =
+            waited[before..].iter().map(|end| !end.revents().is_empty()).collect();
+        let ended = !has_ended.is_empty() && has_ended.iter().all(|ended| *ended);
+        if !ended {
+            let mut has_ended = has_ended.into_iter();
+            self.pidfds.retain(|_| !has_ended.next().unwrap_or(false));
+        }
         Ok(WakeReasons { ended, late: deadline.is_some_and(|at| Instant::now() >= at) })
     }
 }

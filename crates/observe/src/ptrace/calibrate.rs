@@ -9,9 +9,8 @@ use iotomy_sys::thread_wake::ThreadWake;
 
 use super::session::Session;
 use super::tracer::{self, Guide};
-use crate::Request;
-use crate::Target;
 use crate::price::Range;
+use crate::{Request, Selection, Target};
 
 /// Calls of a trial, unless they take too long.
 const CALLS: u32 = 500;
@@ -69,18 +68,23 @@ fn trial(wake: &ThreadWake, calls: u32, limit: Duration) -> io::Result<Trial> {
     let child = Caller::hold(calls)?;
     let pid = child.pid();
     let request = Request {
-        target: Target::Process(pid),
+        target: Target::process(pid),
         wait: false,
         duration: None,
         files: false,
+        paths: false,
+        threads: false,
+        slowest: 0,
         calls: Some(["getppid".to_owned()].into()),
+        filter: crate::Filter::default(),
         rows: 1,
     };
     // Signals that come meanwhile are left to the watch this is for.
     let guide =
         Guide { wake, interrupts: None, command: None, duration: Some(limit), viewer: None };
     let seen = tracer::on_tracer_thread(guide, |flags| {
-        let session = Session::running(pid, &request)?;
+        let selection = Selection { only: true, ..Selection::process(pid) };
+        let session = Session::running(&selection, &request).map_err(|(_, error)| error)?;
         child.start();
         let began = Instant::now();
         Ok((began, session.run(flags)))

@@ -9,12 +9,14 @@ use std::path::Path;
 
 use iotomy_host::file_systems;
 use iotomy_record::{FileKind, FileUse, Process, lossless};
+use iotomy_sys::syscalls::{self, PathArgument};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::attach::{Names, names};
 use crate::cache;
-use crate::naming::{basename, called};
+use crate::naming::{basename, called, join};
 use crate::tally::{FileRef, Usage};
 
 /// The kernel's unit of times in `/proc/*/stat`: 1/100 s for every program on x86-64.
@@ -80,6 +82,20 @@ pub(super) fn is_alive(tid: u32) -> bool {
 /// The fields of a `stat` line from the state on: the name before it may hold blanks and brackets.
 fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, fields)| fields)
+}
+
+/// The CPUs on which a thread may run; none where it is gone.
+pub(super) fn allowed_cpus(tid: u32) -> Vec<usize> {
+    let task = i32::try_from(tid).ok().and_then(Pid::from_raw);
+    let set = task.and_then(|task| sched_getaffinity(Some(task)).ok());
+    let set = set.as_ref();
+    set.map_or_else(Vec::new, |set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// The kernel's name of a thread; empty where it is gone.
+pub(super) fn name(pid: u32, tid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    lossless(name.strip_suffix(b"\n").unwrap_or(&name))
 }
 
 /// The kernel's accounting of one thread so far.
@@ -171,6 +187,53 @@ pub(super) fn path_at(tid: u32, address: u64) -> Option<String> {
         path.extend_from_slice(piece);
     }
     None
+}
+
+/// The paths that a task's call is given, as it is entered; `None` for one that cannot be read.
+pub(super) fn paths_of_call(tid: u32, call: &str, args: &[u64; 6]) -> Vec<Option<String>> {
+    const AT_FDCWD: i32 = -100;
+    let paths = syscalls::paths(call).iter().map(|PathArgument { text, directory }| {
+        // A descriptor: the kernel, too, looks at its lower half only.
+        let fd = directory.map_or(AT_FDCWD, |at| args[usize::from(at)] as u32 as i32);
+        let path = match args[usize::from(*text)] {
+            // The descriptor's own file is meant.
+            0 if fd != AT_FDCWD => String::new(),
+            address => cut(path_at(tid, address)?),
+        };
+        let link = || match fd {
+            AT_FDCWD => working_directory(tid),
+            fd => link(&format!("/proc/{tid}/fd/{fd}")),
+        };
+        let directory = if path.starts_with('/') { None } else { link() };
+        Some(join(directory.as_deref(), &path))
+    });
+    paths.collect()
+}
+
+/// As long as the other observer keeps them.
+fn cut(mut path: String) -> String {
+    const MOST: usize = 383;
+    if path.len() > MOST {
+        let whole = (0..=MOST).rev().find(|at| path.is_char_boundary(*at));
+        path.truncate(whole.unwrap_or(0));
+        path.push('…');
+    }
+    path
+}
+
+/// The name of a thread.
+pub(super) fn thread_name(tid: u32) -> String {
+    let name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
+    lossless(name.strip_suffix(b"\n").unwrap_or(&name))
+}
+
+/// The directory that a task works in.
+pub(super) fn working_directory(tid: u32) -> Option<String> {
+    link(&format!("/proc/{tid}/cwd"))
+}
+
+fn link(at: &str) -> Option<String> {
+    Some(lossless(fs::read_link(at).ok()?.as_os_str().as_bytes()))
 }
 
 /// The file behind descriptor `fd` of a task. It is looked up each time: programs reuse

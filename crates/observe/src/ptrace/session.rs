@@ -15,33 +15,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iotomy_record::{Exit, Running, Snapshot};
+use iotomy_record::{Exit, Groups, Running, Snapshot};
 use iotomy_sys::ptrace::{self, WaitResult};
 
 use super::procfs;
 use super::stops::ExecCalls;
 use super::tracees::{Tracees, nanoseconds};
-use crate::Request;
+use crate::filter::{Filter, Verdict};
+use crate::grouping::GroupBook;
 use crate::naming::plain_name;
 use crate::tally::Tally;
+use crate::{Request, Selection};
 
 /// A watch on a tracer thread.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The process the watch is about.
-    pub(super) root: u32,
+    /// The processes the watch is about that have not ended.
+    pub(super) roots: Vec<u32>,
+    /// Whether the processes that they make are left out.
+    only: bool,
     /// Whether to go on without it until no tracee is left.
     wait: bool,
     /// Whether to count by file.
     pub(super) files: bool,
+    /// Whether paths are counted.
+    pub(super) paths: bool,
     pub(super) tracees: Tracees,
     pub(super) tally: Tally,
     pub(super) exec_calls: ExecCalls,
-    /// The calls that a snapshot shows; `None` for all.
+    /// The calls that are reported; `None` for all.
     calls: Option<BTreeSet<String>>,
+    /// The calls that are counted.
+    pub(super) filter: Filter,
+    /// Calls for which the filter's condition divided by zero.
+    pub(super) divided_by_zero: u64,
+    /// Calls by what they are grouped by, and most of these groups.
+    pub(super) groups: GroupBook,
+    pub(super) rows: u32,
     /// When the watch of them began.
-    began: Instant,
-    /// How and when the root ended.
+    pub(super) began: Instant,
+    /// How and when the last root ended.
     pub(super) end: Option<(Exit, Instant)>,
 }
 
@@ -94,31 +107,45 @@ impl Flags {
 #[derive(Debug)]
 pub(super) struct SessionResult {
     pub(super) tally: Tally,
-    /// How the root ended, if it did; it has been waited for then.
+    /// How the last root ended, if all did; it has been waited for then.
     pub(super) exit: Option<Exit>,
     /// When the root or, if that lived on, the watch ended.
     pub(super) ended: Instant,
     pub(super) still_running: Vec<Running>,
+    /// Calls for which the filter's condition divided by zero.
+    pub(super) divided_by_zero: u64,
+    /// Calls by what they are grouped by.
+    pub(super) groups: Option<Groups>,
 }
 
 impl SessionResult {
     /// Of a command that a signal ended before it could be watched.
     pub(super) fn nothing(exit: Exit) -> Self {
         let (ended, still_running) = (Instant::now(), Vec::new());
-        Self { tally: Tally::with_room(0), exit: Some(exit), ended, still_running }
+        let (tally, exit) = (Tally::with_room(0, 0), Some(exit));
+        Self { tally, exit, ended, still_running, divided_by_zero: 0, groups: None }
     }
 }
 
 impl Session {
-    fn new(root: u32, [wait, files]: [bool; 2], images: u32) -> Self {
+    fn new(roots: Vec<u32>, request: &Request) -> Self {
         Self {
-            root,
-            wait,
-            files,
+            roots,
+            only: false,
+            wait: request.wait,
+            files: request.files,
+            paths: request.paths,
             tracees: Tracees::default(),
-            tally: Tally::with_room(images),
+            tally: match request.threads {
+                true => Tally::with_room(request.rows, request.slowest).by_thread(request.rows),
+                false => Tally::with_room(request.rows, request.slowest),
+            },
             exec_calls: ExecCalls::new(),
-            calls: None,
+            calls: request.calls.clone(),
+            filter: request.filter.clone(),
+            divided_by_zero: 0,
+            groups: GroupBook::default(),
+            rows: request.rows,
             began: Instant::now(),
             end: None,
         }
@@ -126,8 +153,7 @@ impl Session {
 
     /// Seizes a child of this process that has yet to execute its program.
     pub(super) fn launcher(pid: u32, request: &Request) -> io::Result<Self> {
-        let how = [request.wait, request.files];
-        let mut session = Self::new(pid, how, request.rows).of_calls(request.calls.as_ref());
+        let mut session = Self::new(vec![pid], request);
         ptrace::seize(pid)?;
         session.tracees.add_launcher(pid);
         // Its calls are seen from the next stop on, which comes before it executes anything.
@@ -135,36 +161,64 @@ impl Session {
         Ok(session)
     }
 
-    /// Seizes a process with all its threads.
-    pub(super) fn running(pid: u32, request: &Request) -> io::Result<Self> {
-        let how = [request.wait, request.files];
-        let mut session = Self::new(pid, how, request.rows).of_calls(request.calls.as_ref());
-        session.tracees.look_at(pid);
-        session.seize_thread(pid)?;
+    /// Seizes processes with all their threads, and their descendants.
+    ///
+    /// # Errors
+    /// The process that could not be seized, and the kernel's error.
+    pub(super) fn running(
+        selection: &Selection,
+        request: &Request,
+    ) -> Result<Self, (u32, io::Error)> {
+        let mut session = Self::new(selection.processes.clone(), request);
+        session.only = selection.only;
+        for pid in &selection.processes {
+            session.seize_process(*pid).map_err(|error| (*pid, error))?;
+        }
+        let mut tried: BTreeSet<u32> = selection.processes.iter().copied().collect();
+        loop {
+            let mut new = selection.running();
+            new.retain(|pid| !tried.contains(pid));
+            if new.is_empty() {
+                return Ok(session);
+            }
+            for pid in new {
+                // It may have ended, be another user's, or have been made by a thread that is
+                // traced and so is, too.
+                let _ = session.seize_process(pid);
+                tried.insert(pid);
+            }
+        }
+    }
+
+    fn seize_process(&mut self, pid: u32) -> io::Result<()> {
+        self.tracees.look_at(pid);
+        self.seize_thread(pid, pid)?;
         let mut tried = vec![pid];
         loop {
             let mut new = procfs::threads(pid);
             new.retain(|tid| !tried.contains(tid));
             if new.is_empty() {
-                return Ok(session);
+                return Ok(());
             }
             for tid in new {
-                // It may have ended, or been made by a thread that is traced and so is, too.
-                let _ = session.seize_thread(tid);
+                let _ = self.seize_thread(pid, tid);
                 tried.push(tid);
             }
         }
     }
 
-    /// Restricts the calls of a snapshot.
-    fn of_calls(mut self, calls: Option<&BTreeSet<String>>) -> Self {
-        self.calls = calls.cloned();
-        self
+    /// Whether the call `name` is reported.
+    pub(super) fn is_wanted(&self, name: &str) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)))
+            && self.filter.of_call(name) != Verdict::None
     }
 
-    fn seize_thread(&mut self, tid: u32) -> io::Result<()> {
-        ptrace::seize(tid)?;
-        self.tracees.add_running(self.root, tid, &mut self.tally);
+    fn seize_thread(&mut self, pid: u32, tid: u32) -> io::Result<()> {
+        match self.only {
+            true => ptrace::seize_without_children(tid)?,
+            false => ptrace::seize(tid)?,
+        }
+        self.tracees.add_running(pid, tid, &mut self.tally);
         let _ = ptrace::interrupt(tid);
         Ok(())
     }
@@ -190,8 +244,7 @@ impl Session {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let wanted =
-            |name: &str| self.calls.as_ref().is_none_or(|calls| calls.contains(plain_name(name)));
+        let wanted = |name: &str| self.is_wanted(name);
         let mut snapshot = self.tally.snapshot(&wanted);
         self.tracees.show(&mut snapshot, &self.tally, &wanted);
         snapshot.elapsed_ns = nanoseconds(self.began, Instant::now());
@@ -214,7 +267,7 @@ impl Session {
         Ok(waited)
     }
 
-    /// The root has ended and nothing else is waited for.
+    /// The roots have ended and nothing else is waited for.
     fn is_over(&self) -> bool {
         self.tracees.len() == 0 || (self.end.is_some() && !self.wait)
     }
@@ -232,6 +285,8 @@ impl Session {
             Some((exit, at)) => (Some(exit), at),
             None => (None, now),
         };
-        SessionResult { tally: self.tally, exit, ended, still_running }
+        let divided_by_zero = self.divided_by_zero;
+        let groups = self.groups.into_groups(&self.filter.by);
+        SessionResult { tally: self.tally, exit, ended, still_running, divided_by_zero, groups }
     }
 }

@@ -6,15 +6,16 @@
 
 use std::time::Instant;
 
-use iotomy_record::Exit;
+use iotomy_record::{Exit, WholeCall};
 use iotomy_sys::ptrace::{self, CallStop, Origin, Status, Stop};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::procfs;
 use super::session::Session;
 use super::tracees::{self, Entered, nanoseconds};
-use crate::naming::BEYOND;
-use crate::tally::{CallNumber, Direction, FileRef};
+use crate::naming::{BEYOND, call_name, error_name, plain_name};
+use crate::tally::{CallNumber, Direction, FileRef, ImageId};
+use crate::threads::CallCounts;
 
 /// The call by which the kernel has an interrupted one go on.
 const RESTART: &str = "restart_syscall";
@@ -90,13 +91,21 @@ impl Session {
     fn enters(&mut self, tid: u32, call: CallNumber, args: &[u64; 6]) {
         let image = self.tracees.image_of(tid);
         let path = self.exec_calls.path_argument(call).and_then(|at| {
-            // The last chance: the program executed has an address space of its own.
+            // The last chance: the program executed has an address space and a name of its own.
             if let Some(image) = image {
                 self.tally.resident(image, procfs::peak_resident_bytes(tid));
             }
+            if let Some(tracee) = self.tracees.get(tid).filter(|_| self.tally.has_threads()) {
+                tracee.name = procfs::name(tracee.process, tid);
+            }
             procfs::path_at(tid, args[at])
         });
+        let paths = match self.paths {
+            true => procfs::paths_of_call(tid, &syscalls::name(call.0, call.1), args),
+            false => Vec::new(),
+        };
         let (files, argument) = self.looks_at(tid, call, args);
+        let facts = self.entry_facts(tid, call, args);
         let Some(tracee) = self.tracees.get(tid) else { return };
         tracee.unseen = false;
         let repeats = tracee.repeating.take();
@@ -108,11 +117,16 @@ impl Session {
         let before = repeats.is_some();
         // The clock is read last: the work above is not the call's time.
         let at = Instant::now();
-        let entered = Entered { call, image, files, argument, path, before, at };
+        let entered =
+            Entered { call, image, files, argument, args: *args, paths, path, facts, before, at };
         let last = tracee.entered.replace(entered);
         // A call that seccomp had a signal sent for is left open by its return.
+        let last = last.filter(|last| !last.is_doubtful());
         if let Some(Entered { call, image: Some(image), at: entered, .. }) = last {
-            self.tally.unfinished(image, call, nanoseconds(entered, at));
+            let wall_ns = nanoseconds(entered, at);
+            self.tally.unfinished(image, call, wall_ns);
+            let open = CallCounts { wall_ns, ..CallCounts::default() };
+            tracee.count(&mut self.tally, image, call, open);
         }
     }
 
@@ -124,7 +138,7 @@ impl Session {
         if number.is_some() && value.ok() == number && procfs::is_trapped(tid) {
             return;
         }
-        let Some(entered) = tracee.entered.take() else {
+        let Some(mut entered) = tracee.entered.take() else {
             // The other return without an entry is a new task's from the call that made it, which
             // is its maker's call.
             if std::mem::take(&mut tracee.unseen) | tracee.repeating.take().is_some() {
@@ -133,11 +147,30 @@ impl Session {
             return;
         };
         let Some(image) = entered.image else { return };
-        if entered.before {
-            self.tally.entered_before(image, entered.call, nanoseconds(entered.at, now));
+        // A handler's return shows the interrupted program's register: no result of a call's.
+        let value = match syscalls::name(entered.call.0, entered.call.1).as_ref() {
+            "rt_sigreturn" | "sigreturn" => Ok(0),
+            _ => value,
+        };
+        let counts = match entered.before {
+            true => !entered.is_doubtful(),
+            false => self.counts(tid, &mut entered, value, now),
+        };
+        if !counts {
             return;
         }
-        self.tally.returned(image, entered.call, value, nanoseconds(entered.at, now));
+        let Some(tracee) = self.tracees.get(tid) else { return };
+        let wall_ns = nanoseconds(entered.at, now);
+        let calls = u64::from(!entered.before);
+        let errors = u64::from(!entered.before && value.is_err());
+        tracee.count(&mut self.tally, image, entered.call, CallCounts { calls, errors, wall_ns });
+        if entered.before {
+            self.tally.entered_before(image, entered.call, wall_ns);
+            return;
+        }
+        self.tally.returned(image, entered.call, value, wall_ns);
+        self.keep_if_slow(tid, image, &entered, value, now);
+        self.count_paths(tid, image, entered.call, entered.paths, value, wall_ns);
         for (file, way) in entered.files {
             match way {
                 Direction::Map if value.is_err() => {}
@@ -151,6 +184,66 @@ impl Session {
             && entered.call.0 == Abi::X86_64
         {
             self.tally.asked(image, entered.call, entered.argument);
+        }
+    }
+
+    /// Keeps a call that returned, if it is one of the slowest so far.
+    fn keep_if_slow(
+        &mut self,
+        tid: u32,
+        image: ImageId,
+        entered: &Entered,
+        value: Result<u64, u32>,
+        now: Instant,
+    ) {
+        let wall_ns = nanoseconds(entered.at, now);
+        let syscall = call_name(entered.call.0, entered.call.1);
+        if !self.tally.is_slow(image, wall_ns) || !self.is_wanted(&syscall) {
+            return;
+        }
+        let plain = plain_name(&syscall);
+        let is_gone = plain.starts_with("exec") && value.is_ok();
+        let count = if is_gone { 0 } else { syscalls::arity(plain).map_or(6, usize::from) };
+        let given = match entered.paths.is_empty() && !is_gone {
+            true => procfs::paths_of_call(tid, plain, &entered.args),
+            false => entered.paths.clone(),
+        };
+        let file = || {
+            let fd = entered.args[usize::from(syscalls::descriptor(plain)?)];
+            procfs::file(tid, fd as u32 as i32).map(|file| file.path)
+        };
+        let path = given.into_iter().next().flatten().or_else(|| entered.path.clone());
+        let call = WholeCall {
+            tid,
+            thread: procfs::thread_name(tid),
+            arguments: entered.args[..count].to_vec(),
+            path: path.or_else(file),
+            returned: value.map_or(0, u64::cast_signed),
+            error: value.err().map(error_name),
+            bytes: value.ok().filter(|_| syscalls::returns_bytes(plain)),
+            start_ns: nanoseconds(self.began, entered.at),
+            wall_ns,
+            syscall,
+            ..WholeCall::default()
+        };
+        self.tally.keep_slow(image, call);
+    }
+
+    /// Counts a call that returned by the paths that it was given.
+    fn count_paths(
+        &mut self,
+        tid: u32,
+        image: ImageId,
+        call: CallNumber,
+        paths: Vec<Option<String>>,
+        value: Result<u64, u32>,
+        wall_ns: u64,
+    ) {
+        for (path, second) in paths.into_iter().zip([false, true]) {
+            // It is where the path has led.
+            let is_there = value.is_ok() && syscalls::name(call.0, call.1) == "chdir";
+            let path = if is_there { procfs::working_directory(tid) } else { path };
+            self.tally.named(image, (call, second, value.err(), path), wall_ns);
         }
     }
 
@@ -225,8 +318,11 @@ impl Session {
     fn ended(&mut self, tid: u32, exit: Exit, now: Instant) {
         self.tracees.close(tid, now, &mut self.tally);
         self.tracees.remove(tid);
-        if tid == self.root {
-            self.end = Some((exit, now));
+        if let Some(at) = self.roots.iter().position(|root| *root == tid) {
+            self.roots.swap_remove(at);
+            if self.roots.is_empty() {
+                self.end = Some((exit, now));
+            }
         }
     }
 

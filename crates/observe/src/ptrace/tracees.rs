@@ -13,9 +13,11 @@ use iotomy_record::{Call, Process, Running, Snapshot};
 use iotomy_sys::ptrace::Stop;
 use iotomy_sys::syscalls;
 
+use super::filtered::EntryFacts;
 use super::procfs;
 use crate::naming::call_name;
 use crate::tally::{CallNumber, Direction, FileRef, ImageId, Tally, Usage};
+use crate::threads::{CallCounts, CallsOfThread, ThreadBook};
 
 /// A call a thread is in.
 #[derive(Debug)]
@@ -30,8 +32,14 @@ pub(super) struct Entered {
     pub(super) files: Vec<(FileRef, Direction)>,
     /// The length that it maps of a file, or the number of descriptors that it polls.
     pub(super) argument: u64,
+    /// Its arguments.
+    pub(super) args: [u64; 6],
+    /// The paths that it is given, where these are counted.
+    pub(super) paths: Vec<Option<String>>,
     /// The path it executes, if it is an `execve`.
     pub(super) path: Option<String>,
+    /// What the filter needs of it; `None` where its number decides.
+    pub(super) facts: Option<EntryFacts>,
     /// Whether it was in progress when the watch began.
     pub(super) before: bool,
 }
@@ -52,6 +60,14 @@ pub(super) struct Tracee {
     base: Usage,
     /// Whether it has passed its last stop.
     pub(super) ending: bool,
+    /// When it began in its image.
+    began: Instant,
+    /// Its calls in its image, where threads are counted.
+    calls: CallsOfThread<CallNumber>,
+    /// Its name before it executes a program, which gives it another.
+    pub(super) name: String,
+    /// What it did in the image before, until its `execve` has returned there.
+    former: Option<(ImageId, ThreadBook<CallNumber>)>,
 }
 
 /// Every task being traced.
@@ -62,8 +78,8 @@ pub(super) struct Tracees {
     processes: HashMap<u32, Option<ImageId>>,
     /// Tasks that stopped before anything was known of them.
     early: Vec<Early>,
-    /// The program that the attached process ran just before it was seized.
-    found: Option<Process>,
+    /// The programs that attached processes ran just before they were seized.
+    found: HashMap<u32, Process>,
 }
 
 /// A task whose parent's event has not arrived.
@@ -97,6 +113,8 @@ impl Tracees {
             let doing = &mut snapshot.processes[tally.place(image)];
             doing.threads += 1;
             snapshot.threads += 1;
+            let of_image = &mut snapshot.images[tally.place(image)];
+            of_image.threads += 1;
             let Some(entered) = &tracee.entered else { continue };
             let (abi, number) = entered.call;
             let name = call_name(abi, number);
@@ -105,13 +123,14 @@ impl Tracees {
             }
             let wall_ns = nanoseconds(entered.at, now);
             doing.calls_ns = doing.calls_ns.saturating_add(wall_ns);
-            let row = snapshot.calls.iter_mut().find(|row| row.syscall == name);
-            if let Some(row) = row {
-                row.in_flight += 1;
-                row.wall_ns = row.wall_ns.saturating_add(wall_ns);
-            } else {
-                let syscall = name.clone();
-                snapshot.calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
+            for calls in [&mut snapshot.calls, &mut of_image.calls] {
+                if let Some(row) = calls.iter_mut().find(|row| row.syscall == name) {
+                    row.in_flight += 1;
+                    row.wall_ns = row.wall_ns.saturating_add(wall_ns);
+                } else {
+                    let syscall = name.clone();
+                    calls.push(Call { syscall, in_flight: 1, wall_ns, ..Call::default() });
+                }
             }
             doing.inside = Some(name);
         }
@@ -138,7 +157,7 @@ impl Tracees {
     /// Reads a process that is about to be seized: until its first stop it may execute another
     /// program, and the facts read meanwhile may be of either.
     pub(super) fn look_at(&mut self, pid: u32) {
-        self.found = Some(procfs::process(pid));
+        self.found.insert(pid, procfs::process(pid));
     }
 
     /// A thread that was there before the watch.
@@ -224,9 +243,15 @@ impl Tracees {
             .unwrap_or_else(|| Tracee::new(pid, Usage::default()));
         let now = procfs::usage(pid, pid).unwrap_or(tracee.base);
         if let Some(before) = before {
-            tally.used(before, now.since(tracee.base));
+            tally.allow_cpus(procfs::allowed_cpus(pid));
+            let used = now.since(tracee.base);
+            tally.used(before, used);
+            if tally.has_threads() {
+                let name = std::mem::take(&mut tracee.name);
+                tracee.former = Some((before, tracee.leave(former, name, used, Instant::now())));
+            }
             if tracee.unseen
-                && let Some(found) = self.found.take()
+                && let Some(found) = self.found.remove(&pid)
             {
                 tally.name(before, found);
             }
@@ -242,6 +267,7 @@ impl Tracees {
         }
         tracee.process = pid;
         tracee.base = now;
+        tracee.began = Instant::now();
         tracee.ending = false;
         self.processes.insert(pid, Some(image));
         self.threads.insert(pid, tracee);
@@ -249,25 +275,39 @@ impl Tracees {
 
     /// Closes the account of thread `tid`, which ends or is watched no longer.
     pub(super) fn close(&mut self, tid: u32, now: Instant, tally: &mut Tally) {
+        self.end(tid, now, tally, false);
+    }
+
+    fn end(&mut self, tid: u32, now: Instant, tally: &mut Tally, outlives: bool) {
         let image = self.image_of(tid);
         let Some(tracee) = self.threads.get_mut(&tid).filter(|tracee| !tracee.ending) else {
             return;
         };
         tracee.ending = true;
-        match tracee.entered.take() {
-            Some(Entered { call, image: Some(image), at, before: true, .. }) => {
-                tally.unseen(image, call, nanoseconds(at, now));
+        let entered = tracee.entered.take().filter(|entered| !entered.is_doubtful());
+        if let Some(Entered { call, image: Some(of_call), at, before, .. }) = entered {
+            let wall_ns = nanoseconds(at, now);
+            match before {
+                true => tally.unseen(of_call, call, wall_ns),
+                false => tally.unfinished(of_call, call, wall_ns),
             }
-            Some(Entered { call, image: Some(image), at, .. }) => {
-                tally.unfinished(image, call, nanoseconds(at, now));
-            }
-            _ => {}
+            tracee.count(tally, of_call, call, CallCounts { wall_ns, ..CallCounts::default() });
+        }
+        if let Some((image, thread)) = tracee.former.take() {
+            tally.add_left(image, thread, true);
         }
         if let Some(image) = image {
-            if let Some(usage) = procfs::usage(tracee.process, tid) {
-                tally.used(image, usage.since(tracee.base));
+            tally.allow_cpus(procfs::allowed_cpus(tid));
+            let used = procfs::usage(tracee.process, tid).map(|usage| usage.since(tracee.base));
+            if let Some(used) = used {
+                tally.used(image, used);
             }
             tally.resident(image, procfs::peak_resident_bytes(tracee.process));
+            if tally.has_threads() {
+                let name = procfs::name(tracee.process, tid);
+                let thread = tracee.leave(tid, name, used.unwrap_or_default(), now);
+                tally.add_left(image, thread, !outlives);
+            }
         }
     }
 
@@ -292,7 +332,8 @@ impl Tracees {
             {
                 alive.push(Running { pid, exec: tally.process(image).exec.clone() });
             }
-            self.close(tid, now, tally);
+            let outlives = procfs::is_alive(tid);
+            self.end(tid, now, tally, outlives);
         }
         alive.sort_by_key(|running| running.pid);
         alive
@@ -301,8 +342,57 @@ impl Tracees {
 
 impl Tracee {
     fn new(process: u32, base: Usage) -> Self {
-        let (unseen, repeating, ending) = (false, None, false);
-        Self { process, entered: None, unseen, repeating, base, ending }
+        Self {
+            process,
+            entered: None,
+            unseen: false,
+            repeating: None,
+            base,
+            ending: false,
+            began: Instant::now(),
+            calls: CallsOfThread::default(),
+            name: String::new(),
+            former: None,
+        }
+    }
+
+    /// Counts a call of an image, where threads are counted.
+    pub(super) fn count(
+        &mut self,
+        tally: &mut Tally,
+        image: ImageId,
+        call: CallNumber,
+        more: CallCounts,
+    ) {
+        if !tally.has_threads() {
+            return;
+        }
+        match self.former.take_if(|(former, _)| *former == image) {
+            // Its last call there: the `execve` that led out of it.
+            Some((_, mut thread)) => {
+                thread.calls.add(call, more);
+                tally.add_left(image, thread, true);
+            }
+            None => self.calls.add(call, more),
+        }
+    }
+
+    /// What it has done in its image; it begins anew in another.
+    fn leave(
+        &mut self,
+        tid: u32,
+        name: String,
+        used: Usage,
+        now: Instant,
+    ) -> ThreadBook<CallNumber> {
+        ThreadBook {
+            thread_ns: Some(nanoseconds(self.began, now)),
+            on_cpu_ns: used.user_ns.saturating_add(used.system_ns),
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            calls: std::mem::take(&mut self.calls),
+            ..ThreadBook::new(tid, name)
+        }
     }
 }
 
@@ -336,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_stop_that_comes_before_its_maker_s_event_is_kept_and_answered_once() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9, 0));
         let (me, now) = (std::process::id(), Instant::now());
         tracees.keep_early(me, Stop::Trap, now);
         assert_eq!((tracees.len(), tracees.early_since()), (1, Some(now)));
@@ -351,14 +441,14 @@ mod tests {
 
     #[test]
     fn a_task_that_was_gone_before_its_maker_told_of_it_is_no_second_process() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9, 0));
         assert_eq!(tracees.add_made(u32::MAX >> 2, None, &mut tally), None);
         assert_eq!(tracees.len(), 0);
     }
 
     #[test]
     fn a_thread_that_executed_takes_the_first_one_s_place() {
-        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
+        let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9, 0));
         let me = std::process::id();
         tracees.add_running(me, me, &mut tally);
         tracees.add_running(me, me + 1, &mut tally);
@@ -375,9 +465,9 @@ mod tests {
     fn an_exec_before_the_first_stop_leaves_the_name_read_before_seizing() {
         let pid = std::process::id();
         let name_of_the_first = |unseen: bool| {
-            let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9));
+            let (mut tracees, mut tally) = (Tracees::default(), Tally::with_room(9, 0));
             tracees.look_at(pid);
-            let found = tracees.found.as_mut().unwrap();
+            let found = tracees.found.get_mut(&pid).unwrap();
             found.exec = "before".to_owned();
             found.argv = vec!["before".to_owned()];
             tracees.add_running(pid, pid, &mut tally);

@@ -72,6 +72,21 @@ impl<'a> RecordRef<'a> {
         }
     }
 
+    /// Its JSON in one line, with the line's end.
+    ///
+    /// # Errors
+    /// It holds what a record may not.
+    pub fn line(self) -> Result<Vec<u8>, RecordError> {
+        match self {
+            Self::Trace(one) => parse::line(one),
+            Self::Race(one) => parse::line(one),
+            Self::Copy(one) => parse::line(one),
+            Self::Limits(one) => parse::line(one),
+            Self::Sweep(one) => parse::line(one),
+            Self::Anatomy(one) => parse::line(one),
+        }
+    }
+
     /// When the run began, RFC 3339.
     pub fn started(self) -> &'a str {
         match self {

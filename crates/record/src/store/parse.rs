@@ -15,7 +15,7 @@ use serde_json::ser::Formatter;
 
 use super::bounded::{Bounded, Budget};
 use super::{MAX_BUILT_BYTES, RecordError};
-use crate::{Trace, printable};
+use crate::{CpuCapacity, Trace, printable};
 
 /// The longest quotation from a record in a message, in characters.
 const QUOTED: usize = 200;
@@ -73,6 +73,15 @@ pub(super) fn write<R: Stored>(record: &R, to: &mut dyn io::Write) -> io::Result
     to.write_all(b"\n")
 }
 
+/// The same in one line.
+pub(super) fn line<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
+    record.check()?;
+    let line = serde_json::to_vec(record);
+    let mut line = line.map_err(|e| RecordError::Unwritable { what: e.to_string() })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 /// The bytes of a record that holds what a record may.
 pub(super) fn json<R: Stored>(record: &R) -> Result<Vec<u8>, RecordError> {
     record.check()?;
@@ -99,8 +108,20 @@ impl Stored for Trace {
             let what = format!("{low} … {high} is not a range around {cost}");
             return Err(wrong("observer.cost_ns_low", what));
         }
+        check_capacity(self.cpu_capacity.as_ref())?;
         check_time("started", &self.started)
     }
+}
+
+fn check_capacity(capacity: Option<&CpuCapacity>) -> Result<(), RecordError> {
+    let Some(CpuCapacity { cpus, quota, .. }) = capacity else { return Ok(()) };
+    for (field, value) in [("cpus", Some(*cpus)), ("quota", *quota)] {
+        if let Some(value) = value.filter(|value| !value.is_finite() || *value <= 0.0) {
+            let what = format!("invalid capacity {value}; expected a number above 0");
+            return Err(wrong(format!("cpu_capacity.{field}"), what));
+        }
+    }
+    Ok(())
 }
 
 /// A value that cannot be.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey};
+use iotomy_record::{Call, FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey, Times};
 
 use super::screen::Screen;
 use crate::numbers::{bytes, figure, thousands};
@@ -12,16 +12,18 @@ use crate::trace::images::{CallSum, label};
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
-pub(super) const CALLS: [Column; 11] = [
-    ("call", "", 11, 16),
-    ("calls", "/s", 10, 9),
-    ("errors", "/s", 6, 6),
-    ("bytes", "/s", 8, 8),
-    ("wall", "ms/s", 9, 6),
-    ("on-CPU", "ms/s", 5, 6),
-    ("blocked", "ms/s", 7, 7),
+pub(super) const CALLS: [Column; 13] = [
+    ("call", "", 13, 16),
+    ("calls", "/s", 12, 9),
+    ("errors", "/s", 7, 6),
+    ("bytes", "/s", 10, 8),
+    ("wall", "ms/s", 11, 6),
+    ("on-CPU", "ms/s", 6, 6),
+    ("blocked", "ms/s", 8, 7),
     ("inside", "now", 4, 6),
     ("mean", "µs", 3, 6),
+    ("p50", "µs", 5, 6),
+    ("p99", "µs", 9, 7),
     ("calls", "in all", 2, 9),
     ("bytes", "in all", 1, 8),
 ];
@@ -128,7 +130,27 @@ impl<'a> SnapshotDelta<'a> {
         now.map(|sum| (sum.since(before.get(sum.name).copied()), sum)).collect()
     }
 
+    /// How long the calls took that returned in between.
+    fn times(&self) -> HashMap<&str, Times> {
+        let by_name = |calls: &'a [Call]| {
+            let mut times: HashMap<&str, Times> = HashMap::new();
+            for call in calls {
+                times.entry(&call.syscall).or_default().merge(&call.wall_times);
+            }
+            times
+        };
+        let before = by_name(&self.before.calls);
+        let mut now = by_name(&self.now.calls);
+        for (name, times) in &mut now {
+            if let Some(before) = before.get(name) {
+                *times = times.since(before);
+            }
+        }
+        now
+    }
+
     pub(super) fn call_rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let mut times = self.times();
         let row = |(new, all): (CallSum<'_>, CallSum<'_>)| {
             let mut row = Row::new(page.name(new.name, 28));
             let ms = |ns: Option<u128>| self.ms_a_second(ns.unwrap_or(0));
@@ -140,6 +162,9 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(ms(new.blocked), rate);
             row.cell(new.in_flight as f64, count);
             row.cell(all.mean_us(), figure);
+            let times = times.remove(all.name).unwrap_or_default();
+            row.cell(times.quantile(0.5) as f64 / 1e3, figure);
+            row.cell(times.quantile(0.99) as f64 / 1e3, figure);
             row.cell(all.calls as f64, count);
             row.cell(all.bytes as f64, size);
             row

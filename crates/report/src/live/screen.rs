@@ -62,6 +62,7 @@ pub enum Key {
 
 /// Something that happened.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a snapshot comes once a second")]
 pub enum Event<'a> {
     /// A key was pressed.
     Key(Key),

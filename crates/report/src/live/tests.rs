@@ -52,18 +52,20 @@ fn snapshot(n: u64) -> Snapshot {
         blocked_ns: Some(n * 200_000_000),
         ..call("futex", 0, n * second, 0)
     };
+    let mut read = call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n);
+    // Those of each second take longer than those of the one before: figures are of the last one.
+    for at in 1..=n {
+        (0..990).for_each(|_| read.wall_times.add(at * 1_000_000));
+        (0..10).for_each(|_| read.wall_times.add(at * 30_000_000));
+    }
     Snapshot {
         elapsed_ns: n * second,
-        calls: vec![
-            call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n),
-            call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n),
-            openat,
-            futex,
-        ],
+        calls: vec![read, call("write", 1000 * n, 390_000_000 * n, 65_536_000 * n), openat, futex],
         files: vec![
             file("/srv/data/source.img", 65_536_000 * n, 0),
             file("/srv/data/copy.img", 0, 65_536_000 * n),
         ],
+        images: Vec::new(),
         processes: vec![ProcessCounts {
             pid: 27050,
             exec: "dd".into(),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iotomy_record::{FileKind, FileUse, Trace};
+use iotomy_record::{FileKind, FileUse, Socket, Trace};
 
 use super::images::{Image, Names};
 use super::{USUAL_ROWS, print_hidden, rows};
@@ -34,6 +34,8 @@ pub(super) struct Use<'r> {
     pub(super) write_bytes: u128,
     pub(super) map_calls: u128,
     pub(super) mapped_bytes: u128,
+    /// What it is connected to.
+    pub(super) socket: Option<&'r Socket>,
     by: BTreeSet<(u32, &'r str)>,
 }
 
@@ -46,6 +48,7 @@ impl<'r> Use<'r> {
         self.map_calls += u128::from(file.map_calls);
         self.mapped_bytes += u128::from(file.mapped_bytes);
         self.by.insert((file.pid, &file.exec));
+        self.socket = self.socket.or(file.socket.as_ref());
     }
 }
 
@@ -72,8 +75,9 @@ pub(super) fn print(page: &mut Page<'_>, record: &Trace, images: &[Image<'_>]) {
     let mut table = Table::new(&COLUMNS);
     for ((path, kind), used) in &files[..shown] {
         let by = if images.len() > 1 { users(page, &names, used) } else { String::new() };
+        let path = used.socket.map_or_else(|| (*path).to_owned(), Socket::text);
         // A path keeps both ends: the widest the page may show, the table takes off the rest.
-        let path = page.name(path, PATH.min(page.width()));
+        let path = page.name(&path, PATH.min(page.width()));
         table.push(Row { cells: cells(path, kind.name(), used, by), ..Row::default() });
     }
     if files.len() > 1 {

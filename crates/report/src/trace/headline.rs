@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use iotomy_record::{Exit, Process, Running, Trace};
+use iotomy_record::{CpuCapacity, Exit, Process, Running, Trace};
 
 use super::images::{CallSum, Image, Names, label};
 use crate::numbers::{bytes, counted, duration, duration_range, fixed, thousands};
@@ -39,6 +39,7 @@ pub(super) fn parts(page: &Page<'_>, record: &Trace) -> Vec<String> {
         asked = format!("{asked}, {}", bytes(total.bytes));
     }
     parts.push(asked);
+    parts.extend(cpu_use(record));
     parts.push(price(page, record, total.calls));
     parts
 }
@@ -69,11 +70,17 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
                 let seen = counted(count, "process", "processes");
                 format!("the machine, {seen}")
             }
-            [one] => match one.binary(page) {
+            [one] if !is_of_several(record) => match one.binary(page) {
                 Some(binary) => format!("{} [{binary}]", one.label(page)),
                 None => one.label(page),
             },
-            _ => counted(count, "process", "processes"),
+            _ => match target(page, record, images) {
+                Some(target) if count > 0 => {
+                    format!("{target}, {}", counted(count, "process", "processes"))
+                }
+                Some(target) => format!("{target}, no process"),
+                None => counted(count, "process", "processes"),
+            },
         };
     };
     let name = command.rsplit('/').find(|part| !part.is_empty()).unwrap_or(command);
@@ -87,6 +94,29 @@ pub(super) fn subject(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> 
         subject = format!("{subject} and {others}");
     }
     subject
+}
+
+/// Whether more than processes by their ids were to be watched.
+fn is_of_several(record: &Trace) -> bool {
+    record.targets.iter().any(|target| target.kind != PROCESS)
+}
+
+/// The kind of a target that is a process by its id.
+const PROCESS: &str = "process";
+
+/// What was to be watched, where that was no command.
+fn target(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Option<String> {
+    let [first, others @ ..] = &record.targets[..] else { return None };
+    let named = || images.iter().find(|image| image.pid.to_string() == first.name);
+    let name = match named().filter(|_| first.kind == PROCESS) {
+        Some(image) => image.label(page),
+        None => format!("{} {}", page.name(&first.kind, 12), page.name(&first.name, 60)),
+    };
+    Some(match others.len() {
+        0 => name,
+        1 => format!("{name} and 1 other"),
+        more => format!("{name} and {more} others"),
+    })
 }
 
 /// The number of processes, as far as the record tells.
@@ -112,6 +142,32 @@ fn ended(record: &Trace) -> Option<String> {
         None if record.command.is_empty() => None,
         None => Some("still running".into()),
     }
+}
+
+/// `CPU 1.37 of 2 (68 %)`: the CPUs that were used, of those that might be; with the limit that makes
+/// these less than the machine has. Nothing where the capacity is not known, or where it cannot have
+/// been that of all processes, since they used more.
+pub(super) fn cpu_use(record: &Trace) -> Option<String> {
+    let CpuCapacity { cpus, affinity, quota } = record.cpu_capacity?;
+    let used = cpus_used(record)?;
+    let share = used / cpus;
+    if !share.is_finite() || share > 1.05 {
+        return None;
+    }
+    let limit = match quota {
+        Some(quota) if quota < f64::from(affinity) => " by quota",
+        _ if affinity < record.machine.cpus => " by affinity",
+        _ => "",
+    };
+    let of = if cpus.fract() == 0.0 { fixed(cpus, 0) } else { fixed(cpus, 2) };
+    Some(format!("CPU {} of {of}{limit} ({} %)", fixed(used, 2), fixed(share * 100.0, 0)))
+}
+
+/// The CPU time of the processes in the time of the watch.
+fn cpus_used(record: &Trace) -> Option<f64> {
+    let cpu_ns: u128 =
+        record.processes.iter().map(|p| u128::from(p.user_ns) + u128::from(p.system_ns)).sum();
+    (record.wall_ns > 0).then(|| cpu_ns as f64 / record.wall_ns as f64)
 }
 
 fn price(page: &Page<'_>, record: &Trace, calls: u128) -> String {
@@ -179,6 +235,13 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
     }
     let lost_files = if record.view.files { observer.lost_files } else { 0 };
     let lost = u128::from(observer.lost_events) + u128::from(lost_files);
+    if observer.lost_paths > 0 {
+        let text = format!(
+            "the paths of {} did not fit: raise --max-rows, or restrict the calls",
+            counted(observer.lost_paths.into(), "call", "calls")
+        );
+        warn(Ink::Yellow, "paths", text);
+    }
     if lost > 0 {
         let lost = counted(lost, "event", "events");
         let text = format!(
@@ -200,11 +263,29 @@ pub(super) fn warnings(page: &Page<'_>, record: &Trace) -> Vec<Warning> {
         let text = format!("only {calls} watched; other calls are not counted");
         warn(Ink::Dim, "restricted", text);
     }
+    if !record.view.r#where.is_empty() {
+        let condition = page.name(&record.view.r#where, 200);
+        let text = format!("only calls where {condition}; other calls are not counted");
+        warn(Ink::Dim, "restricted", text);
+    }
+    if let Some(text) = super::groups::lost(record) {
+        warn(Ink::Yellow, "groups", text);
+    }
+    if observer.divided_by_zero > 0 {
+        let text = format!(
+            "{} left out: the condition divides by zero for them",
+            counted(observer.divided_by_zero.into(), "call was", "calls were")
+        );
+        warn(Ink::Yellow, "condition", text);
+    }
     if !record.unwatched_children.is_empty() {
         let names = some_of(&record.unwatched_children, |one| label(page, &one.exec, one.pid));
-        let text = format!(
-            "{names}: started before the watch, so not included; try -p for one, -a for all"
-        );
+        let why = match record.view.only {
+            true => "made by the watched processes; leave out --only to include them",
+            // As it was before there was --only.
+            false => "started before the watch, so not included",
+        };
+        let text = format!("{names}: {why}");
         warnings.push(Warning { ink: Ink::Yellow, word: "not watched", text });
     }
     warnings.extend(left_running(page, record));

@@ -76,7 +76,7 @@ pub(crate) fn label(page: &Page<'_>, exec: &str, pid: u32) -> String {
 }
 
 /// `cc1 × 210`.
-fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
+pub(super) fn times(page: &Page<'_>, name: &str, n: impl Into<u128>) -> String {
     let times = if page.unicode() { "×" } else { "x" };
     format!("{} {times} {}", page.name(name, 24), thousands(n.into()))
 }
@@ -156,13 +156,22 @@ pub(crate) fn list(record: &Trace) -> Vec<Image<'_>> {
             }
         }
     }
-    match record.view.sort {
+    match order(record) {
         SortKey::Name => images.sort_by_key(|image| (image.name(), image.pid)),
         key => {
             images.sort_by_cached_key(|image| std::cmp::Reverse((image.value(key), image.time())))
         }
     }
     images
+}
+
+/// The key by which images are sorted. Processes that ran before the watch all took as long as it
+/// did: the busiest come first.
+pub(super) fn order(record: &Trace) -> SortKey {
+    match record.view.sort {
+        SortKey::Wall if record.command.is_empty() && !record.ledger.is_empty() => SortKey::OnCpu,
+        key => key,
+    }
 }
 
 impl<'r> Image<'r> {

@@ -1,11 +1,11 @@
 //! A trace as the parts of a report.
 
-use iotomy_record::{FileKind, Limits, SortKey, Trace};
+use iotomy_record::{FileKind, Limits, Socket, SortKey, Trace};
 
 use super::calls::remarks;
 use super::files::{by_file, users};
 use super::images::{self, CallSum, Image};
-use super::{charts, headline, ledger};
+use super::{charts, groups, headline, ledger, paths, peers, slowest, threads, times};
 use crate::ceilings::{self, Outcome};
 use crate::numbers::{
     bytes, counted, decimals_for, duration, duration_range, figure, fixed, percent, share,
@@ -97,6 +97,11 @@ fn tiles(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Vec<Tile> {
             note: part.label.clone(),
         });
     }
+    if let Some(cpu) = headline::cpu_use(record) {
+        let (value, note) = cpu.split_once(" of ").unwrap_or((&cpu, ""));
+        let value = value.trim_start_matches("CPU ").to_owned();
+        tiles.push(Tile { label: "CPUs", value, note: format!("of {note}") });
+    }
     tiles.push(Tile {
         label: "calls",
         value: thousands(total.calls),
@@ -144,6 +149,8 @@ fn blocks(
         )));
         blocks.push(Block::Sheet(processes(page, images)));
     }
+    blocks.extend(threads::sheet(page, record).map(Block::Sheet));
+    blocks.extend(times::sheet(page, record).map(Block::Sheet));
     let few = charts::distributions(page, record, images);
     if !few.is_empty() {
         blocks.push(Block::Head("Distributions".into()));
@@ -152,6 +159,10 @@ fn blocks(
     if !record.files.is_empty() {
         blocks.push(Block::Sheet(files(page, record, images)));
     }
+    blocks.extend(peers::sheet(page, record).map(Block::Sheet));
+    blocks.extend(paths::sheet(page, record).map(Block::Sheet));
+    blocks.extend(slowest::sheet(page, record).map(Block::Sheet));
+    blocks.extend(groups::sheet(page, record).map(Block::Sheet));
     blocks
 }
 
@@ -363,7 +374,8 @@ fn files(page: &Page<'_>, record: &Trace, images: &[Image<'_>]) -> Sheet {
     };
     for ((path, kind), used) in &files {
         let by = if images.len() > 1 { users(page, &names, used) } else { String::new() };
-        sheet.push(cells(name(page, path), kind.name(), used, by));
+        let path = used.socket.map_or_else(|| (*path).to_owned(), Socket::text);
+        sheet.push(cells(name(page, &path), kind.name(), used, by));
     }
     if files.len() > 1 {
         sheet.total = Some(cells("all".into(), "", &total, String::new()));

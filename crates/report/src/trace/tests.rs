@@ -25,6 +25,8 @@ golden!(a_tree_of_processes, rendered(&records::shell_tree()));
 golden!(seen_by_ptrace, rendered(&records::by_ptrace()));
 golden!(killed_by_a_signal, rendered(&records::killed()));
 golden!(attached_to_a_process, rendered(&records::attached()));
+golden!(by_thread, rendered(&records::threads()));
+golden!(an_interval, crate::interval(&records::interval(), &Style::default()));
 golden!(attached_to_the_machine, rendered(&records::idle_machine()));
 golden!(a_watch_that_ended_before_its_command, rendered(&records::cut_short()));
 golden!(nothing_at_all, rendered(&records::empty()));
@@ -57,6 +59,7 @@ fn as_record(trace: Trace) -> Record {
 
 golden!(a_page, looks::page_alone(&as_record(records::shell_tree())));
 golden!(a_page_of_little, looks::page_alone(&as_record(records::by_ptrace())));
+golden!(a_page_by_thread, looks::page_alone(&as_record(records::threads())));
 golden!(other_forms, looks::other_forms(&as_record(records::dd())));
 
 #[test]

@@ -64,7 +64,11 @@ pub(crate) fn command(program: impl AsRef<Path>, arguments: &[&str]) -> Request 
         wait: false,
         duration: None,
         files: true,
+        paths: false,
+        threads: false,
+        slowest: 0,
         calls: None,
+        filter: iotomy_observe::Filter::default(),
         rows: Request::ROWS,
     }
 }
@@ -203,12 +207,15 @@ pub(crate) struct Running {
     shell: Child,
     said: BufReader<ChildStdout>,
     pid: u32,
+    /// How often each of its threads had left its CPU by itself before it was watched.
+    switches: BTreeMap<u32, u64>,
 }
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let running = Self::until_ready(arguments);
+        let mut running = Self::until_ready(arguments);
         running.wait_until_in_calls();
+        running.switches = running.switches_now();
         running
     }
 
@@ -225,7 +232,9 @@ impl Running {
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         let pid = line.strip_prefix("ready ").unwrap().trim_end().parse().unwrap();
-        Self { shell, said, pid }
+        let mut running = Self { shell, said, pid, switches: BTreeMap::new() };
+        running.switches = running.switches_now();
+        running
     }
 
     /// Waits until one thread is in `read` and the other in `futex`.
@@ -267,12 +276,23 @@ impl Running {
         }
     }
 
+    /// Whether the tracer has stopped each thread and resumed it. A thread that is seized and not yet interrupted makes
+    /// calls that are not watched. A stop is a voluntary switch; the count is read first, because a thread that has
+    /// stopped and is in no stop has been resumed.
     fn is_traced(&self) -> bool {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
-        tasks.flatten().all(|task| {
-            let status = std::fs::read_to_string(task.path().join("status")).unwrap();
-            !status.contains("TracerPid:\t0\n")
-        })
+        let has_left = |tid: &u32| {
+            self.switches.get(tid).is_none_or(|before| switches(self.pid, *tid) > *before)
+        };
+        let is_stopped = |tid: &u32| status_of(self.pid, *tid, "State").starts_with('t');
+        let is_seized = |tid: &u32| status_of(self.pid, *tid, "TracerPid") != "0";
+        let mut threads = self.switches_now().into_keys();
+        threads.all(|tid| is_seized(&tid) && has_left(&tid) && !is_stopped(&tid))
+    }
+
+    fn switches_now(&self) -> BTreeMap<u32, u64> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).unwrap().flatten();
+        let tids = tasks.map(|task| task.file_name().to_str().unwrap().parse().unwrap());
+        tids.map(|tid| (tid, switches(self.pid, tid))).collect()
     }
 
     /// Waits for the subject and returns its exit status.
@@ -282,6 +302,18 @@ impl Running {
         self.shell.wait().unwrap();
         line.strip_prefix("status ").unwrap().trim_end().parse().unwrap()
     }
+}
+
+/// A line of a thread's status.
+fn status_of(pid: u32, tid: u32, key: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap();
+    let value = |line: &str| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned());
+    status.lines().find_map(value).unwrap()
+}
+
+/// How often a thread left its CPU by itself.
+fn switches(pid: u32, tid: u32) -> u64 {
+    status_of(pid, tid, "voluntary_ctxt_switches").parse().unwrap()
 }
 
 /// Returns whether a thread of this process is in poll or ppoll, or in a restart_syscall that continues an interrupted

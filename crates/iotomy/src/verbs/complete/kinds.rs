@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use iotomy_history::{Filter, Store, store_file};
+use iotomy_host::Cgroups;
 use iotomy_lab::{EXPERIMENTS, Experiment};
 use iotomy_limits::declarations;
 use iotomy_record::KeptRun;
@@ -24,6 +25,8 @@ pub(super) enum Kind {
     Calls,
     /// A line for the shell.
     CommandLine,
+    /// A running container.
+    Container,
     /// A call that is taken away, as in `B:splice=EINVAL`.
     Denial,
     Experiment,
@@ -33,16 +36,26 @@ pub(super) enum Kind {
     /// Where output goes: one of these words, or a path.
     Output,
     Process,
+    /// A name that processes have.
+    ProcessName,
     /// A run in the history: its number, its name, or `last`.
     Run,
     /// A command in the history.
     Subject,
+    /// A record: a file, or a run in the history.
+    Record,
+    /// A running systemd unit.
+    Unit,
     User,
 }
 
 /// The kinds by verb and argument; without a verb, of every verb that has the argument.
 pub(super) const KINDS: &[(&str, &str, Kind)] = &[
+    ("", "container", Kind::Container),
+    ("anatomy", "name", Kind::ProcessName),
+    ("trace", "name", Kind::ProcessName),
     ("", "pid", Kind::Process),
+    ("", "unit", Kind::Unit),
     ("", "save", Kind::Name),
     ("", "user", Kind::User),
     ("trace", "calls", Kind::Calls),
@@ -57,6 +70,8 @@ pub(super) const KINDS: &[(&str, &str, Kind)] = &[
     ("lab list", "names", Kind::Experiment),
     ("lab run", "axes", Kind::Axis),
     ("lab run", "names", Kind::Experiment),
+    ("diff", "later", Kind::Record),
+    ("diff", "records", Kind::Record),
     ("history list", "name", Kind::Name),
     ("history list", "subject", Kind::Subject),
     ("history show", "run", Kind::Run),
@@ -82,6 +97,19 @@ pub(super) fn for_argument(verb: &str, argument: &str) -> Option<Kind> {
 const RUNS: u64 = 200;
 
 impl Kind {
+    /// Whether it names commands, processes or users.
+    pub(super) fn is_subject(self) -> bool {
+        matches!(
+            self,
+            Self::CommandLine
+                | Self::Container
+                | Self::Process
+                | Self::ProcessName
+                | Self::Unit
+                | Self::User
+        )
+    }
+
     /// The candidates for a word: the additions of the shell, the number of bytes of the word that
     /// stay, and the values that may follow them.
     pub(super) fn candidates(
@@ -106,6 +134,7 @@ impl Kind {
                 (Add::Nothing, 0, groups.chain(calls()).collect())
             }
             Self::CommandLine => (Add::Commands, 0, Vec::new()),
+            Self::Container => (Add::Nothing, 0, containers()),
             Self::Denial if word.contains('=') => {
                 let names = (1..512).filter_map(errno::name).map(str::to_owned);
                 (Add::Nothing, behind(&['=']), plain(names))
@@ -126,20 +155,23 @@ impl Kind {
                 let words = ["null", "pipe", "file", "inherit"];
                 (Add::Files, 0, plain(words.map(str::to_owned)))
             }
-            Self::Process => (Add::Nothing, 0, processes()),
-            Self::Run => {
+            Self::Process => (Add::Nothing, behind(&[',']), processes()),
+            Self::ProcessName => (Add::Nothing, 0, plain(process_names())),
+            Self::Run | Self::Record => {
                 let runs = runs();
                 let numbers =
                     runs.iter().map(|run| Candidate(run.id.to_string(), description(run)));
                 let last =
                     runs.first().map(|run| Candidate(String::from("last"), description(run)));
-                (Add::Nothing, 0, last.into_iter().chain(names(&runs)).chain(numbers).collect())
+                let add = if self == Self::Record { Add::Files } else { Add::Nothing };
+                (add, 0, last.into_iter().chain(names(&runs)).chain(numbers).collect())
             }
             Self::Subject => {
                 let subjects: BTreeSet<String> =
                     runs().into_iter().map(|run| run.subject).collect();
                 (Add::Nothing, 0, plain(subjects))
             }
+            Self::Unit => (Add::Nothing, 0, plain(Cgroups::of_this_machine().units())),
             Self::User => (Add::Users, 0, Vec::new()),
         }
     }
@@ -190,6 +222,20 @@ fn processes() -> Vec<Candidate> {
         Some(Candidate(pid.to_string(), text.chars().take(60).collect()))
     };
     numbers.into_iter().filter_map(line).collect()
+}
+
+/// The names of processes that run a program.
+fn process_names() -> BTreeSet<String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let programs = entries.filter(|entry| fs::read_link(entry.path().join("exe")).is_ok());
+    let names = programs.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
+    names.map(|name| name.trim_end().to_owned()).collect()
+}
+
+/// The containers that run, by as much of their ids as the engines list.
+fn containers() -> Vec<Candidate> {
+    let ids = Cgroups::of_this_machine().containers().into_iter();
+    ids.map(|id| Candidate(id.chars().take(12).collect(), String::new())).collect()
 }
 
 /// The runs kept last, the newest first.

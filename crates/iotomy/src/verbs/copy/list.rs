@@ -1,11 +1,11 @@
 //! The movers as `--list` shows them, from their own declarations.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use anyhow::Result;
 use iotomy_movers::{MOVERS, Mover, Probe};
-use iotomy_record::store::OutputFile;
+
+use crate::pager;
 
 /// Prints every mover to standard output.
 ///
@@ -13,8 +13,7 @@ use iotomy_record::store::OutputFile;
 /// Standard output cannot be written to.
 pub(super) fn print() -> Result<()> {
     let text: String = MOVERS.iter().map(|mover| entry(*mover)).collect();
-    let here = crate::verbs::outputs::here();
-    Ok(OutputFile::write(Path::new("-"), &here, text.as_bytes())?)
+    Ok(pager::print(&text)?)
 }
 
 /// The indent of the text about a mover.

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use iotomy_lab::{Axis, Declaration, EXPERIMENTS, Size, Takes, Value};
-use iotomy_record::store;
 
 use crate::manual::{DONE, FAILED, Manual};
+use crate::pager;
 use crate::screen::shown_lines;
 
 /// Columns of a line.
@@ -38,8 +38,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode> {
         let each: Vec<String> = named.iter().map(|one| long(one.declaration())).collect();
         each.join("\n")
     };
-    let here = crate::verbs::outputs::here();
-    store::OutputFile::write("-".as_ref(), &here, shown_lines(&text).as_bytes())?;
+    pager::print(&shown_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,12 +13,14 @@ use anyhow::{Context, Result, bail, ensure};
 use iotomy_sys::launch::{Command, Credentials, helper};
 use nix::unistd::Uid;
 
+use crate::verbs::target::RUNNING;
+
 /// Whom the command runs as.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct UserArgs {
     /// Run the command as this user in a login environment: HOME, SHELL, USER, LOGNAME and PATH are
     /// the user's, variables of the terminal and the locale stay, all others are dropped
-    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    #[arg(long, value_name = "NAME", conflicts_with = RUNNING)]
     user: Option<String>,
 
     /// Run the command of --user in the current environment, unchanged

@@ -27,7 +27,11 @@ pub(in crate::verbs) fn everything(command: &Command) -> Request {
         wait: false,
         duration: None,
         files: true,
+        paths: false,
+        threads: false,
+        slowest: 0,
         calls: None,
+        filter: iotomy_observe::Filter::default(),
         rows: Request::ROWS,
     }
 }
@@ -98,14 +102,21 @@ pub(in crate::verbs) fn assemble(
         wall_ns: seen.wall_ns,
         exit: seen.exit,
         machine: machine(),
+        interval: None,
+        cpu_capacity: seen.cpu_capacity,
         observer: seen.observer,
         processes: seen.processes,
         calls: seen.calls,
         files: seen.files,
+        paths: seen.paths,
+        slowest: seen.slowest,
+        by: seen.by,
         ledger: seen.ledger,
+        threads: seen.threads,
         findings: Vec::new(),
         still_running: seen.still_running,
         unwatched_children: seen.unwatched_children,
+        targets: Vec::new(),
         view,
     }
 }

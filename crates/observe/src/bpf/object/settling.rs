@@ -190,8 +190,8 @@ mod tests {
 
     /// Makes the kernel side of a session without threads claim that this many have books.
     fn pretend(session: &Session, open: u32) {
-        // `open_books` of `struct counters`, behind three counters of eight bytes and one of four.
-        const PLACE: usize = 28;
+        // `open_books` of `struct counters`, behind four counters of eight bytes and one of four.
+        const PLACE: usize = 36;
         let counters = map(&session.object, ".bss");
         let key = 0u32.to_ne_bytes();
         let mut bytes = counters.lookup(&key, MapFlags::ANY).unwrap().unwrap();
@@ -204,11 +204,18 @@ mod tests {
     fn a_session_waits_for_books_that_the_kernel_side_has_open() {
         let knobs = Knobs {
             by_file: false,
+            by_path: false,
+            by_thread: false,
+            slowest: 0,
             whole_machine: false,
             wanted: None,
             transfers: [[0; 512]; 2],
+            paths: [[0; 512]; 2],
+            descriptors: [[0; 512]; 2],
+            filter: crate::Filter::default(),
             rows: 16,
             looked_at: false,
+            selection: crate::Selection::default(),
         };
         let attached = |mut session: Session| session.attach().map(|()| session);
         let mut session = match Session::load(&knobs, None).and_then(attached) {

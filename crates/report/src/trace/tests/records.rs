@@ -107,6 +107,8 @@ pub(super) fn empty() -> Trace {
             cost_ns_high: 260.6,
             lost_events: 0,
             lost_files: 0,
+            lost_paths: 0,
+            divided_by_zero: 0,
             incomplete_calls: 0,
             times_inflated: false,
             startup_ns: 0,
@@ -114,10 +116,17 @@ pub(super) fn empty() -> Trace {
         processes: vec![],
         calls: vec![],
         files: vec![],
+        paths: vec![],
+        slowest: vec![],
+        by: None,
         ledger: vec![],
+        threads: vec![],
+        interval: None,
+        cpu_capacity: None,
         findings: vec![],
         still_running: vec![],
         unwatched_children: vec![],
+        targets: vec![],
         view: View::default(),
     }
 }
@@ -279,6 +288,63 @@ pub(super) fn attached() -> Trace {
         ..empty()
     };
     record.view.calls = vec!["%io".into(), "fdatasync".into(), "epoll_wait".into()];
+    record
+}
+
+/// A server by thread: some of many, and many that came and went.
+pub(super) fn threads() -> Trace {
+    let mut record = attached();
+    record.view.threads = true;
+    record.cpu_capacity = Some(CpuCapacity { cpus: 0.5, affinity: 2, quota: Some(0.5) });
+    (record.processes[0].user_ns, record.processes[0].system_ns) = (1_600_000_000, 400_000_000);
+    let thread = |tid: u32, name: &str, instances: u32, on_cpu_us: u64, longest: &str| Thread {
+        pid: 812,
+        exec: "postgres".into(),
+        tid,
+        name: name.into(),
+        instances,
+        calls: on_cpu_us / 7,
+        errors: on_cpu_us % 3,
+        thread_ns: Some(5_000_000_000),
+        on_cpu_ns: on_cpu_us * 1000,
+        user_ns: Some(on_cpu_us * 100),
+        blocked_ns: Some(5_000_000_000 - on_cpu_us * 2000),
+        runnable_ns: Some(on_cpu_us * 1000),
+        voluntary_switches: on_cpu_us / 20,
+        involuntary_switches: on_cpu_us / 30,
+        longest_call: longest.into(),
+        longest_ns: 4_000_000_000,
+        ..Thread::default()
+    };
+    record.threads = vec![
+        thread(812, "postgres", 0, 61_000, "epoll_wait"),
+        thread(813, "hostile\u{1b}[31m", 0, 9_000, "futex"),
+        thread(900, "worker", 1_204, 4_000, "fdatasync"),
+        thread(901, "", 77, 20, ""),
+    ];
+    record.threads[3].user_ns = Some(4_900_000_000);
+    for at in 0..9 {
+        record.threads.push(thread(820 + at, "idle", 0, 0, "futex"));
+    }
+    record
+}
+
+/// One second of a server.
+pub(super) fn interval() -> Trace {
+    let mut record = attached();
+    record.interval = Some(Interval { number: 3, start_ns: 2_000_000_000, is_last: false });
+    record.wall_ns = 1_000_000_000;
+    record.observer.lost_events = 2;
+    record.calls.push(failing(call(812, "postgres", "recvfrom", 60, 900, 0), &[("EAGAIN", 50)]));
+    for name in ["lseek", "futex"] {
+        record.calls.push(call(812, "postgres", name, 3, 5, 0));
+    }
+    for call in &mut record.calls {
+        call.max_is_bound = call.syscall == "pwrite64";
+        for _ in 0..call.calls {
+            call.wall_times.add(call.wall_ns / call.calls.max(1));
+        }
+    }
     record
 }
 

@@ -1,0 +1,269 @@
+//! The rows of both sides, put together and judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iotomy_record::{Delta, DiffRow, DiffSideName, DiffVerdict};
+use iotomy_stats::{deviate, median, permutation, shift_between};
+
+use crate::facts::{Key, RowFacts, RunFacts};
+use crate::measures::{CALL, FILE, FUNCTION, Kind, LAYER, Measure, PATH, PROGRAM, TOTALS};
+
+/// The chance that one of all measures is called different and is not.
+const LEVEL: f64 = 0.05;
+
+/// Random assignments are the same in each comparison of the same records.
+const SEED: u64 = 20_250_101;
+
+/// What was compared.
+pub(crate) struct Compared {
+    pub(crate) judged: bool,
+    pub(crate) totals: Vec<Delta>,
+    pub(crate) programs: Vec<DiffRow>,
+    pub(crate) calls: Vec<DiffRow>,
+    pub(crate) files: Vec<DiffRow>,
+    pub(crate) paths: Vec<DiffRow>,
+    pub(crate) layers: Vec<DiffRow>,
+    pub(crate) functions: Vec<DiffRow>,
+}
+
+/// Compares the runs of two sides, each of which has one at least.
+pub(crate) fn compare(a: &[RunFacts], b: &[RunFacts]) -> Compared {
+    let judged = permutation::can_differ(a.len(), b.len(), LEVEL);
+    let table = |measures, of: Table, is_sampled| {
+        rows(measures, &side(a, of, is_sampled), &side(b, of, is_sampled))
+    };
+    let has_files = |runs: &[RunFacts]| runs.iter().all(|run| run.has_files);
+    let files = match has_files(a) && has_files(b) {
+        true => table(FILE, |run| &run.files, false),
+        false => Vec::new(),
+    };
+    let has_paths = |runs: &[RunFacts]| runs.iter().all(|run| run.has_paths);
+    let paths = match has_paths(a) && has_paths(b) {
+        true => table(PATH, |run| &run.paths, false),
+        false => Vec::new(),
+    };
+    let whole = |runs: &[RunFacts]| -> Vec<Option<RowFacts>> {
+        runs.iter().map(|run| Some(run.totals.clone())).collect()
+    };
+    let mut compared = Compared {
+        judged,
+        totals: row(TOTALS, &whole(a), &whole(b), [0.0; 2]).measures,
+        programs: table(PROGRAM, |run| &run.programs, false),
+        calls: table(CALL, |run| &run.calls, false),
+        files,
+        paths,
+        layers: table(LAYER, |run| &run.layers, true),
+        functions: table(FUNCTION, |run| &run.functions, true),
+    };
+    correct_sampling(&mut compared.layers);
+    correct_sampling(&mut compared.functions);
+    if judged {
+        judge(&mut compared, a.len());
+    }
+    let tables: [(&mut Vec<DiffRow>, &[Measure]); 6] = [
+        (&mut compared.programs, PROGRAM),
+        (&mut compared.calls, CALL),
+        (&mut compared.files, FILE),
+        (&mut compared.paths, PATH),
+        (&mut compared.layers, LAYER),
+        (&mut compared.functions, FUNCTION),
+    ];
+    for (rows, measures) in tables {
+        for row in rows.iter_mut() {
+            row.verdict = verdict(row, measures, judged);
+            if a.len() == 1 && b.len() == 1 {
+                forget_runs(&mut row.measures);
+            }
+        }
+        rows.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    }
+    if a.len() == 1 && b.len() == 1 {
+        forget_runs(&mut compared.totals);
+    }
+    compared
+}
+
+/// The single value of each side is its middle.
+fn forget_runs(measures: &mut [Delta]) {
+    for delta in measures {
+        delta.runs_a.clear();
+        delta.runs_b.clear();
+    }
+}
+
+/// By how much a row matters: by time, or by bytes where there is no time.
+fn weight(row: &DiffRow) -> f64 {
+    let of = |name: &str| row.delta(name).abs();
+    match () {
+        () if row.measure("wall_ns").is_some() => of("wall_ns"),
+        () if row.measure("thread_ns").is_some() => {
+            of("user_ns") + of("calls_on_cpu_ns") + of("blocked_ns") + of("runnable_ns")
+        }
+        () if row.measure("read_bytes").is_some() => {
+            let bytes = of("read_bytes") + of("write_bytes") + of("mapped_bytes");
+            bytes + of("read_calls") + of("write_calls") + of("map_calls")
+        }
+        () => of("on_cpu_ns") + of("blocked_ns"),
+    }
+}
+
+type Table = fn(&RunFacts) -> &BTreeMap<Key, RowFacts>;
+
+/// A table of each run, and the error of a row that it has not.
+type Side<'a> = [(&'a BTreeMap<Key, RowFacts>, f64)];
+
+fn side(runs: &[RunFacts], of: Table, is_sampled: bool) -> Vec<(&BTreeMap<Key, RowFacts>, f64)> {
+    runs.iter().map(|run| (of(run), if is_sampled { run.unseen } else { 0.0 })).collect()
+}
+
+fn rows(measures: &[Measure], a: &Side<'_>, b: &Side<'_>) -> Vec<DiffRow> {
+    let keys: BTreeSet<&Key> = a.iter().chain(b).flat_map(|(rows, _)| rows.keys()).collect();
+    let each = keys.into_iter().map(|key| {
+        let of = |side: &Side<'_>| -> Vec<Option<RowFacts>> {
+            side.iter().map(|(rows, _)| rows.get(key).cloned()).collect()
+        };
+        let unseen = |side: &Side<'_>| side.iter().map(|(_, unseen)| *unseen).fold(0.0, f64::max);
+        let (in_a, in_b) = (of(a), of(b));
+        let (program, name, part_of) = key.clone();
+        let only_in = match (in_a.iter().any(Option::is_some), in_b.iter().any(Option::is_some)) {
+            (true, false) => Some(DiffSideName::A),
+            (false, true) => Some(DiffSideName::B),
+            _ => None,
+        };
+        let row = row(measures, &in_a, &in_b, [unseen(a), unseen(b)]);
+        DiffRow { program, name, of: part_of, only_in, ..row }
+    });
+    each.collect()
+}
+
+/// The measures of a row; a run without it made none of its calls, in no time.
+fn row(
+    measures: &[Measure],
+    a: &[Option<RowFacts>],
+    b: &[Option<RowFacts>],
+    unseen: [f64; 2],
+) -> DiffRow {
+    let most = |side: &[Option<RowFacts>], of: fn(&RowFacts) -> f64| {
+        side.iter().flatten().map(of).fold(0.0, f64::max)
+    };
+    let overhead = most(a, |row| row.overhead).max(most(b, |row| row.overhead));
+    let sampled = [a, b].map(|side| most(side, |row| row.sampling_error));
+    let is_sampled = sampled.iter().any(|error| *error > 0.0);
+    let error = match is_sampled {
+        true => {
+            let of = |at: usize| if sampled[at] > 0.0 { sampled[at] } else { unseen[at] };
+            Some(of(0).hypot(of(1)))
+        }
+        false => None,
+    };
+    let values = |side: &[Option<RowFacts>], at: usize, kind: Kind| -> Vec<Option<f64>> {
+        side.iter()
+            .map(|row| match row {
+                Some(row) => row.values.get(at).copied().flatten(),
+                None => (kind != Kind::PerCall).then_some(0.0),
+            })
+            .collect()
+    };
+    let deltas = measures.iter().enumerate().map(|(at, measure)| {
+        let (runs_a, runs_b) = (values(a, at, measure.kind), values(b, at, measure.kind));
+        let middle =
+            |runs: &[Option<f64>]| median(&runs.iter().copied().flatten().collect::<Vec<f64>>());
+        let known = |runs: &[Option<f64>]| runs.iter().copied().collect::<Option<Vec<f64>>>();
+        let interval = match (known(&runs_a), known(&runs_b)) {
+            (Some(a), Some(b)) => shift_between(&a, &b, LEVEL),
+            _ => None,
+        };
+        let is_time = measure.kind == Kind::Time;
+        Delta {
+            measure: measure.name,
+            a: middle(&runs_a),
+            b: middle(&runs_b),
+            ci95: interval.map(|found| [found.low, found.high]),
+            sampling_error: error.filter(|_| measure.name == "on_cpu_ns"),
+            overhead: (is_time && overhead > 0.0 && !is_sampled).then_some(overhead),
+            beyond_noise: None,
+            runs_a,
+            runs_b,
+        }
+    });
+    let deltas = deltas.collect();
+    let mut kinds: BTreeMap<String, [f64; 2]> = BTreeMap::new();
+    for (at, side) in [a, b].into_iter().enumerate() {
+        let names: BTreeSet<&String> =
+            side.iter().flatten().flat_map(|row| row.error_kinds.keys()).collect();
+        for name in names {
+            let of = |row: &Option<RowFacts>| {
+                row.as_ref().and_then(|row| row.error_kinds.get(name)).copied().unwrap_or(0.0)
+            };
+            let counts: Vec<f64> = side.iter().map(of).collect();
+            kinds.entry(name.clone()).or_default()[at] = median(&counts).unwrap_or(0.0);
+        }
+    }
+    DiffRow { measures: deltas, error_kinds: kinds, ..DiffRow::default() }
+}
+
+/// Widens the errors of sampling so that they hold 95 times in 100 for all rows of the table together.
+fn correct_sampling(rows: &mut [DiffRow]) {
+    let wider = deviate(LEVEL / (2.0 * rows.len().max(1) as f64)) / deviate(LEVEL / 2.0);
+    for delta in rows.iter_mut().flat_map(|row| &mut row.measures) {
+        delta.sampling_error = delta.sampling_error.map(|error| error * wider);
+    }
+}
+
+/// Judges every measure that is known of all runs, all of them together.
+fn judge(compared: &mut Compared, first: usize) {
+    let tables = [
+        &mut compared.programs,
+        &mut compared.calls,
+        &mut compared.files,
+        &mut compared.paths,
+        &mut compared.layers,
+        &mut compared.functions,
+    ];
+    let rows = tables.into_iter().flatten().flat_map(|row| &mut row.measures);
+    let all: Vec<&mut Delta> = compared
+        .totals
+        .iter_mut()
+        .chain(rows)
+        .filter(|delta| delta.runs_a.iter().chain(&delta.runs_b).all(Option::is_some))
+        .collect();
+    // Times and counts differ by factors rather than by amounts.
+    let logs = |delta: &Delta| -> Vec<f64> {
+        delta.runs_a.iter().chain(&delta.runs_b).flatten().map(|value| value.ln_1p()).collect()
+    };
+    let values: Vec<Vec<f64>> = all.iter().map(|delta| logs(delta)).collect();
+    let adjusted = permutation::adjusted(&values, first, SEED);
+    for (delta, p) in all.into_iter().zip(adjusted) {
+        delta.beyond_noise = Some(p <= LEVEL);
+    }
+}
+
+fn verdict(row: &DiffRow, measures: &[Measure], judged: bool) -> DiffVerdict {
+    let is_equal = |delta: &Delta| {
+        let mut all = delta.runs_a.iter().chain(&delta.runs_b);
+        let first = all.next();
+        all.all(|one| Some(one) == first)
+    };
+    if row.measures.iter().all(is_equal) {
+        return DiffVerdict::Equal;
+    }
+    if judged {
+        let beyond = row.measures.iter().any(|delta| delta.beyond_noise == Some(true));
+        return if beyond { DiffVerdict::BeyondNoise } else { DiffVerdict::WithinNoise };
+    }
+    let of_kind =
+        |kind: Kind| row.measures.iter().zip(measures).filter(move |(_, one)| one.kind == kind);
+    let counts_are_equal =
+        of_kind(Kind::Count).chain(of_kind(Kind::Extent)).all(|(delta, _)| is_equal(delta));
+    let is_below = |of: fn(&Delta) -> Option<f64>| {
+        of_kind(Kind::Time).all(|(delta, _)| match of(delta) {
+            Some(limit) => delta.delta().abs() <= limit,
+            None => is_equal(delta),
+        })
+    };
+    match counts_are_equal {
+        true if is_below(|delta| delta.overhead) => DiffVerdict::BelowOverhead,
+        true if is_below(|delta| delta.sampling_error) => DiffVerdict::WithinSampling,
+        _ => DiffVerdict::Differs,
+    }
+}

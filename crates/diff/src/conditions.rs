@@ -1,0 +1,66 @@
+//! What was run, and under which conditions.
+
+use iotomy_record::{Difference, Trace};
+
+use crate::{DiffError, Run};
+
+/// What ran, or was watched, in a line.
+pub(crate) fn subject(trace: &Trace) -> String {
+    if trace.view.machine {
+        return "the machine".to_owned();
+    }
+    if trace.command.is_empty() {
+        let each = trace.targets.iter().map(|target| format!("{} {}", target.kind, target.name));
+        let targets = each.collect::<Vec<_>>().join(", ");
+        let first = || trace.processes.first().map_or(String::new(), |one| one.name().to_owned());
+        return if targets.is_empty() { first() } else { targets };
+    }
+    let word = |word: &String| match word.is_empty() || word.contains(char::is_whitespace) {
+        true => format!("'{word}'"),
+        false => word.clone(),
+    };
+    trace.command.iter().map(word).collect::<Vec<String>>().join(" ")
+}
+
+/// What may be the reason for a difference, and is none of the program.
+pub(crate) fn conditions(a: &Run<'_>, b: &Run<'_>) -> Vec<Difference> {
+    let mut found = a.trace.machine.differences(&b.trace.machine);
+    let hz = |run: &Run<'_>| run.anatomy.map_or(String::new(), |one| one.sampling.hz.to_string());
+    let rows = [
+        ("observer", a.trace.observer.name.clone(), b.trace.observer.name.clone(), true),
+        ("samples a second", hz(a), hz(b), true),
+        (Difference::COMMAND, subject(a.trace), subject(b.trace), false),
+    ];
+    let differing = rows.into_iter().filter(|(_, then, now, _)| then != now);
+    found.extend(differing.map(|(what, then, now, matters)| Difference {
+        what: what.to_owned(),
+        then,
+        now,
+        matters,
+    }));
+    found
+}
+
+/// Calls that a trace did not count would look as if they had not been made.
+pub(crate) fn same_calls(first: &Run<'_>, other: &Run<'_>) -> Result<(), DiffError> {
+    let sorted = |trace: &Trace| {
+        let mut calls = trace.view.calls.clone();
+        calls.sort();
+        calls.dedup();
+        calls
+    };
+    let (a, b) = (sorted(first.trace), sorted(other.trace));
+    let text = |calls: &[String]| match calls {
+        [] => "all calls".to_owned(),
+        calls => format!("only {}", calls.join(",")),
+    };
+    match a == b {
+        true => Ok(()),
+        false => Err(DiffError::Calls {
+            first: first.name.to_owned(),
+            first_calls: text(&a),
+            other: other.name.to_owned(),
+            other_calls: text(&b),
+        }),
+    }
+}

@@ -1,0 +1,386 @@
+//! The figures of one trace, by the rows they are compared in.
+
+use std::collections::{BTreeMap, HashMap};
+
+use iotomy_record::{Call, FileKind, FindingRuns, Process, Times, Trace};
+
+/// A row: program, name, what it is part of.
+pub(crate) type Key = (String, String, String);
+
+/// The figures of a row, in the order of its measures.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowFacts {
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) error_kinds: BTreeMap<String, f64>,
+    /// What watching may have added to its times, at most.
+    pub(crate) overhead: f64,
+    /// Within how much the sampled time lies; 0 where nothing is sampled.
+    pub(crate) sampling_error: f64,
+}
+
+/// The rows of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunFacts {
+    pub(crate) totals: RowFacts,
+    pub(crate) programs: BTreeMap<Key, RowFacts>,
+    pub(crate) calls: BTreeMap<Key, RowFacts>,
+    pub(crate) files: BTreeMap<Key, RowFacts>,
+    /// Whether files were watched: without, none of them is known.
+    pub(crate) has_files: bool,
+    pub(crate) paths: BTreeMap<Key, RowFacts>,
+    /// Whether paths were counted.
+    pub(crate) has_paths: bool,
+    pub(crate) layers: BTreeMap<Key, RowFacts>,
+    pub(crate) functions: BTreeMap<Key, RowFacts>,
+    /// The error of a row of layers, or of functions, that no sample fell into.
+    pub(crate) unseen: f64,
+}
+
+/// The program of forks that execute another.
+const BEFORE_EXEC: &str = "before exec";
+
+/// The commands' own programs, where these are called differently on the two sides: two builds of
+/// one program, or a program and what replaces it.
+#[derive(Debug, Default)]
+pub(crate) struct Renamed(Option<[String; 2]>);
+
+impl Renamed {
+    pub(crate) fn between(a: &[&Trace], b: &[&Trace]) -> Self {
+        let root = |side: &[&Trace]| {
+            let trace = side.iter().find(|trace| !trace.command.is_empty())?;
+            Some(trace.processes.first()?.name().to_owned())
+        };
+        let has = |side: &[&Trace], name: &str| {
+            side.iter().flat_map(|trace| &trace.processes).any(|process| process.name() == name)
+        };
+        match (root(a), root(b)) {
+            (Some(old), Some(new)) if !has(b, &old) && !has(a, &new) => Self(Some([old, new])),
+            _ => Self(None),
+        }
+    }
+
+    fn name(&self, program: &str) -> String {
+        match &self.0 {
+            Some([old, new]) if program == old || program == new => format!("{old} → {new}"),
+            _ => program.to_owned(),
+        }
+    }
+}
+
+/// The programs of a trace by image.
+struct Programs<'t> {
+    by_image: HashMap<(u32, &'t str, u32), &'t Process>,
+    renamed: &'t Renamed,
+}
+
+impl<'t> Programs<'t> {
+    fn new(trace: &'t Trace, renamed: &'t Renamed) -> Self {
+        let mut by_image = HashMap::new();
+        for process in &trace.processes {
+            by_image.entry((process.pid, process.exec.as_str(), process.image)).or_insert(process);
+        }
+        Self { by_image, renamed }
+    }
+
+    fn name(&self, pid: u32, exec: &str, image: u32) -> String {
+        match self.by_image.get(&(pid, exec, image)) {
+            Some(process) => self.of(process),
+            None => self.renamed.name(exec),
+        }
+    }
+
+    fn of(&self, process: &Process) -> String {
+        match process.before_exec {
+            true => BEFORE_EXEC.to_owned(),
+            false => self.renamed.name(process.name()),
+        }
+    }
+}
+
+/// A call of a program, summed over its images.
+#[derive(Default)]
+struct CallFacts {
+    calls: u64,
+    entered: u64,
+    errors: u64,
+    bytes: u64,
+    wall: u64,
+    on_cpu: Option<u64>,
+    blocked: Option<u64>,
+    runnable: Option<u64>,
+    max: u64,
+    wall_times: Times,
+    on_cpu_times: Option<Times>,
+    blocked_times: Times,
+    error_kinds: BTreeMap<String, f64>,
+}
+
+impl CallFacts {
+    fn add(&mut self, call: &Call) {
+        for (sum, more) in [
+            (&mut self.calls, call.calls),
+            (&mut self.entered, call.calls.saturating_add(call.in_flight)),
+            (&mut self.errors, call.errors),
+            (&mut self.bytes, call.bytes),
+            (&mut self.wall, call.wall_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        for (sum, more) in [
+            (&mut self.on_cpu, call.on_cpu_ns),
+            (&mut self.blocked, call.blocked_ns),
+            (&mut self.runnable, call.runnable_ns),
+        ] {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        }
+        self.max = self.max.max(call.max_ns);
+        self.wall_times.merge(&call.wall_times);
+        if let Some(times) = call.on_cpu_times() {
+            self.on_cpu_times.get_or_insert_default().merge(times);
+        }
+        self.blocked_times.merge(&call.blocked_times);
+        for (kind, count) in &call.error_kinds {
+            *self.error_kinds.entry(kind.clone()).or_default() += *count as f64;
+        }
+    }
+
+    /// In the order of [`crate::measures::CALL`].
+    fn into_row(self, scale: f64, cost: f64) -> RowFacts {
+        let sum = |value: u64| Some(value as f64 * scale);
+        let known = |value: Option<u64>| value.map(|value| value as f64 * scale);
+        let at =
+            |times: &Times, share: f64| (!times.is_empty()).then(|| times.quantile(share) as f64);
+        let max = |times: &Times| (!times.is_empty()).then_some(times.max_ns as f64);
+        let on_cpu = self.on_cpu_times.unwrap_or_default();
+        let (wall, blocked) = (&self.wall_times, &self.blocked_times);
+        let mean = (self.entered > 0).then(|| self.wall as f64 / self.entered as f64);
+        RowFacts {
+            values: vec![
+                sum(self.calls),
+                sum(self.errors),
+                sum(self.bytes),
+                sum(self.wall),
+                known(self.on_cpu),
+                known(self.blocked),
+                known(self.runnable),
+                mean,
+                at(wall, 0.5),
+                at(wall, 0.99),
+                (self.entered > 0).then_some(self.max as f64),
+                at(&on_cpu, 0.5),
+                at(&on_cpu, 0.99),
+                max(&on_cpu),
+                at(blocked, 0.5),
+                at(blocked, 0.99),
+                max(blocked),
+            ],
+            error_kinds: self.error_kinds.into_iter().map(|(kind, n)| (kind, n * scale)).collect(),
+            overhead: self.entered as f64 * cost * scale,
+            sampling_error: 0.0,
+        }
+    }
+}
+
+/// A program, summed over its images.
+#[derive(Default)]
+struct ProgramFacts {
+    processes: u64,
+    ledger: Option<[u64; 5]>,
+    calls: u64,
+    minor_faults: u64,
+    major_faults: u64,
+}
+
+impl RunFacts {
+    /// With `per_second`, sums are per second of the watch.
+    pub(crate) fn from_trace(trace: &Trace, per_second: bool, renamed: &Renamed) -> Self {
+        let scale = scale(trace, per_second);
+        let [_, cost] = trace.observer.cost_range_ns();
+        let programs = Programs::new(trace, renamed);
+        let mut calls: BTreeMap<Key, CallFacts> = BTreeMap::new();
+        let mut by_program: BTreeMap<Key, ProgramFacts> = BTreeMap::new();
+        let key = |program: String| (program, String::new(), String::new());
+        for call in &trace.calls {
+            let program = programs.name(call.pid, &call.exec, call.image);
+            let sum = by_program.entry(key(program.clone())).or_default();
+            sum.calls = sum.calls.saturating_add(call.calls);
+            calls.entry((program, call.syscall.clone(), String::new())).or_default().add(call);
+        }
+        for process in &trace.processes {
+            let sum = by_program.entry(key(programs.of(process))).or_default();
+            sum.processes += u64::from(process.count());
+            sum.minor_faults = sum.minor_faults.saturating_add(process.minor_faults);
+            sum.major_faults = sum.major_faults.saturating_add(process.major_faults);
+        }
+        for row in &trace.ledger {
+            let sum =
+                by_program.entry(key(programs.name(row.pid, &row.exec, row.image))).or_default();
+            let parts =
+                [row.thread_ns, row.user_ns, row.calls_on_cpu_ns, row.blocked_ns, row.runnable_ns];
+            let all = sum.ledger.get_or_insert_default();
+            all.iter_mut().zip(parts).for_each(|(sum, part)| *sum = sum.saturating_add(part));
+        }
+        Self {
+            totals: totals(trace, per_second, scale, cost),
+            programs: by_program
+                .into_iter()
+                .map(|(key, sum)| (key, sum.into_row(scale, cost)))
+                .collect(),
+            calls: calls.into_iter().map(|(key, sum)| (key, sum.into_row(scale, cost))).collect(),
+            files: files(trace, scale),
+            has_files: !trace.files.is_empty(),
+            paths: paths(trace, scale, cost),
+            has_paths: trace.view.paths || !trace.paths.is_empty(),
+            ..Self::default()
+        }
+    }
+}
+
+/// By what sums are multiplied.
+pub(crate) fn scale(trace: &Trace, per_second: bool) -> f64 {
+    if per_second { 1e9 / trace.wall_ns.max(1) as f64 } else { 1.0 }
+}
+
+impl ProgramFacts {
+    /// In the order of [`crate::measures::PROGRAM`].
+    fn into_row(self, scale: f64, cost: f64) -> RowFacts {
+        let time = |at: usize| self.ledger.map(|parts| parts[at] as f64 * scale);
+        let sum = |value: u64| Some(value as f64 * scale);
+        RowFacts {
+            values: vec![
+                Some(self.processes as f64),
+                time(0),
+                time(1),
+                time(2),
+                time(3),
+                time(4),
+                sum(self.calls),
+                sum(self.minor_faults),
+                sum(self.major_faults),
+            ],
+            overhead: self.calls as f64 * cost * scale,
+            ..RowFacts::default()
+        }
+    }
+}
+
+/// In the order of [`crate::measures::TOTALS`].
+fn totals(trace: &Trace, per_second: bool, scale: f64, cost: f64) -> RowFacts {
+    let calls = |of: fn(&Call) -> u64| trace.calls.iter().map(|call| of(call) as f64).sum::<f64>();
+    let processes = |of: fn(&Process) -> u64| {
+        trace.processes.iter().map(|process| of(process) as f64).sum::<f64>()
+    };
+    let ledger = |of: fn(&iotomy_record::LedgerRow) -> u64| {
+        let sum = trace.ledger.iter().map(|row| of(row) as f64).sum::<f64>();
+        (!trace.ledger.is_empty()).then_some(sum * scale)
+    };
+    let storage = trace.processes.iter().any(|process| process.storage_read_bytes.is_some());
+    let entered = calls(|call| call.calls.saturating_add(call.in_flight));
+    let max_rss = trace.processes.iter().map(|process| process.max_rss_bytes).max();
+    RowFacts {
+        values: vec![
+            (!per_second).then_some(trace.wall_ns as f64),
+            Some(processes(|process| process.user_ns.saturating_add(process.system_ns)) * scale),
+            ledger(|row| row.user_ns),
+            ledger(|row| row.calls_on_cpu_ns),
+            ledger(|row| row.blocked_ns),
+            ledger(|row| row.runnable_ns),
+            Some(calls(|call| call.calls) * scale),
+            Some(calls(|call| call.errors) * scale),
+            Some(calls(|call| call.bytes) * scale),
+            Some(processes(|process| process.minor_faults) * scale),
+            Some(processes(|process| process.major_faults) * scale),
+            storage.then(|| processes(|one| one.storage_read_bytes.unwrap_or(0)) * scale),
+            max_rss.map(|bytes| bytes as f64),
+            Some(trace.process_count() as f64),
+            Some(trace.thread_count() as f64),
+        ],
+        overhead: entered * cost * scale,
+        ..RowFacts::default()
+    }
+}
+
+/// In the order of [`crate::measures::FILE`].
+fn files(trace: &Trace, scale: f64) -> BTreeMap<Key, RowFacts> {
+    let mut files: BTreeMap<Key, RowFacts> = BTreeMap::new();
+    for file in &trace.files {
+        let key = (String::new(), path(file.kind, &file.path), file.kind.name().to_owned());
+        let sum = files.entry(key).or_default();
+        let parts = [
+            file.read_calls,
+            file.read_bytes,
+            file.write_calls,
+            file.write_bytes,
+            file.map_calls,
+            file.mapped_bytes,
+        ];
+        sum.values.resize(parts.len(), Some(0.0));
+        for (value, part) in sum.values.iter_mut().zip(parts) {
+            *value = Some(value.unwrap_or(0.0) + part as f64 * scale);
+        }
+    }
+    files
+}
+
+/// In the order of [`crate::measures::PATH`].
+fn paths(trace: &Trace, scale: f64, cost: f64) -> BTreeMap<Key, RowFacts> {
+    let mut paths: BTreeMap<Key, RowFacts> = BTreeMap::new();
+    for one in &trace.paths {
+        let outcome = one.error.as_deref().unwrap_or("ok");
+        let second = if one.second { " (second path)" } else { "" };
+        let of = format!("{}{second} {outcome}", one.syscall);
+        let name = one.path.as_deref().unwrap_or("(unreadable)");
+        let key = (String::new(), path(FileKind::Other, name), of);
+        let sum = paths.entry(key).or_default();
+        sum.values.resize(2, Some(0.0));
+        for (value, part) in sum.values.iter_mut().zip([one.calls, one.wall_ns]) {
+            *value = Some(value.unwrap_or(0.0) + part as f64 * scale);
+        }
+        sum.overhead += one.calls as f64 * cost * scale;
+    }
+    paths
+}
+
+/// A path without the numbers that every run draws anew: those of pipes, sockets and processes.
+fn path(kind: FileKind, path: &str) -> String {
+    if matches!(kind, FileKind::Pipe | FileKind::Socket)
+        && let Some((name, number)) = path.split_once(":[")
+        && number.trim_end_matches(']').bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return format!("{name}:[…]");
+    }
+    let mut parts: Vec<&str> = path.split('/').collect();
+    if let ["", "proc", pid, ..] = &mut parts[..]
+        && !pid.is_empty()
+        && pid.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        *pid = "PID";
+    }
+    parts.join("/")
+}
+
+/// Every finding of either side, with the runs that have it.
+pub(crate) fn findings(a: &[&Trace], b: &[&Trace]) -> Vec<FindingRuns> {
+    let mut found: BTreeMap<&str, FindingRuns> = BTreeMap::new();
+    let sides = a.iter().map(|trace| (trace, false)).chain(b.iter().map(|trace| (trace, true)));
+    for (trace, is_later) in sides {
+        let mut seen: Vec<&str> = Vec::new();
+        for finding in &trace.findings {
+            let entry = found.entry(&finding.id).or_insert_with(|| FindingRuns {
+                id: finding.id.clone(),
+                text: String::new(),
+                a: 0,
+                b: 0,
+            });
+            if seen.contains(&finding.id.as_str()) {
+                continue;
+            }
+            seen.push(&finding.id);
+            entry.text.clone_from(&finding.text);
+            *(if is_later { &mut entry.b } else { &mut entry.a }) += 1;
+        }
+    }
+    found.into_values().collect()
+}

@@ -1,0 +1,138 @@
+//! Compares two sides of traces or anatomies, each side one run or several. Pure: records in, a
+//! [`Diff`] out.
+//!
+//! Programs are matched by name, calls and files by name within or across programs. The one rule:
+//! nothing is said of noise where runs do not repeat. With one run a side, a difference is a fact of
+//! these two runs; with enough of them, all measures of all tables are judged together
+//! ([`iotomy_stats::permutation`]), so that one measure that does not differ is called different in
+//! at most 5 of 100 comparisons.
+
+mod compare;
+mod conditions;
+mod error;
+mod facts;
+mod measures;
+mod samples;
+
+use iotomy_record::store::Record;
+use iotomy_record::{Anatomy, Diff, DiffSide, Trace};
+
+pub use error::DiffError;
+
+use self::facts::RunFacts;
+
+/// A record, and where it is from.
+#[derive(Debug)]
+pub struct Source {
+    /// The name of its file, or of a run of the history.
+    pub name: String,
+    /// The record.
+    pub record: Record,
+}
+
+/// A run of either kind.
+struct Run<'a> {
+    name: &'a str,
+    started: &'a str,
+    trace: &'a Trace,
+    anatomy: Option<&'a Anatomy>,
+}
+
+/// Compares the runs `b` with the runs `a`.
+///
+/// # Errors
+/// When a side has no run, or the records cannot be compared.
+pub fn diff(a: &[Source], b: &[Source]) -> Result<Diff, DiffError> {
+    let (a, b) = (runs(a)?, runs(b)?);
+    let (Some(first), Some(second)) = (a.first(), b.first()) else { return Err(DiffError::Empty) };
+    let all = || a.iter().chain(&b);
+    if let Some(other) = all().find(|one| one.anatomy.is_some() != first.anatomy.is_some()) {
+        return Err(DiffError::Kinds {
+            first: first.name.to_owned(),
+            first_kind: kind(first),
+            other: other.name.to_owned(),
+            other_kind: kind(other),
+        });
+    }
+    for other in all() {
+        conditions::same_calls(first, other)?;
+    }
+    let per_second = all().any(|one| one.trace.exit.is_none());
+    let renamed = facts::Renamed::between(&traces(&a), &traces(&b));
+    let facts = |runs: &[Run<'_>]| -> Vec<RunFacts> {
+        let each = runs.iter().map(|run| {
+            let mut facts = RunFacts::from_trace(run.trace, per_second, &renamed);
+            if let Some(anatomy) = run.anatomy {
+                samples::add(&mut facts, anatomy, per_second);
+            }
+            facts
+        });
+        each.collect()
+    };
+    let compared = compare::compare(&facts(&a), &facts(&b));
+    Ok(Diff {
+        schema: Diff::SCHEMA,
+        kind: kind(first),
+        conditions: conditions::conditions(first, second),
+        per_second,
+        a: side(&a),
+        b: side(&b),
+        judged: compared.judged,
+        totals: compared.totals,
+        programs: compared.programs,
+        calls: compared.calls,
+        files: compared.files,
+        paths: compared.paths,
+        layers: compared.layers,
+        functions: compared.functions,
+        findings: facts::findings(&traces(&a), &traces(&b)),
+    })
+}
+
+fn traces<'a>(runs: &[Run<'a>]) -> Vec<&'a Trace> {
+    runs.iter().map(|run| run.trace).collect()
+}
+
+fn kind(run: &Run<'_>) -> &'static str {
+    if run.anatomy.is_some() { "anatomy" } else { "trace" }
+}
+
+fn runs(sources: &[Source]) -> Result<Vec<Run<'_>>, DiffError> {
+    sources.iter().map(Run::new).collect()
+}
+
+impl<'a> Run<'a> {
+    fn new(source: &'a Source) -> Result<Self, DiffError> {
+        let (trace, anatomy) = match &source.record {
+            Record::Trace(trace) => (trace.as_ref(), None),
+            Record::Anatomy(anatomy) => (&anatomy.trace, Some(anatomy.as_ref())),
+            other => {
+                return Err(DiffError::Kind {
+                    name: source.name.clone(),
+                    schema: other.as_ref().schema(),
+                });
+            }
+        };
+        Ok(Self { name: &source.name, started: source.record.as_ref().started(), trace, anatomy })
+    }
+}
+
+fn side(runs: &[Run<'_>]) -> DiffSide {
+    DiffSide {
+        sources: runs.iter().map(|run| run.name.to_owned()).collect(),
+        subject: runs.first().map(|run| conditions::subject(run.trace)).unwrap_or_default(),
+        started: runs.iter().map(|run| run.started.to_owned()).collect(),
+        wall_ns: runs.iter().map(|run| run.trace.wall_ns).collect(),
+        lost: runs.iter().map(|run| lost(run.trace)).fold(0, u64::saturating_add),
+        times_inflated: runs.iter().any(|run| run.trace.observer.times_inflated),
+    }
+}
+
+/// What bounded tables had no room for: where a row is missing, it may be among these.
+fn lost(trace: &Trace) -> u64 {
+    let observer = &trace.observer;
+    observer.lost_events.saturating_add(observer.lost_files).saturating_add(observer.lost_paths)
+}
+
+#[cfg(test)]
+mod tests;

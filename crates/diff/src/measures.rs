@@ -1,0 +1,104 @@
+//! The measures of each table.
+
+/// A measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measure {
+    /// Its name in the record, with its unit.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// What a measure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A number that is exact: a row without these counts nothing.
+    Count,
+    /// A sum of times.
+    Time,
+    /// A property of the calls there were: unknown without any, and never per second.
+    PerCall,
+    /// The extent of a run: never per second.
+    Extent,
+}
+
+const fn count(name: &'static str) -> Measure {
+    Measure { name, kind: Kind::Count }
+}
+
+const fn time(name: &'static str) -> Measure {
+    Measure { name, kind: Kind::Time }
+}
+
+const fn per_call(name: &'static str) -> Measure {
+    Measure { name, kind: Kind::PerCall }
+}
+
+const fn extent(name: &'static str) -> Measure {
+    Measure { name, kind: Kind::Extent }
+}
+
+/// Of whole runs of a command. Of a watch, the wall time is the watch's length.
+pub(crate) const TOTALS: &[Measure] = &[
+    time("wall_ns"),
+    time("cpu_ns"),
+    time("user_ns"),
+    time("calls_on_cpu_ns"),
+    time("blocked_ns"),
+    time("runnable_ns"),
+    count("calls"),
+    count("errors"),
+    count("bytes"),
+    count("minor_faults"),
+    count("major_faults"),
+    count("storage_read_bytes"),
+    extent("max_rss_bytes"),
+    extent("processes"),
+    extent("threads"),
+];
+
+pub(crate) const PROGRAM: &[Measure] = &[
+    extent("processes"),
+    time("thread_ns"),
+    time("user_ns"),
+    time("calls_on_cpu_ns"),
+    time("blocked_ns"),
+    time("runnable_ns"),
+    count("calls"),
+    count("minor_faults"),
+    count("major_faults"),
+];
+
+pub(crate) const CALL: &[Measure] = &[
+    count("calls"),
+    count("errors"),
+    count("bytes"),
+    time("wall_ns"),
+    time("on_cpu_ns"),
+    time("blocked_ns"),
+    time("runnable_ns"),
+    per_call("mean_ns"),
+    per_call("wall_p50_ns"),
+    per_call("wall_p99_ns"),
+    per_call("wall_max_ns"),
+    per_call("on_cpu_p50_ns"),
+    per_call("on_cpu_p99_ns"),
+    per_call("on_cpu_max_ns"),
+    per_call("blocked_p50_ns"),
+    per_call("blocked_p99_ns"),
+    per_call("blocked_max_ns"),
+];
+
+pub(crate) const FILE: &[Measure] = &[
+    count("read_calls"),
+    count("read_bytes"),
+    count("write_calls"),
+    count("write_bytes"),
+    count("map_calls"),
+    count("mapped_bytes"),
+];
+
+pub(crate) const PATH: &[Measure] = &[count("calls"), time("wall_ns")];
+
+pub(crate) const LAYER: &[Measure] = &[time("on_cpu_ns"), time("blocked_ns")];
+
+pub(crate) const FUNCTION: &[Measure] = &[time("on_cpu_ns")];

@@ -1,0 +1,49 @@
+//! The sampled figures of an anatomy: layers by call, functions by layer.
+
+use iotomy_record::{Anatomy, StackKind};
+
+use crate::facts::{RowFacts, RunFacts, scale};
+
+/// The call of time outside calls.
+const OUTSIDE: &str = "outside calls";
+
+/// Half the width of an interval of 95 %, in standard deviations; of a count, the root of it.
+const WIDE: f64 = 1.96;
+
+/// So many samples at most, 95 times in 100, where none was seen.
+const NONE_SEEN: f64 = 3.0;
+
+/// Adds the layers and functions of an anatomy, in the orders of [`crate::measures::LAYER`] and
+/// [`crate::measures::FUNCTION`].
+pub(crate) fn add(facts: &mut RunFacts, anatomy: &Anatomy, per_second: bool) {
+    let scale = scale(&anatomy.trace, per_second);
+    let (mut sampled_ns, mut samples) = (0.0, 0.0);
+    for call in &anatomy.calls {
+        for layer in &call.layers {
+            let of = call.syscall.as_deref().unwrap_or(OUTSIDE).to_owned();
+            let row = facts.layers.entry((String::new(), layer.layer.clone(), of)).or_default();
+            row.values.resize(2, Some(0.0));
+            for (value, ns) in row.values.iter_mut().zip([layer.on_cpu_ns, layer.blocked_ns]) {
+                *value = Some(value.unwrap_or(0.0) + ns as f64 * scale);
+            }
+            // Errors of independent samples.
+            row.sampling_error = row.sampling_error.hypot(layer.error_ns as f64 * scale);
+            sampled_ns += layer.on_cpu_ns as f64 * scale;
+            samples += layer.samples as f64;
+        }
+    }
+    facts.unseen = if samples > 0.0 { NONE_SEEN * sampled_ns / samples } else { 0.0 };
+    let mut hits: std::collections::BTreeMap<_, (f64, f64)> = std::collections::BTreeMap::new();
+    for stack in anatomy.stacks.iter().filter(|stack| stack.kind == StackKind::OnCpu) {
+        let Some(function) = stack.frames.last() else { continue };
+        let sum = hits.entry((String::new(), function.clone(), stack.layer.clone())).or_default();
+        *sum = (sum.0 + stack.ns as f64 * scale, sum.1 + stack.samples as f64);
+    }
+    facts.functions = hits
+        .into_iter()
+        .map(|(key, (ns, samples))| {
+            let sampling_error = WIDE * ns / samples.max(1.0).sqrt();
+            (key, RowFacts { values: vec![Some(ns)], sampling_error, ..RowFacts::default() })
+        })
+        .collect();
+}

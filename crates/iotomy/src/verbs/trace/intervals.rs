@@ -1,0 +1,188 @@
+//! `--interval`: a report, or a record in a line, of each interval of a watch.
+//!
+//! Outputs are written by a thread: a reader of a pipe that is slow delays no snapshot. A file gets
+//! its name when it is whole, at the end, as every output does.
+
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Result, anyhow};
+use iotomy_host::rfc3339;
+use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
+use iotomy_record::store::{OutputFile, RecordRef, StoreError};
+use iotomy_record::{IntervalCounts, Intervals, Trace};
+use iotomy_report::Style;
+
+/// Takes a snapshot at the end of each interval and prints what came in it.
+pub(super) struct IntervalView {
+    every: Duration,
+    next: Option<Instant>,
+    intervals: Intervals,
+    began: SystemTime,
+    /// What the records of all intervals have in common.
+    common: Trace,
+    /// The text's look, and where it goes: to standard error if to no file.
+    text: Option<(Style, Option<Stream>)>,
+    lines: Option<Stream>,
+    failed: Option<String>,
+}
+
+/// An output that is written while the watch goes on.
+struct Stream {
+    to: Option<OutputFile>,
+    chunks: Option<Sender<Vec<u8>>>,
+    writer: Option<JoinHandle<Result<(), StoreError>>>,
+}
+
+impl IntervalView {
+    /// One of this length, with the common parts of the records.
+    pub(super) fn new(
+        every: Duration,
+        common: Trace,
+        text: Option<(Style, Option<OutputFile>)>,
+        lines: Option<OutputFile>,
+    ) -> Self {
+        Self {
+            every,
+            next: None,
+            intervals: Intervals::default(),
+            began: SystemTime::now(),
+            common,
+            text: text.map(|(style, to)| (style, to.map(Stream::new))),
+            lines: lines.map(Stream::new),
+            failed: None,
+        }
+    }
+
+    /// Prints the rest that the whole record has, and ends the outputs.
+    ///
+    /// # Errors
+    /// A snapshot or an output failed.
+    pub(super) fn finish(mut self, whole: &Trace) -> Result<()> {
+        let counts = std::mem::take(&mut self.intervals).finish(whole);
+        self.common.exit = whole.exit;
+        self.give(counts);
+        let text = self.text.take().and_then(|(_, to)| to);
+        let ended = [text, self.lines.take()].into_iter().flatten().map(Stream::end);
+        let ended = ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>();
+        ended?;
+        match self.failed {
+            Some(reason) => Err(anyhow!("cannot take a snapshot of the counts: {reason}")),
+            None => Ok(()),
+        }
+    }
+
+    fn give(&mut self, counts: IntervalCounts) {
+        let start = self.began + Duration::from_nanos(counts.interval.start_ns);
+        let mut record = Trace {
+            started: rfc3339(start),
+            wall_ns: counts.wall_ns,
+            interval: Some(counts.interval),
+            processes: counts.processes,
+            calls: counts.calls,
+            files: counts.files,
+            ledger: counts.ledger,
+            ..self.common.clone()
+        };
+        record.observer.lost_events = counts.lost;
+        if let Some(lines) = &mut self.lines {
+            match RecordRef::Trace(&record).line() {
+                Ok(line) => lines.write(line),
+                Err(error) => self.failed = Some(error.to_string()),
+            }
+        }
+        if let Some((style, to)) = &mut self.text {
+            let text = iotomy_report::interval(&record, style).into_bytes();
+            match to {
+                Some(to) => to.write(text),
+                // If standard error is closed, nothing can be reported.
+                None => _ = std::io::stderr().write_all(&text),
+            }
+        }
+    }
+}
+
+impl Viewer for IntervalView {
+    fn begin(&mut self, outset: &WatchStart) {
+        let observer = &mut self.common.observer;
+        observer.name = outset.observer.to_owned();
+        observer.times_inflated = outset.times_inflated;
+        [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
+        observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
+        self.began = SystemTime::now();
+        self.next = Instant::now().checked_add(self.every);
+        // The signals are held by now: no thread of these gets one.
+        let text = self.text.as_mut().and_then(|(_, to)| to.as_mut());
+        text.into_iter().chain(&mut self.lines).for_each(Stream::begin);
+    }
+
+    fn wakers(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn update(&mut self, look: Option<&mut TakeSnapshot<'_>>) -> ViewerRequest {
+        let Some(look) = look else {
+            // The watch is over: what is left is for the end.
+            self.next = None;
+            return ViewerRequest::GoOn;
+        };
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now >= next) {
+            match look() {
+                Ok(snapshot) => {
+                    let counts = self.intervals.advance(&snapshot);
+                    self.give(counts);
+                }
+                Err(reason) => self.failed = Some(reason),
+            }
+            // At whole intervals from the start; those that were missed are in the next.
+            while self.next.is_some_and(|next| next <= now) {
+                self.next = self.next.and_then(|next| next.checked_add(self.every));
+            }
+        }
+        ViewerRequest::GoOn
+    }
+
+    fn on_signal(&mut self, _: i32) {}
+}
+
+impl Stream {
+    fn new(to: OutputFile) -> Self {
+        Self { to: Some(to), chunks: None, writer: None }
+    }
+
+    fn begin(&mut self) {
+        let Some(to) = self.to.take() else { return };
+        let (chunks, received) = channel::<Vec<u8>>();
+        self.chunks = Some(chunks);
+        self.writer = Some(std::thread::spawn(move || {
+            to.put_with(|to| {
+                received.iter().try_for_each(|chunk| to.write_all(&chunk).and_then(|()| to.flush()))
+            })
+        }));
+    }
+
+    /// After an error there is no receiver: it is returned in the end.
+    fn write(&mut self, chunk: Vec<u8>) {
+        if let Some(chunks) = &self.chunks {
+            let _ = chunks.send(chunk);
+        }
+    }
+
+    fn end(mut self) -> Result<(), StoreError> {
+        // Without a sender, the writer comes to the end.
+        self.chunks = None;
+        match self.writer.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            // It does not panic.
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+}

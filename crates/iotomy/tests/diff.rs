@@ -1,0 +1,166 @@
+//! `iotomy diff`: counts that are known beforehand, both sides of several runs, records from files and
+//! from the history, and records that cannot be compared.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use std::path::Path;
+use std::process::Output;
+
+use support::histories::History;
+use support::{each_observer, iotomy};
+
+/// Keeps a trace of a dd that makes `count` reads and as many writes.
+fn dd(observer: &str, folder: &Path, name: &str, count: u32) {
+    let json = folder.join(name);
+    let count = format!("count={count}");
+    let words = ["trace", "-q", "--observer", observer, "--json", json.to_str().unwrap(), "--"];
+    let command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=16", &count, "status=none"];
+    let output = iotomy(&[&words[..], &command].concat()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn diff(folder: &Path, words: &[&str]) -> Output {
+    iotomy(&[&["diff"], words].concat()).current_dir(folder).output().unwrap()
+}
+
+fn json(folder: &Path, words: &[&str]) -> serde_json::Value {
+    let output = diff(folder, &[&["--json", "-"], words].concat());
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// B − A of a measure of a call.
+fn delta(record: &serde_json::Value, call: &str, measure: &str) -> f64 {
+    let rows = record["calls"].as_array().unwrap().iter();
+    let row = rows.into_iter().find(|row| row["name"] == call).unwrap();
+    let measures = row["measures"].as_array().unwrap().iter();
+    let found = measures.into_iter().find(|one| one["measure"] == measure).unwrap();
+    found["b"].as_f64().unwrap() - found["a"].as_f64().unwrap()
+}
+
+fn error(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(text.starts_with("iotomy: ") && text.lines().count() == 1, "{text}");
+    text
+}
+
+#[test]
+fn the_difference_of_two_runs_is_the_work_that_one_did_more() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        dd(observer, folder.path(), "a.json", 100);
+        dd(observer, folder.path(), "b.json", 150);
+        let record = json(folder.path(), &["a.json", "b.json"]);
+        assert_eq!(
+            (record["schema"].as_str(), &record["judged"]),
+            (Some("iotomy.diff/1"), &false.into())
+        );
+        for call in ["read", "write"] {
+            assert_eq!(delta(&record, call, "calls"), 50.0, "{observer}");
+            assert_eq!(delta(&record, call, "bytes"), 800.0, "{observer}");
+        }
+        let text = String::from_utf8(diff(folder.path(), &["a.json", "b.json"]).stdout).unwrap();
+        assert!(text.contains("wall time of B: ") && text.contains("one run of each"), "{text}");
+        let row = text.lines().find(|line| line.starts_with("  write ")).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(
+            cells[2].parse::<u32>().unwrap() - cells[1].parse::<u32>().unwrap(),
+            50,
+            "{row}"
+        );
+        let same = json(folder.path(), &["a.json", "a.json"]);
+        let verdicts = same["calls"].as_array().unwrap().iter().map(|row| row["verdict"].clone());
+        assert!(verdicts.into_iter().all(|verdict| verdict == "equal"), "{same}");
+        assert!(
+            error(&diff(folder.path(), &["a.json", "b.json", "--check"])).contains("too few runs")
+        );
+    });
+}
+
+#[test]
+fn a_count_that_no_run_repeats_is_beyond_noise() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than the fewest: other counts that take two values, as page faults do, then change nothing.
+    let name = |side: &str, run: u32| format!("{side}{run}.json");
+    for run in 0..6 {
+        dd("auto", folder.path(), &name("a", run), 100);
+        dd("auto", folder.path(), &name("b", run), 101);
+    }
+    let sides = |first: &str, second: &str| -> Vec<String> {
+        let later = (0..6).rev().map(|run| name(second, run));
+        (0..6).map(|run| name(first, run)).chain(["--".to_owned()]).chain(later).collect()
+    };
+    let compared = |option: &[&str], sides: &[String]| {
+        let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+        diff(folder.path(), &[option, &sides].concat())
+    };
+    let checked = compared(&["--check"], &sides("a", "b"));
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    let text = String::from_utf8(checked.stdout).unwrap();
+    let is_marked = |line: &str| line.starts_with("  write ") && line.contains("calls");
+    assert!(text.lines().any(is_marked), "{text}");
+    // Both sides of the same runs differ in nothing.
+    assert_eq!(compared(&["--check"], &sides("a", "a")).status.code(), Some(0));
+}
+
+#[test]
+fn runs_of_the_history_are_compared_by_their_numbers_and_names() {
+    let history = History::new();
+    for (name, count) in
+        [("--save=old", "count=10"), ("--save=new", "count=30"), ("--save=old", "count=10")]
+    {
+        let words =
+            ["trace", "-q", name, "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", count];
+        assert!(history.run(&words).status.success());
+    }
+    let text = history.says(&["diff", "--json", "-", "1", "2"]);
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(delta(&record, "read", "calls"), 20.0);
+    let text = history.says(&["diff", "--json", "-", "old", "new"]);
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["a"]["sources"], serde_json::json!(["run 1", "run 3"]));
+    assert_eq!(delta(&record, "read", "calls"), 20.0);
+    assert!(
+        history
+            .refuses(&["diff", "old", "none"])
+            .contains("cannot read none: there is no such file")
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    dd("auto", folder.path(), "a.json", 10);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/dd-and-cat.json");
+    let race = error(&diff(folder.path(), &["a.json", examples]));
+    assert!(race.contains("it is iotomy.race/1, and diff compares traces and anatomies"), "{race}");
+    assert!(error(&diff(folder.path(), &["a.json"])).contains("cannot compare one record"));
+    assert!(
+        error(&diff(folder.path(), &["a.json", "a.json", "a.json"])).contains("write -- between")
+    );
+    assert!(error(&diff(folder.path(), &["a.json", "none.json"])).contains("none.json"));
+    assert!(error(&diff(folder.path(), &["-", "-"])).contains("standard input"));
+}
+
+#[test]
+fn tables_are_written_as_csv_and_markdown() {
+    let folder = tempfile::tempdir().unwrap();
+    dd("auto", folder.path(), "a.json", 10);
+    dd("auto", folder.path(), "b.json", 12);
+    let text = |words: &[&str]| {
+        String::from_utf8(diff(folder.path(), &[words, &["a.json", "b.json"]].concat()).stdout)
+            .unwrap()
+    };
+    let csv = text(&["--csv"]);
+    assert!(csv.lines().any(|line| line.starts_with("calls,dd,write,,differs,,calls,")), "{csv}");
+    let width = csv.lines().next().unwrap().matches(',').count();
+    assert!(csv.lines().all(|line| line.matches(',').count() >= width));
+    assert!(text(&["--markdown"]).contains("| write |"));
+    assert_eq!(text(&["-o", "out.txt"]), "");
+    assert!(
+        std::fs::read_to_string(folder.path().join("out.txt")).unwrap().contains("wall time of B")
+    );
+}

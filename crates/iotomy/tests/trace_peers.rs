@@ -1,0 +1,125 @@
+//! What is at the other end of sockets and pipes.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use iotomy_record::{FileUse, Socket, Trace};
+use support::{Tracing, bpf, each_observer, has, traced};
+
+/// Talks to itself by every kind of socket, and prints the addresses.
+const TALK: &str = r#"
+import os, socket, threading
+a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen(4)
+def serve():
+    for n in range(3):
+        c, _ = a.accept(); c.send(b'x' * 100); c.recv(9); c.close()
+t = threading.Thread(target=serve); t.start()
+for n in range(3):
+    s = socket.create_connection(a.getsockname()); s.recv(100, socket.MSG_WAITALL)
+    print('tcp', s.getsockname()[1], flush=True); s.send(b'12345678'); s.close()
+t.join()
+print('port', a.getsockname()[1], flush=True)
+l = socket.socket(socket.AF_UNIX); l.bind('here'); l.listen(1)
+if os.fork() == 0:
+    c = socket.socket(socket.AF_UNIX); c.connect('here'); c.send(b'hello'); c.recv(2); os._exit(0)
+c, _ = l.accept(); c.recv(10); c.send(b'zz'); os.wait()
+n = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); n.bind('\0iotomy-test-%d' % os.getpid()); n.connect('\0iotomy-test-%d' % os.getpid()); n.send(b'abc'); n.recv(9)
+try:
+    u = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); u.connect(('::1', 9)); u.send(b'hi'); print('udp6', u.getsockname()[1])
+except OSError:
+    pass
+"#;
+
+fn sockets(record: &Trace) -> Vec<(&FileUse, &Socket)> {
+    record.files.iter().filter_map(|file| Some((file, file.socket.as_ref()?))).collect()
+}
+
+#[test]
+fn sockets_have_the_addresses_that_the_program_sees() {
+    if !bpf() || !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut tracing = Tracing::new("bpf", &["--peers"], &["python3", "-c", TALK]);
+    tracing.command.current_dir(folder.path());
+    let traced = tracing.run();
+    assert_eq!(traced.code(), 0, "{}", traced.stderr());
+    let said = traced.stdout();
+    let numbers = |what: &str| -> Vec<u16> {
+        let lines = said.lines().filter_map(|line| line.strip_prefix(what));
+        lines.map(|number| number.trim().parse().unwrap()).collect()
+    };
+    let record = traced.record();
+    let sockets = sockets(&record);
+    let server = format!("127.0.0.1:{}", numbers("port")[0]);
+    let of_tcp = |local: &str, remote: &str| {
+        let is = |(_, socket): &&(&FileUse, &Socket)| {
+            socket.protocol == "tcp"
+                && socket.local.as_deref() == Some(local)
+                && socket.remote.as_deref() == Some(remote)
+        };
+        let found = sockets.iter().find(is);
+        found.unwrap_or_else(|| panic!("{local} to {remote}: {sockets:#?}")).0
+    };
+    let clients = numbers("tcp");
+    assert_eq!(clients.len(), 3);
+    for client in clients {
+        let client = format!("127.0.0.1:{client}");
+        let (there, back) = (of_tcp(&client, &server), of_tcp(&server, &client));
+        assert_eq!((there.read_bytes, there.write_bytes), (100, 8), "{there:?}");
+        assert_eq!((back.read_bytes, back.write_bytes), (8, 100), "{back:?}");
+    }
+    let unix = |is: &dyn Fn(&Socket) -> bool| {
+        let found = sockets.iter().find(|(_, socket)| socket.protocol == "unix" && is(socket));
+        found.copied().unwrap_or_else(|| panic!("{sockets:#?}"))
+    };
+    let (listened, of_server) = unix(&|socket| socket.local.as_deref() == Some("here"));
+    let (connected, of_client) = unix(&|socket| socket.remote.as_deref() == Some("here"));
+    assert_eq!((listened.read_bytes, listened.write_bytes), (5, 2));
+    assert_eq!((connected.read_bytes, connected.write_bytes), (2, 5));
+    assert_eq!(of_server.peer_pid, Some(connected.pid));
+    assert_eq!(of_client.peer_pid, Some(listened.pid));
+    assert_eq!(of_client.peer.as_deref(), Some(listened.exec.as_str()));
+    let is_datagram = |(_, socket): &&(&FileUse, &Socket)| socket.protocol == "unix-datagram";
+    let (_, datagram) = sockets.iter().find(is_datagram).unwrap();
+    let name = format!("@iotomy-test-{}", listened.pid);
+    assert_eq!(datagram.local.as_deref(), Some(name.as_str()));
+    assert_eq!(datagram.remote.as_deref(), Some(name.as_str()));
+    if let [port] = *numbers("udp6") {
+        let (file, udp) = sockets.iter().find(|(_, socket)| socket.protocol == "udp").unwrap();
+        assert_eq!(udp.local, Some(format!("[::1]:{port}")));
+        assert_eq!((udp.remote.as_deref(), file.write_bytes), (Some("[::1]:9"), 2));
+    }
+    let text = traced.stderr();
+    // Three connections of one host to one port here.
+    let (_, port) = server.rsplit_once(':').unwrap();
+    assert!(text.contains(&format!("tcp 127.0.0.1 (port {port} here)")), "{text}");
+    assert!(text.contains(&format!("tcp {server}  ")), "{text}");
+    assert!(text.contains("unix to here of "), "{text}");
+}
+
+#[test]
+fn pipes_have_the_processes_at_their_ends() {
+    each_observer(|observer| {
+        let script = "seq 1000 | sort | tail -1";
+        let traced = traced(observer, &["--peers"], &["sh", "-c", script]);
+        let record = traced.record();
+        let pid = |exec: &str| record.processes.iter().rfind(|one| one.exec == exec).unwrap().pid;
+        let [seq, sort, tail] = ["seq", "sort", "tail"].map(pid);
+        let text = traced.stderr();
+        assert!(text.contains(&format!("pipe from seq ({seq}) to sort ({sort})")), "{text}");
+        assert!(text.contains(&format!("pipe from sort ({sort}) to tail ({tail})")), "{text}");
+    });
+}
+
+#[test]
+fn an_observer_that_knows_no_sockets_says_so() {
+    if !has("python3") {
+        return;
+    }
+    let script = "import socket; x, y = socket.socketpair(); x.send(b'a'); y.recv(1)";
+    let traced = traced("ptrace", &["--peers"], &["python3", "-c", script]);
+    assert!(traced.stderr().contains("not known to this observer"), "{}", traced.stderr());
+    assert!(traced.record().files.iter().all(|file| file.socket.is_none()));
+}

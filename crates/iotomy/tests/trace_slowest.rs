@@ -1,0 +1,119 @@
+//! The slowest calls, each whole.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod support;
+
+use iotomy_record::{WakeContext, WholeCall};
+use support::{Tracing, each_observer, has, traced};
+
+/// Sleeps of 1 to 100 ms in no order, by calls of one name.
+const SLEEPS: &str = "select undef, undef, undef, (1 + $_ * 37 % 100) / 1000 for 1..100";
+
+#[test]
+fn the_slowest_are_kept_and_no_others() {
+    if !has("perl") {
+        return;
+    }
+    each_observer(|observer| {
+        let options = ["--slowest", "7", "--call", "select,pselect6"];
+        let record = traced(observer, &options, &["perl", "-e", SLEEPS]).record();
+        let walls: Vec<u64> = record.slowest.iter().map(|call| call.wall_ns).collect();
+        assert_eq!(walls.len(), 7);
+        for (wall, ms) in walls.iter().zip((94..=100).rev()) {
+            // A sleep lasts no less than it was asked to; late, it may pass another.
+            assert!(*wall >= ms * 1_000_000, "{walls:?}");
+        }
+        // Of all that were counted, as many are in the buckets from the least of these on.
+        let times = &record.calls.iter().find(|call| call.calls >= 100).unwrap().wall_times;
+        let longer: u64 = times
+            .buckets()
+            .iter()
+            .scan(0, |seen, (_, count)| {
+                let before = *seen;
+                *seen += count;
+                Some((before, *count))
+            })
+            .filter(|(before, _)| times.total() - before <= 7)
+            .map(|(_, count)| count)
+            .sum();
+        assert!(longer <= 7, "{longer}");
+        for call in &record.slowest {
+            assert_eq!((call.returned, &call.error), (0, &None));
+            assert_eq!(call.thread, "perl", "{call:?}");
+            assert_eq!(call.tid, call.pid);
+            assert!(call.start_ns + call.wall_ns <= record.wall_ns + 1_000_000_000, "{call:?}");
+            assert!(call.arguments.len() >= 5, "{call:?}");
+            if observer == "bpf" {
+                assert!(call.blocked_ns.unwrap() > call.wall_ns / 2, "{call:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_call_is_told_whole() {
+    each_observer(|observer| {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let script = "(sleep 0.3; echo hello > fifo) & cat fifo nowhere";
+        let options = ["--slowest", "100", "--call", "openat,open,read"];
+        let mut tracing = Tracing::new(observer, &options, &["sh", "-c", script]);
+        tracing.command.current_dir(folder.path());
+        let traced = tracing.run();
+        let record = traced.record();
+        // With fewer than there is room for, all are kept: the short ones, too.
+        assert!(record.slowest.len() < 100, "{}", record.slowest.len());
+        let path = fifo.canonicalize().unwrap();
+        let of_cat = |is: &dyn Fn(&WholeCall) -> bool| {
+            let found = record.slowest.iter().find(|call| call.exec == "cat" && is(call));
+            found.unwrap_or_else(|| panic!("{:#?}", record.slowest))
+        };
+        let opened = of_cat(&|call| {
+            call.syscall.starts_with("open") && call.path.as_deref() == path.to_str()
+        });
+        assert!(opened.wall_ns > 100_000_000, "{opened:?}");
+        assert!(opened.returned > 2 && opened.error.is_none() && opened.bytes.is_none());
+        assert!(opened.arguments.len() >= 3, "{opened:?}");
+        let read = of_cat(&|call| call.syscall == "read" && call.bytes == Some(6));
+        assert_eq!(read.path.as_deref(), path.to_str());
+        assert_eq!(read.arguments[0], opened.returned.unsigned_abs());
+        let is_nowhere =
+            |call: &WholeCall| call.path.as_deref().is_some_and(|path| path.ends_with("nowhere"));
+        assert_eq!(of_cat(&is_nowhere).error.as_deref(), Some("ENOENT"));
+        let text = traced.stderr();
+        assert!(text.contains("slowest call") && text.contains(" = ENOENT: "), "{text}");
+        if observer != "bpf" {
+            assert_eq!(opened.woken_by, None);
+            return;
+        }
+        // The shell that opens the other end.
+        let waker = opened.woken_by.as_ref().unwrap();
+        assert_eq!(waker.thread, "sh", "{waker:?}");
+        let is_made = record.processes.iter().any(|one| one.pid == waker.tid);
+        assert!(is_made && waker.tid != opened.pid, "{waker:?}");
+        assert!([WakeContext::Thread, WakeContext::Unknown].contains(&waker.context), "{waker:?}");
+        assert_eq!(waker.syscall.as_deref(), Some(opened.syscall.as_str()));
+        assert!(text.contains(&format!("sh ({})", waker.tid)), "{text}");
+    });
+}
+
+#[test]
+fn a_timer_is_no_thread() {
+    if !support::bpf() {
+        return;
+    }
+    let options = ["--slowest", "1", "--call", "nanosleep,clock_nanosleep"];
+    let record = traced("bpf", &options, &["sleep", "0.2"]).record();
+    let waker = record.slowest[0].woken_by.clone().unwrap();
+    assert_ne!(waker.context, WakeContext::Thread, "{waker:?}");
+}
+
+#[test]
+fn more_than_there_is_room_for_are_refused() {
+    let output = support::iotomy(&["trace", "--slowest", "101", "--", "true"]).output().unwrap();
+    let refused = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{refused}");
+    assert!(refused.contains("101") && refused.contains("100"), "{refused}");
+}

@@ -1,0 +1,130 @@
+//! The filter of calls as the kernel side has it (`where.h`).
+//!
+//! The instructions of the condition take the place of those that `condition` of `where.bpf.h` has in
+//! the object, before it is opened: the verifier sees a function like any other, and a call of it costs
+//! what its instructions cost. (A table that a loop interprets would take many times as long; a
+//! function that is attached to another needs a second load and a trampoline.) In front of a shorter
+//! condition there are jumps to the next instruction, which the verifier removes.
+
+use iotomy_d::{Instruction, Pattern};
+use iotomy_sys::syscalls::{self, Abi};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+use crate::filter::{Filter, Verdict, descriptor, fact};
+use crate::grouping::MOST_KEYS;
+
+/// `r0 = 1; exit`: of a filter without a condition.
+const TRUE: [Instruction; 2] = [1 << 32 | 0xb7, 0x95];
+
+/// `goto +0`
+const TO_THE_NEXT: Instruction = 0x05;
+
+/// Bits of `uses` of `where.h`.
+const USES: [(u16, u8); 7] = [
+    (fact::FD, 1),
+    (fact::PATH, 2),
+    (fact::THREAD, 4),
+    (fact::PID, 4),
+    (fact::IMAGE, 8),
+    (fact::THREADNAME, 16),
+    (fact::CGROUP, 32),
+];
+
+/// Bits of `keeps`, and numbers of `enum key_kind`.
+const KEPT: [(u16, u8); 3] = [(fact::PATH, 1), (fact::THREADNAME, 2), (fact::CGROUP, 4)];
+const KINDS: [(u16, u8); 12] = [
+    (fact::CALL, 1),
+    // They follow from the call.
+    (fact::GROUP, 1),
+    (fact::FD, 2),
+    (fact::ERRNO, 3),
+    (fact::BYTES, 4),
+    (fact::DURATION, 5),
+    (fact::THREAD, 6),
+    (fact::PID, 7),
+    (fact::IMAGE, 8),
+    (fact::PATH, 9),
+    (fact::THREADNAME, 10),
+    (fact::CGROUP, 11),
+];
+
+/// A copy of an object in which the function `condition` has these instructions as its body. As
+/// large as it is, an allocator aligns it for the reader.
+///
+/// # Errors
+/// The object has no such function.
+pub(super) fn with_condition(bytes: &[u8], code: &[Instruction]) -> Result<Vec<u8>, String> {
+    let code = if code.is_empty() { &TRUE } else { code };
+    let lacks = || String::from("cannot set the filter: the BPF object has no room for it");
+    let file = object::File::parse(bytes).map_err(|_| lacks())?;
+    let function = file.symbols().find(|one| one.name() == Ok("condition")).ok_or_else(lacks)?;
+    let section = function.section_index().and_then(|at| file.section_by_index(at).ok());
+    let (start, _) = section.and_then(|section| section.file_range()).ok_or_else(lacks)?;
+    let (first, end) = (start + function.address(), start + function.address() + function.size());
+    let mut copy = bytes.to_vec();
+    let body = copy.get_mut(first as usize..end as usize).ok_or_else(lacks)?;
+    let ahead = (body.len() / 8).checked_sub(code.len()).ok_or_else(lacks)?;
+    let all = std::iter::repeat_n(&TO_THE_NEXT, ahead).chain(code);
+    for (place, instruction) in body.chunks_exact_mut(8).zip(all) {
+        place.copy_from_slice(&instruction.to_le_bytes());
+    }
+    Ok(copy)
+}
+
+/// As `struct where_knobs` of `where.h`.
+pub(super) fn knobs(filter: &Filter) -> Vec<u8> {
+    let uses = USES.iter().filter(|(fact, _)| filter.uses(*fact));
+    let uses = uses.fold(0u8, |all, (_, bit)| all | bit);
+    let (keeps, by, groups) = keys(filter);
+    let mut wire = vec![uses, keeps];
+    wire.extend(by);
+    wire.extend([groups, 0]);
+    let strings = [fact::PATH, fact::IMAGE, fact::THREADNAME, fact::CGROUP];
+    for word in
+        strings.map(|fact| filter.bits_of(fact)).into_iter().chain([filter.bits_of_no_path()])
+    {
+        wire.extend(word.to_ne_bytes());
+    }
+    let doubtful = filter.calls(&|_, verdict| verdict == Verdict::Open);
+    let open = match groups {
+        0 => doubtful,
+        _ => filter.calls(&|_, verdict| verdict != Verdict::None),
+    };
+    let moves = filter.calls(&|name, _| syscalls::returns_bytes(crate::naming::plain_name(name)));
+    for word in [open, doubtful, moves].iter().flatten().flatten() {
+        wire.extend(word.to_ne_bytes());
+    }
+    let numbers =
+        || [Abi::X86_64, Abi::I386].into_iter().flat_map(|abi| (0..512).map(move |nr| (abi, nr)));
+    for (abi, number) in numbers() {
+        wire.extend(filter.call_bits(&crate::naming::call_name(abi, number)).to_ne_bytes());
+    }
+    for (abi, number) in numbers() {
+        let descriptor = descriptor(&syscalls::name(abi, number));
+        wire.push(descriptor.map_or(0, |at| at + 1));
+    }
+    wire
+}
+
+/// `keeps`, `by` and `groups` of `struct where_knobs`.
+fn keys(filter: &Filter) -> (u8, [u8; MOST_KEYS], u8) {
+    let facts = filter.by.facts();
+    let keeps = KEPT.iter().filter(|(fact, _)| facts.contains(fact));
+    let keeps = keeps.fold(0, |all, (_, bit)| all | bit);
+    let kind =
+        |fact: &u16| KINDS.iter().find(|(known, _)| known == fact).map_or(0, |(_, kind)| *kind);
+    let mut by = [0; MOST_KEYS];
+    for (word, fact) in by.iter_mut().zip(facts) {
+        *word = kind(fact);
+    }
+    (keeps, by, u8::from(!facts.is_empty()))
+}
+
+/// As `struct pattern` of `where.h`.
+pub(super) fn wire(pattern: &Pattern) -> Vec<u8> {
+    let mut wire = (pattern.prefix().len() as u64).to_ne_bytes().to_vec();
+    wire.extend(pattern.prefix());
+    wire.resize(8 + Pattern::MOST_PREFIX + 1, 0);
+    wire.extend(pattern.rest().table().into_iter().flat_map(u64::to_ne_bytes));
+    wire
+}

@@ -1,0 +1,132 @@
+//! The structs of `trace.h` for what is kept of single calls on request: paths, and the slowest calls.
+
+use super::layout::{COMM_LEN, Fields, FileKey, Wire, text};
+
+/// A path that calls of a thread were given, by outcome.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PathKey {
+    pub(super) thread: u32,
+    pub(super) call: u16,
+    pub(super) error: u16,
+}
+
+impl Wire for PathKey {
+    const SIZE: usize = 16;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let _hash = from.u64();
+        Self { thread: from.u32(), call: from.u16(), error: from.u16() }
+    }
+}
+
+pub(super) struct PathRow {
+    pub(super) calls: u64,
+    pub(super) wall_ns: u64,
+    /// Where a relative path begins.
+    pub(super) directory: Option<FileKey>,
+    pub(super) image: u32,
+    /// `None` where it could not be read.
+    pub(super) text: Option<String>,
+}
+
+pub(super) const PATH_TEXT: usize = 384;
+
+/// A path of so many bytes, its end among them; `None` for one that could not be read.
+pub(super) fn cut_text(from: &mut Fields<'_>, length: u32) -> Option<String> {
+    let length = length as usize;
+    let bytes = from.bytes(PATH_TEXT);
+    let mut path = text(bytes.get(..length).unwrap_or(bytes));
+    if length >= PATH_TEXT {
+        path.push('…');
+    }
+    (length > 0).then_some(path)
+}
+
+impl Wire for PathRow {
+    const SIZE: usize = 48 + PATH_TEXT;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let (calls, wall_ns) = (from.u64(), from.u64());
+        let directory = FileKey::read(from);
+        let (image, length) = (from.u32(), from.u32());
+        Self {
+            calls,
+            wall_ns,
+            directory: (directory.dentry != 0).then_some(directory),
+            image,
+            text: cut_text(from, length),
+        }
+    }
+}
+
+/// As in `trace.h`.
+const MOST: usize = 100;
+
+/// `struct slow_call` of `trace.h`.
+#[derive(Debug)]
+pub(super) struct SlowRow {
+    pub(super) end_ns: u64,
+    pub(super) wall_ns: u64,
+    pub(super) off_ns: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) returned: i64,
+    pub(super) arguments: [u64; 6],
+    pub(super) file: FileKey,
+    pub(super) directory: FileKey,
+    pub(super) image: u32,
+    pub(super) tid: u32,
+    pub(super) call: u32,
+    pub(super) waker_tid: u32,
+    pub(super) waker_context: u32,
+    pub(super) waker_call: i32,
+    pub(super) thread: String,
+    pub(super) waker: String,
+    pub(super) text: Option<String>,
+}
+
+impl Wire for SlowRow {
+    const SIZE: usize = 11 * 8 + 2 * FileKey::SIZE + 8 * 4 + 2 * COMM_LEN + PATH_TEXT;
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let (end_ns, wall_ns, off_ns, blocked_ns) =
+            (from.u64(), from.u64(), from.u64(), from.u64());
+        let returned = from.u64().cast_signed();
+        let arguments = std::array::from_fn(|_| from.u64());
+        let (file, directory) = (FileKey::read(from), FileKey::read(from));
+        let (image, tid, call) = (from.u32(), from.u32(), from.u32());
+        let (waker_tid, waker_context) = (from.u32(), from.u32());
+        let (waker_call, length, _pad) = (from.u32().cast_signed(), from.u32(), from.u32());
+        Self {
+            end_ns,
+            wall_ns,
+            off_ns,
+            blocked_ns,
+            returned,
+            arguments,
+            file,
+            directory,
+            image,
+            tid,
+            call,
+            waker_tid,
+            waker_context,
+            waker_call,
+            thread: text(from.bytes(COMM_LEN)),
+            waker: text(from.bytes(COMM_LEN)),
+            text: cut_text(from, length),
+        }
+    }
+}
+
+/// `struct slowest` of `slowest.bpf.h`: those that are filled.
+pub(super) struct SlowRows(pub(super) Vec<SlowRow>);
+
+impl Wire for SlowRows {
+    const SIZE: usize = 8 + MOST * (8 + SlowRow::SIZE);
+
+    fn read(from: &mut Fields<'_>) -> Self {
+        let _lock_and_keys = from.bytes(8 + MOST * 8);
+        let rows = (0..MOST).map(|_| SlowRow::read(from));
+        Self(rows.filter(|row| row.wall_ns > 0).collect())
+    }
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/*
+ * The calls that took longest, whole. They are in one table for all CPUs, under a lock: which of
+ * them is the least is written beside it, so that only a call that belongs there takes the lock.
+ */
+
+#ifdef DETAILS
+
+struct slowest {
+	struct bpf_spin_lock lock;
+	u32 count;
+	u64 keys[SLOWEST];
+	struct slow_call calls[SLOWEST];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slowest);
+} slowest SEC(".maps");
+
+/* A call that took no longer than this is not among them: none is before the watch begins. */
+u64 slow_floor SEC(".data.slow_floor") = -1ULL;
+
+static __always_inline bool is_slow(u64 wall_ns)
+{
+	return knobs.slowest && wall_ns > slow_floor;
+}
+
+/* Which kind of a task's or of no task's work goes on: from the count that the kernel keeps. */
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
+
+static __always_inline u32 context(void)
+{
+	int count;
+
+	if (&__preempt_count)
+		count = *(int *)bpf_this_cpu_ptr(&__preempt_count);
+	else if (&pcpu_hot)
+		count = ((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
+	else
+		return IN_UNKNOWN;
+	if (count & 0xff0000)
+		return IN_INTERRUPT;
+	return count & 0x100 ? IN_SOFTIRQ : IN_TASK;
+}
+
+/* Notes who wakes a watched thread. The other tracepoint may come on the CPU it is to run on. */
+static __always_inline int note_waker(struct task_struct *task, u32 context)
+{
+	struct thread *t = watched(task);
+	struct task_struct *waker;
+
+	if (!t || !t->out_ns || ended_ns)
+		return 0;
+	waker = bpf_get_current_task_btf();
+	t->waker_call = NO_CALL;
+	if (!(waker->flags & PF_KTHREAD))
+		t->waker_call = call_inside(waker);
+	/* A program outside any call was interrupted there, as the idle task was. */
+	if (context == IN_UNKNOWN &&
+	    (!waker->pid ||
+	     (HAS_REGISTERS && !(waker->flags & PF_KTHREAD) && t->waker_call == NO_CALL)))
+		context = IN_INTERRUPT;
+	t->waker_context = context;
+	t->waker_tid = pid_of(waker);
+	BPF_CORE_READ_STR_INTO(&t->waker, waker, comm);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+	return note_waker(task, context());
+}
+
+/* The same for kernels that do not give the address of that count. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking_unknown, struct task_struct *task)
+{
+	return note_waker(task, IN_UNKNOWN);
+}
+
+/*
+ * A place's time, with its number in the lower byte. It is read from memory, so that the verifier
+ * cannot tell the ways through the loop apart.
+ */
+static __always_inline void put_slow(const struct slow_call *slow)
+{
+	u64 least = -1ULL, next = -1ULL, key;
+	struct slowest *table;
+	u32 zero = 0, at;
+
+	table = bpf_map_lookup_elem(&slowest, &zero);
+	if (!table)
+		return;
+	bpf_spin_lock(&table->lock);
+	at = table->count;
+	if (at < knobs.slowest) {
+		table->count = at + 1;
+		least = 0;
+	} else {
+		for (u32 i = 0; i < SLOWEST; i++) {
+			if (i >= knobs.slowest)
+				break;
+			key = table->keys[i];
+			if (key < least) {
+				next = least;
+				least = key;
+			} else if (key < next) {
+				next = key;
+			}
+		}
+		at = least & 0xff;
+		next >>= 8;
+		slow_floor = slow->wall_ns < next ? slow->wall_ns : next;
+	}
+	if (at < SLOWEST && slow->wall_ns > least >> 8) {
+		table->keys[at] = slow->wall_ns << 8 | at;
+		table->calls[at] = *slow;
+	}
+	bpf_spin_unlock(&table->lock);
+}
+
+/* Notes the file behind the call's descriptor, or the path that it is given. */
+static __always_inline void note_object(struct slow_call *slow, struct scratch *s, struct given *of,
+					u32 descriptor)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file *file;
+
+	__builtin_memset(&slow->file, 0, sizeof(slow->file));
+	__builtin_memset(&slow->directory, 0, sizeof(slow->directory));
+	slow->length = 0;
+	slow->text[0] = 0;
+	if (of->text || of->executed) {
+		take_path(of, s);
+		slow->directory = s->path.directory;
+		slow->length = s->path.length;
+		bpf_probe_read_kernel_str(slow->text, PATH_TEXT, s->path.text);
+	} else if (descriptor != -1U) {
+		file = file_of(task, descriptor);
+		if (file)
+			note_place(&slow->file, s, BPF_CORE_READ(file, f_path.dentry),
+				   BPF_CORE_READ(file, f_path.mnt));
+	}
+}
+
+/* Not static: so the verifier looks at it once. */
+__noinline int keep_slow(struct thread *t, struct slow_call *slow, struct given *of, u32 descriptor)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s = scratch();
+
+	if (!t || !slow || !of || !s)
+		return 0;
+	note_object(slow, s, of, descriptor);
+	slow->tid = pid_of(task);
+	slow->call = t->call;
+	BPF_CORE_READ_STR_INTO(&slow->comm, task, comm);
+	slow->waker_context = IN_NOTHING;
+	if (slow->blocked_ns) {
+		slow->waker_context = t->waker_context;
+		slow->waker_tid = t->waker_tid;
+		slow->waker_call = t->waker_call;
+		__builtin_memcpy(slow->waker, t->waker, COMM_LEN);
+	}
+	put_slow(slow);
+	return 0;
+}
+
+/* The argument that is the call's descriptor, + 1; 0: none is. */
+static __always_inline u8 descriptor_argument(struct thread *t)
+{
+	u32 number = t->call & CALL_NUMBER;
+
+	return number > 511 ? 0 : knobs.descriptors[t->call & CALL_I386 ? 1 : 0][number];
+}
+
+/* The call that is about to be counted, if it is one of the slowest so far. */
+static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+{
+	u64 wall_ns = now - t->last_ns;
+	struct slow_call *slow;
+	struct given of = {};
+	struct scratch *s;
+	u32 how;
+	u8 at;
+
+	if (t->call_thread)
+		wall_ns += t->wall_before_ns;
+	if (!is_slow(wall_ns) || !wants(t->call))
+		return;
+	at = descriptor_argument(t);
+	if (at == NOT_KEPT)
+		return;
+	s = scratch();
+	if (!s)
+		return;
+	slow = &s->slow;
+	slow->end_ns = now;
+	slow->wall_ns = wall_ns;
+	slow->off_ns = t->off_ns - t->off_at_last_ns;
+	slow->blocked_ns = t->blocked_ns - t->blocked_at_last_ns;
+	slow->image = t->image;
+	if (t->call_thread) {
+		slow->off_ns += t->call_off_before_ns;
+		slow->blocked_ns += t->call_blocked_before_ns;
+		slow->image = t->call_image;
+	}
+	if (!slow->image)
+		return;
+	slow->ret = ret;
+	for (u32 i = 0; i < 6; i++)
+		slow->args[i] = wide_argument(regs, t->call, i);
+	how = paths_of_call(t);
+	of.directory = AT_FDCWD;
+	if (how)
+		name_path(t, &of, regs, how & 0xff, ret);
+	keep_slow(t, slow, &of, at ? wide_argument(regs, t->call, at - 1) : -1);
+}
+
+#else
+
+static __always_inline bool is_slow(u64 wall_ns)
+{
+	return false;
+}
+
+static __always_inline void note_slow(struct thread *t, struct pt_regs *regs, u64 now, long ret)
+{
+}
+
+#endif

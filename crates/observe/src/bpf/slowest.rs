@@ -1,0 +1,93 @@
+//! The calls that took longest, from the kernel's table to the record.
+
+use iotomy_record::{WakeContext, Waker, WholeCall};
+use iotomy_sys::syscalls;
+
+use super::books::{Books, Paths};
+use super::details::SlowRow;
+use super::layout::{CALL_NUMBER, FileKey, Image};
+use super::outcome::{abi, exec, path};
+use crate::naming::{call_name, error_name, join, plain_name};
+
+/// The calls in the record's terms, the longest first; `number` tells images of one name apart.
+pub(super) fn calls(
+    books: &Books,
+    rows: Vec<SlowRow>,
+    began_ns: u64,
+    number: &dyn Fn(u32) -> u32,
+) -> Vec<WholeCall> {
+    let own = std::process::id();
+    let mut calls: Vec<WholeCall> = rows
+        .into_iter()
+        .filter_map(|row| {
+            let image: &Image = books.images.get(&row.image).filter(|image| image.pid != own)?;
+            Some(WholeCall {
+                pid: image.pid,
+                exec: exec(books, row.image),
+                image: number(row.image),
+                ..call(&books.paths, row, began_ns)
+            })
+        })
+        .collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.wall_ns));
+    calls
+}
+
+fn call(paths: &Paths, row: SlowRow, began_ns: u64) -> WholeCall {
+    let number = row.call as u16;
+    let syscall = call_name(abi(number), u32::from(number & CALL_NUMBER));
+    let plain = plain_name(&syscall);
+    let failed = (-4095..0).contains(&row.returned);
+    let is_gone = plain.starts_with("exec") && !failed;
+    let count = syscalls::arity(plain).filter(|_| !is_gone);
+    let count = if is_gone { 0 } else { count.map_or(6, usize::from) };
+    let place = |key: FileKey| {
+        let known = paths.directories.get(&key);
+        (key.dentry != 0).then(|| {
+            known.map_or_else(
+                || String::from("…"),
+                |name| match &name.socket {
+                    Some(socket) => socket.socket().text(),
+                    None => path(name, key.inode),
+                },
+            )
+        })
+    };
+    let given = row.text.map(|text| join(place(row.directory).as_deref(), &text));
+    let returns_bytes = syscalls::returns_bytes(plain) && !failed;
+    WholeCall {
+        tid: row.tid,
+        thread: row.thread,
+        arguments: row.arguments[..count].to_vec(),
+        path: given.or_else(|| place(row.file)),
+        returned: if failed { 0 } else { row.returned },
+        error: failed.then(|| error_name(row.returned.unsigned_abs() as u32)),
+        bytes: returns_bytes.then(|| row.returned.unsigned_abs()),
+        start_ns: row.end_ns.saturating_sub(row.wall_ns).saturating_sub(began_ns),
+        wall_ns: row.wall_ns,
+        on_cpu_ns: Some(row.wall_ns.saturating_sub(row.off_ns)),
+        blocked_ns: Some(row.blocked_ns),
+        runnable_ns: Some(row.off_ns.saturating_sub(row.blocked_ns)),
+        woken_by: context(row.waker_context).map(|context| Waker {
+            context,
+            tid: row.waker_tid,
+            syscall: u16::try_from(row.waker_call)
+                .ok()
+                .map(|call| call_name(abi(call), u32::from(call & CALL_NUMBER))),
+            thread: row.waker,
+        }),
+        syscall,
+        ..WholeCall::default()
+    }
+}
+
+/// The numbers of `trace.h`.
+fn context(number: u32) -> Option<WakeContext> {
+    match number {
+        0 => None,
+        1 => Some(WakeContext::Thread),
+        2 => Some(WakeContext::Softirq),
+        3 => Some(WakeContext::Interrupt),
+        _ => Some(WakeContext::Unknown),
+    }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT
+/* The same with a filter of calls, or groups of them. */
+#define CGROUPS
+#define DETAILS
+#define WHERE
+#include "trace.bpf.c"

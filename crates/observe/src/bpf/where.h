@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR MIT */
+/* What the filter of `--where` and the groups of `--by` exchange with user space: where.rs. */
+#ifndef IOTOMY_WHERE_H
+#define IOTOMY_WHERE_H
+
+/* What a condition may ask of a call that returns. */
+enum fact {
+	FACT_FD,
+	FACT_ERRNO,
+	FACT_BYTES,
+	FACT_DURATION,
+	FACT_THREAD,
+	FACT_PID,
+	FACT_MATCHES, /* a bit for each string that it compares */
+	FACTS,
+};
+
+struct facts {
+	__u64 word[FACTS];
+};
+
+/* Most variables that calls are grouped by. */
+#define MOST_KEYS 4
+
+/* What a key is made of. */
+enum key_kind {
+	KEY_NONE,
+	KEY_CALL, /* its groups follow from it */
+	KEY_FD,
+	KEY_ERRNO,
+	KEY_BYTES,    /* its slot */
+	KEY_DURATION, /* its slot */
+	KEY_THREAD,
+	KEY_PID,
+	KEY_IMAGE, /* its number */
+	KEY_PATH,  /* the hash of its text, as all from here on; 0 is none */
+	KEY_THREADNAME,
+	KEY_CGROUP,
+};
+
+/* Bits of `uses`. */
+#define USES_FD		1
+#define USES_PATH	2
+#define USES_IDS	4
+#define USES_IMAGE	8
+#define USES_THREADNAME 16
+#define USES_CGROUP	32
+/* Bits of `keeps`: the texts are keys. */
+#define KEEPS_PATH	 1
+#define KEEPS_THREADNAME 2
+#define KEEPS_CGROUP	 4
+
+struct where_knobs {
+	__u8 uses;
+	__u8 keeps;
+	__u8 by[MOST_KEYS];
+	__u8 groups; /* calls are counted by keys */
+	__u8 pad;
+	/* Bits of the strings that are compared with each. */
+	__u64 of_path;
+	__u64 of_image;
+	__u64 of_threadname;
+	__u64 of_cgroup;
+	__u64 of_no_path;	  /* that an empty one matches */
+	__u64 open[2][8];	  /* a bit a call of which not everything is known by its number */
+	__u64 doubtful[2][8];	  /* of these, those for which the condition may hold or not */
+	__u64 moves[2][8];	  /* a bit a call that returns bytes */
+	__u64 calls[2][512];	  /* bits of the strings that a call, or a group of it, matches */
+	__u8 descriptors[2][512]; /* the argument that is one, and 1; 0: none */
+};
+
+#define MOST_TESTS 64
+#define PREFIX_LEN 256
+
+struct pattern {
+	__u64 prefix_length;
+	char prefix[PREFIX_LEN];
+	struct glob rest;
+};
+
+struct by_key {
+	__u64 word[MOST_KEYS];
+};
+
+struct by_row {
+	__u64 calls;
+	__u64 errors;
+	__u64 bytes;
+	__u64 wall_ns;
+	__u64 max_ns;
+};
+
+/* In place of a text's hash: there was no room for the text. */
+#define NO_ROOM	  1
+
+#define KEPT_TEXT 512
+struct kept_text {
+	__u64 length;
+	char text[KEPT_TEXT];
+};
+
+struct where_counters {
+	__u64 divided_by_zero;
+	__u64 lost_rows;
+};
+
+#endif

@@ -1,0 +1,154 @@
+//! The filter of calls and their groups, decided at each return: as in the kernel's programs (`where.bpf.h`).
+
+use std::fs;
+use std::time::Instant;
+
+use iotomy_d::Outcome;
+use iotomy_record::Group;
+use iotomy_sys::syscalls;
+
+use super::procfs;
+use super::session::Session;
+use super::tracees::{Entered, nanoseconds};
+use crate::filter::{CallFacts, Verdict, descriptor, fact};
+use crate::grouping::Grouping;
+use crate::naming::{call_name, plain_name};
+use crate::tally::CallNumber;
+
+/// What is known of a call when it is entered: its descriptor may be another file's later.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EntryFacts {
+    /// Whether the condition needs more than the call's number.
+    pub(super) is_doubtful: bool,
+    fd: i64,
+    paths: Vec<String>,
+}
+
+impl Entered {
+    /// Whether nothing is known of it before it returns.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.is_doubtful)
+    }
+}
+
+impl Session {
+    /// The facts of a call that is entered; `None` where its number decides all.
+    pub(super) fn entry_facts(
+        &self,
+        tid: u32,
+        call: CallNumber,
+        args: &[u64; 6],
+    ) -> Option<EntryFacts> {
+        let name = call_name(call.0, call.1);
+        let verdict = self.filter.of_call(&name);
+        let is_doubtful = verdict == Verdict::Open;
+        if verdict == Verdict::None || !is_doubtful && self.filter.by.is_none() {
+            return None;
+        }
+        let name = plain_name(&name);
+        let at = descriptor(name);
+        // A descriptor is the lower half of its argument's register.
+        let fd = at.map_or(-1, |at| args[usize::from(at)] as i32);
+        let mut facts = EntryFacts { is_doubtful, fd: fd.into(), paths: Vec::new() };
+        if self.filter.uses(fact::PATH) {
+            facts.paths = match syscalls::paths(name).is_empty() {
+                false => procfs::paths_of_call(tid, name, args).into_iter().flatten().collect(),
+                true => at
+                    .and_then(|_| procfs::file(tid, fd))
+                    .map(|file| file.path)
+                    .into_iter()
+                    .collect(),
+            };
+            for path in &mut facts.paths {
+                if let Some(name) = path.strip_suffix(" (deleted)") {
+                    *path = name.to_owned();
+                }
+            }
+        }
+        Some(facts)
+    }
+
+    /// Whether a call that returned is one to count.
+    pub(super) fn counts(
+        &mut self,
+        tid: u32,
+        entered: &mut Entered,
+        value: Result<u64, u32>,
+        now: Instant,
+    ) -> bool {
+        let Some(EntryFacts { fd, mut paths, .. }) = entered.facts.take() else { return true };
+        let uses = |fact| self.filter.uses(fact);
+        let name = syscalls::name(entered.call.0, entered.call.1);
+        if uses(fact::PATH) && name == "chdir" && value.is_ok() {
+            paths = procfs::working_directory(tid).into_iter().collect();
+        }
+        let images = match (uses(fact::IMAGE), entered.image) {
+            (true, Some(image)) => {
+                let process = self.tally.process(image);
+                [&process.exec, &process.binary]
+                    .into_iter()
+                    .filter(|one| !one.is_empty())
+                    .cloned()
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let of_task = |file: &str| fs::read(format!("/proc/{tid}/{file}")).unwrap_or_default();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let threadname = match uses(fact::THREADNAME) {
+            true => text(of_task("comm")).trim_end_matches('\n').to_owned(),
+            false => String::new(),
+        };
+        let cgroups = match uses(fact::CGROUP) {
+            true => {
+                let lines = text(of_task("cgroup"));
+                let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
+                lines.lines().filter_map(path).collect()
+            }
+            false => Vec::new(),
+        };
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let bytes = value.ok().filter(|_| syscalls::returns_bytes(&name));
+        let facts = CallFacts {
+            fd,
+            errno: value.err().unwrap_or(0).into(),
+            bytes: bytes.map_or(0, signed),
+            duration_ns: signed(nanoseconds(entered.at, now)),
+            thread: tid.into(),
+            pid: self.tracees.get(tid).map_or(0, |tracee| tracee.process).into(),
+            paths,
+            images,
+            threadname,
+            cgroups,
+        };
+        match self.filter.holds(entered.call, &facts) {
+            Outcome::True => {
+                self.group(entered.call, &facts);
+                true
+            }
+            Outcome::False => false,
+            Outcome::DividedByZero => {
+                self.divided_by_zero += 1;
+                false
+            }
+        }
+    }
+
+    /// Adds a call that is counted to its groups.
+    fn group(&mut self, call: CallNumber, facts: &CallFacts) {
+        if self.filter.by.is_none() {
+            return;
+        }
+        let row = Group {
+            key: Vec::new(),
+            calls: 1,
+            errors: u64::from(facts.errno != 0),
+            bytes: facts.bytes.cast_unsigned(),
+            wall_ns: facts.duration_ns.cast_unsigned(),
+            max_ns: facts.duration_ns.cast_unsigned(),
+        };
+        for key in self.filter.by.keys(call, &|fact| Grouping::value(fact, facts)) {
+            self.groups.add(key, &row, self.rows);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Calls grouped by values of theirs.
+
+use serde::{Deserialize, Serialize};
+
+/// All counted calls that returned, by the values of some variables.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Groups {
+    /// The variables, as `--by` has them.
+    pub by: Vec<String>,
+    /// One entry for each combination of values, the longest time first.
+    pub rows: Vec<Group>,
+    /// Calls in no row, for which a bounded table had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_calls: u64,
+}
+
+/// Calls with the same values.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Group {
+    /// The value of each variable.
+    pub key: Vec<Key>,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of those, the ones that returned an error.
+    pub errors: u64,
+    /// The bytes that they moved.
+    pub bytes: u64,
+    /// Their time from entry to return.
+    pub wall_ns: u64,
+    /// The longest single call.
+    pub max_ns: u64,
+}
+
+/// A value. Of bytes and durations, it is the lowest of a power of two.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Key {
+    /// Of an integer variable.
+    Number(i64),
+    /// Of a string variable, or the name of an error; empty where the call has none.
+    Text(String),
+}
+
+impl Group {
+    /// Adds other calls with the same values.
+    pub fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

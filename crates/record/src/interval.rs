@@ -1,0 +1,331 @@
+//! The counts of one interval of a watch, from snapshots.
+//!
+//! The one invariant: the intervals add up to the record of the whole watch. A snapshot may miss a
+//! thread that ends while it is taken, and the next one has it: so a difference is not to the
+//! snapshot before but to the most that has been counted so far, and the last interval is the
+//! difference of the record to all of that.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Call, FileKind, FileUse, LedgerRow, Process, Snapshot, Trace};
+
+/// The place of an interval in its watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it began, since the watch did.
+    pub start_ns: u64,
+    /// Whether the watch ended with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_last: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// The tables of an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalCounts {
+    /// Its place.
+    pub interval: Interval,
+    /// Its length.
+    pub wall_ns: u64,
+    /// The images that lived or counted something in it.
+    pub processes: Vec<Process>,
+    /// The calls that returned in it or were in progress.
+    pub calls: Vec<Call>,
+    /// The files used in it, without who used them.
+    pub files: Vec<FileUse>,
+    /// The time of threads in it.
+    pub ledger: Vec<LedgerRow>,
+    /// Events that found no room in it.
+    pub lost: u64,
+}
+
+/// The name of an image whose program the observer has not read.
+const UNKNOWN: &str = "?";
+
+/// A program image by its process id and name.
+type Image = (u32, String);
+
+/// What has been given out so far.
+#[derive(Debug, Default)]
+pub struct Intervals {
+    number: u64,
+    elapsed_ns: u64,
+    lost: u64,
+    /// By the image's number in the watch: the most that was counted.
+    images: HashMap<u32, Counted>,
+    /// Of all, by name.
+    given: HashMap<Image, Counted>,
+    files: BTreeMap<(FileKind, String), FileUse>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    calls: HashMap<String, Call>,
+    ledger: LedgerRow,
+}
+
+impl Intervals {
+    /// The interval that ends with this snapshot.
+    pub fn advance(&mut self, now: &Snapshot) -> IntervalCounts {
+        let mut counts = self.begin(now.elapsed_ns);
+        counts.lost = now.lost.saturating_sub(self.lost);
+        self.lost = self.lost.max(now.lost);
+        // One whose program is not known yet will be counted under its name.
+        for image in now.images.iter().filter(|image| image.exec != UNKNOWN) {
+            let name = (image.pid, image.exec.clone());
+            let seen = self.images.entry(image.id).or_default();
+            let ledger = image.ledger.as_ref().map(|now| ledger_since(now, &mut seen.ledger));
+            let is_used = counts.add(&name, &image.calls, ledger.as_ref(), seen);
+            if image.threads > 0 || is_used {
+                counts.processes.push(Process {
+                    pid: image.pid,
+                    exec: image.exec.clone(),
+                    called: image.called.clone(),
+                    threads: image.threads,
+                    ..Process::default()
+                });
+            }
+        }
+        for file in &now.files {
+            let seen = self.files.entry((file.kind, file.path.clone())).or_default();
+            counts.files.extend(file_since(file, seen));
+        }
+        self.give(&mut counts);
+        counts
+    }
+
+    /// The last interval: what the record of the watch has beyond those before.
+    pub fn finish(mut self, record: &Trace) -> IntervalCounts {
+        let mut counts = self.begin(record.wall_ns);
+        counts.interval.is_last = true;
+        let lost = record.observer.lost_events.saturating_add(record.observer.lost_files);
+        counts.lost = lost.saturating_sub(self.lost);
+        let mut whole: BTreeMap<Image, (BTreeMap<&str, Call>, Option<LedgerRow>)> = BTreeMap::new();
+        for call in &record.calls {
+            let (calls, _) = whole.entry((call.pid, call.exec.clone())).or_default();
+            match calls.get_mut(call.syscall.as_str()) {
+                Some(sum) => add_call(sum, call),
+                None => _ = calls.insert(&call.syscall, call.clone()),
+            }
+        }
+        for row in &record.ledger {
+            let (_, ledger) = whole.entry((row.pid, row.exec.clone())).or_default();
+            add_ledger(ledger.get_or_insert_default(), row);
+        }
+        for (name, (calls, ledger)) in whole {
+            let mut seen = self.given.remove(&name).unwrap_or_default();
+            let calls: Vec<Call> = calls.into_values().collect();
+            let ledger = ledger.as_ref().map(|now| ledger_since(now, &mut seen.ledger));
+            let process =
+                record.processes.iter().find(|one| (one.pid, &one.exec) == (name.0, &name.1));
+            if counts.add(&name, &calls, ledger.as_ref(), &mut seen) {
+                counts.processes.push(Process {
+                    pid: name.0,
+                    exec: name.1.clone(),
+                    called: process.map(|one| one.called.clone()).unwrap_or_default(),
+                    ..Process::default()
+                });
+            }
+        }
+        let mut files: BTreeMap<(FileKind, &str), FileUse> = BTreeMap::new();
+        for file in &record.files {
+            let sum = files.entry((file.kind, &file.path)).or_insert_with(|| FileUse {
+                kind: file.kind,
+                path: file.path.clone(),
+                ..FileUse::default()
+            });
+            for (sum, more) in uses(sum).into_iter().zip(uses(&mut file.clone())) {
+                *sum = sum.saturating_add(*more);
+            }
+        }
+        for (key, file) in files {
+            let seen = self.files.entry((key.0, key.1.to_owned())).or_default();
+            counts.files.extend(file_since(&file, seen));
+        }
+        counts.sort();
+        counts
+    }
+
+    fn begin(&mut self, until_ns: u64) -> IntervalCounts {
+        self.number += 1;
+        let start_ns = self.elapsed_ns;
+        self.elapsed_ns = until_ns.max(start_ns);
+        IntervalCounts {
+            interval: Interval { number: self.number, start_ns, is_last: false },
+            wall_ns: self.elapsed_ns - start_ns,
+            processes: Vec::new(),
+            calls: Vec::new(),
+            files: Vec::new(),
+            ledger: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// Notes what an interval has, and puts its rows in order.
+    fn give(&mut self, counts: &mut IntervalCounts) {
+        for call in &counts.calls {
+            let given = self.given.entry((call.pid, call.exec.clone())).or_default();
+            match given.calls.get_mut(&call.syscall) {
+                Some(sum) => add_call(sum, call),
+                None => _ = given.calls.insert(call.syscall.clone(), call.clone()),
+            }
+        }
+        for row in &counts.ledger {
+            let given = self.given.entry((row.pid, row.exec.clone())).or_default();
+            add_ledger(&mut given.ledger, row);
+        }
+        counts.sort();
+    }
+}
+
+impl IntervalCounts {
+    /// Adds what an image has beyond what was seen of it. Whether that is anything.
+    fn add(
+        &mut self,
+        (pid, exec): &Image,
+        calls: &[Call],
+        ledger: Option<&LedgerRow>,
+        seen: &mut Counted,
+    ) -> bool {
+        let before = (self.calls.len(), self.ledger.len());
+        for call in calls {
+            let seen = seen.calls.entry(call.syscall.clone()).or_default();
+            let row = call_since(call, seen);
+            self.calls.extend(row.map(|row| Call { pid: *pid, exec: exec.clone(), ..row }));
+        }
+        let row = ledger.filter(|row| row.thread_ns > 0).cloned();
+        self.ledger.extend(row.map(|row| LedgerRow { pid: *pid, exec: exec.clone(), ..row }));
+        before != (self.calls.len(), self.ledger.len())
+    }
+
+    fn sort(&mut self) {
+        self.calls.sort_by(|a, b| b.wall_ns.cmp(&a.wall_ns).then(a.syscall.cmp(&b.syscall)));
+        let bytes = |file: &FileUse| file.read_bytes.saturating_add(file.write_bytes);
+        self.files.sort_by_key(|file| std::cmp::Reverse(bytes(file)));
+    }
+}
+
+/// What a counter has beyond the most seen.
+fn more(now: u64, seen: &mut u64) -> u64 {
+    let more = now.saturating_sub(*seen);
+    *seen = now.max(*seen);
+    more
+}
+
+fn more_known(now: Option<u64>, seen: &mut Option<u64>) -> Option<u64> {
+    now.map(|now| more(now, seen.get_or_insert_default()))
+}
+
+fn call_since(now: &Call, seen: &mut Call) -> Option<Call> {
+    let mut wall_times = now.wall_times.since(&seen.wall_times);
+    // Above all before it, the longest call is of this interval.
+    let max_is_bound = now.max_ns <= seen.max_ns;
+    let bound_ns = if max_is_bound { wall_times.highest().min(now.max_ns) } else { now.max_ns };
+    seen.wall_times.merge(&wall_times);
+    wall_times.max_ns = if wall_times.is_empty() { 0 } else { bound_ns };
+    seen.max_ns = seen.max_ns.max(now.max_ns);
+    let kinds = now.error_kinds.iter().map(|(name, count)| {
+        (name.clone(), more(*count, seen.error_kinds.entry(name.clone()).or_default()))
+    });
+    let row = Call {
+        error_kinds: kinds.filter(|(_, count)| *count > 0).collect(),
+        syscall: now.syscall.clone(),
+        calls: more(now.calls, &mut seen.calls),
+        errors: more(now.errors, &mut seen.errors),
+        bytes: more(now.bytes, &mut seen.bytes),
+        wall_ns: more(now.wall_ns, &mut seen.wall_ns),
+        on_cpu_ns: more_known(now.on_cpu_ns, &mut seen.on_cpu_ns),
+        blocked_ns: more_known(now.blocked_ns, &mut seen.blocked_ns),
+        runnable_ns: more_known(now.runnable_ns, &mut seen.runnable_ns),
+        max_ns: bound_ns,
+        max_is_bound,
+        in_flight: now.in_flight,
+        wall_log2: wall_times.log2(),
+        wall_times,
+        ..Call::default()
+    };
+    (row.calls > 0 || row.wall_ns > 0).then_some(row)
+}
+
+fn ledger_since(now: &LedgerRow, seen: &mut LedgerRow) -> LedgerRow {
+    LedgerRow {
+        thread_ns: more(now.thread_ns, &mut seen.thread_ns),
+        user_ns: more(now.user_ns, &mut seen.user_ns),
+        calls_on_cpu_ns: more(now.calls_on_cpu_ns, &mut seen.calls_on_cpu_ns),
+        blocked_ns: more(now.blocked_ns, &mut seen.blocked_ns),
+        runnable_ns: more(now.runnable_ns, &mut seen.runnable_ns),
+        ..LedgerRow::default()
+    }
+}
+
+fn uses(file: &mut FileUse) -> [&mut u64; 6] {
+    [
+        &mut file.read_calls,
+        &mut file.read_bytes,
+        &mut file.write_calls,
+        &mut file.write_bytes,
+        &mut file.map_calls,
+        &mut file.mapped_bytes,
+    ]
+}
+
+fn file_since(now: &FileUse, seen: &mut FileUse) -> Option<FileUse> {
+    let mut row = FileUse { pid: 0, exec: String::new(), ..now.clone() };
+    let mut is_used = false;
+    for (now, seen) in uses(&mut row).into_iter().zip(uses(seen)) {
+        *now = more(*now, seen);
+        is_used |= *now > 0;
+    }
+    is_used.then_some(row)
+}
+
+fn add_call(sum: &mut Call, one: &Call) {
+    for (sum, more) in [
+        (&mut sum.calls, one.calls),
+        (&mut sum.errors, one.errors),
+        (&mut sum.bytes, one.bytes),
+        (&mut sum.wall_ns, one.wall_ns),
+        (&mut sum.in_flight, one.in_flight),
+    ] {
+        *sum = sum.saturating_add(more);
+    }
+    for (sum, more) in [
+        (&mut sum.on_cpu_ns, one.on_cpu_ns),
+        (&mut sum.blocked_ns, one.blocked_ns),
+        (&mut sum.runnable_ns, one.runnable_ns),
+    ] {
+        if let Some(more) = more {
+            *sum = Some(sum.unwrap_or(0).saturating_add(more));
+        }
+    }
+    for (kind, count) in &one.error_kinds {
+        let sum = sum.error_kinds.entry(kind.clone()).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    sum.max_ns = sum.max_ns.max(one.max_ns);
+    sum.wall_times.merge(&one.wall_times);
+}
+
+fn add_ledger(sum: &mut LedgerRow, one: &LedgerRow) {
+    for (sum, more) in [
+        (&mut sum.thread_ns, one.thread_ns),
+        (&mut sum.user_ns, one.user_ns),
+        (&mut sum.calls_on_cpu_ns, one.calls_on_cpu_ns),
+        (&mut sum.blocked_ns, one.blocked_ns),
+        (&mut sum.runnable_ns, one.runnable_ns),
+    ] {
+        *sum = sum.saturating_add(more);
+    }
+}
+
+#[cfg(test)]
+#[path = "interval_tests.rs"]
+mod tests;

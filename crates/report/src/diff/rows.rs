@@ -1,0 +1,326 @@
+//! The tables of what differs.
+
+use iotomy_record::{Delta, Diff, DiffRow, DiffSideName, DiffVerdict};
+
+use super::grid::{Grid, GridRow};
+use super::headline::signed;
+use super::{DiffView, shown};
+use crate::numbers::{bytes, decimals_for, figure, fixed, three_digits};
+use crate::page::{Ink, Page};
+use crate::table::Column;
+
+/// Columns a name may take.
+const NAME: usize = 60;
+
+/// Calls of either side that quantiles take: a p99 of fewer is their maximum.
+const ENOUGH: f64 = 100.0;
+
+/// Quantiles whose ratio is within this may be of equal times: each is within 2.6 % of the truth.
+const SAME_BUCKET: f64 = 1.052;
+
+const PROGRAMS: &[Column<'static>] = &[
+    Column::text("program", 11),
+    Column::number("processes", "A", 3),
+    Column::number("processes", "B", 3),
+    Column::number("user", "A ms", 7),
+    Column::number("user", "B ms", 8),
+    Column::number("in calls", "A ms", 5),
+    Column::number("in calls", "B ms", 6),
+    Column::number("blocked", "A ms", 4),
+    Column::number("blocked", "B ms", 4),
+    Column::number("runq", "A ms", 1),
+    Column::number("runq", "B ms", 1),
+];
+
+const CALLS: &[Column<'static>] = &[
+    Column::text("call", 11),
+    Column::number("calls", "A", 8),
+    Column::number("calls", "B", 9),
+    Column::number("wall", "A ms", 6),
+    Column::number("wall", "B ms", 7),
+    Column::number("B − A", "ms", 10),
+    Column::number("mean", "A µs", 3),
+    Column::number("mean", "B µs", 4),
+    Column::text("beyond noise", 2),
+];
+
+const TIMES: &[Column<'static>] = &[
+    Column::text("call", 11),
+    Column::text("time", 10),
+    Column::number("p50", "A µs", 8),
+    Column::number("p50", "B µs", 8),
+    Column::number("p99", "A µs", 9),
+    Column::number("p99", "B µs", 9),
+    Column::number("max", "A µs", 7),
+    Column::number("max", "B µs", 7),
+];
+
+const FILES: &[Column<'static>] = &[
+    Column::text("file", 11).usually(44),
+    Column::number("reads", "A", 5),
+    Column::number("reads", "B", 6),
+    Column::number("read", "A", 7),
+    Column::number("read", "B", 8),
+    Column::number("writes", "A", 3),
+    Column::number("writes", "B", 4),
+    Column::number("written", "A", 7),
+    Column::number("written", "B", 8),
+    Column::number("mapped", "A", 1),
+    Column::number("mapped", "B", 1),
+];
+
+const PATHS: &[Column<'static>] = &[
+    Column::text("path", 11).usually(44),
+    Column::text("call", 10),
+    Column::number("calls", "A", 8),
+    Column::number("calls", "B", 9),
+    Column::number("B − A", "ms", 7),
+];
+
+const LAYERS: &[Column<'static>] = &[
+    Column::text("layer", 11),
+    Column::text("of", 10),
+    Column::number("on-CPU", "A ms", 8),
+    Column::number("on-CPU", "B ms", 8),
+    Column::number("B − A", "ms", 9),
+    Column::number("±", "ms", 9),
+    Column::number("blocked", "A ms", 5),
+    Column::number("blocked", "B ms", 5),
+];
+
+const FUNCTIONS: &[Column<'static>] = &[
+    Column::text("function", 11),
+    Column::text("layer", 5),
+    Column::number("on-CPU", "A ms", 8),
+    Column::number("on-CPU", "B ms", 8),
+    Column::number("B − A", "ms", 9),
+    Column::number("±", "ms", 9),
+];
+
+/// By program, where there are several.
+pub(super) fn programs(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    if record.programs.len() < 2 {
+        return None;
+    }
+    let names = ["user_ns", "calls_on_cpu_ns", "blocked_ns", "runnable_ns"];
+    let decimals = decimals(&record.programs, &names);
+    Some(grid("programs", "by program", PROGRAMS, &record.programs, view, |row| {
+        let mut cells = vec![page.name(&row.program, NAME)];
+        cells.extend(pair(row, "processes", three_digits));
+        for name in names {
+            cells.extend(pair(row, name, |ns| ms(ns, decimals)));
+        }
+        (cells, only_in(row).into_iter().collect())
+    }))
+}
+
+pub(super) fn calls(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let decimals = decimals(&record.calls, &["wall_ns"]);
+    let title = "calls, by difference of time";
+    Some(grid("calls", title, CALLS, &record.calls, view, |row| {
+        let mut cells = vec![call_name(page, record, row)];
+        cells.extend(pair(row, "calls", three_digits));
+        cells.extend(pair(row, "wall_ns", |ns| ms(ns, decimals)));
+        cells.push(signed(row.delta("wall_ns"), |ns| ms(ns, decimals)));
+        cells.extend(pair(row, "mean_ns", |ns| figure(ns / 1e3)));
+        cells.push(noise(row, &["wall_ns", "calls"]));
+        (cells, call_remarks(page, row))
+    }))
+}
+
+/// Quantiles that differ, of the calls that are shown.
+pub(super) fn times(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let seconds = |walls: &[u64]| match record.per_second {
+        true => walls.iter().copied().min().unwrap_or(0) as f64 / 1e9,
+        false => 1.0,
+    };
+    let (a, b) = (seconds(&record.a.wall_ns), seconds(&record.b.wall_ns));
+    let is_enough = |row: &&&DiffRow| {
+        let of = |delta: &Delta| {
+            delta.a.unwrap_or(0.0) * a >= ENOUGH && delta.b.unwrap_or(0.0) * b >= ENOUGH
+        };
+        row.measure("calls").is_some_and(of)
+    };
+    let mut rows = Vec::new();
+    let calls = shown(&record.calls, view);
+    for row in calls.iter().filter(is_enough).take(view.rows()) {
+        let mut name = call_name(page, record, row);
+        for (kind, names) in [
+            ("wall", ["wall_p50_ns", "wall_p99_ns", "wall_max_ns"]),
+            ("on-CPU", ["on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns"]),
+            ("blocked", ["blocked_p50_ns", "blocked_p99_ns", "blocked_max_ns"]),
+        ] {
+            if !names[..2].iter().any(|name| row.measure(name).is_some_and(is_apart)) {
+                continue;
+            }
+            let mut cells = vec![std::mem::take(&mut name), kind.to_owned()];
+            for name in names {
+                cells.extend(pair(row, name, |ns| figure(ns / 1e3)));
+            }
+            rows.push(GridRow { cells, remarks: Vec::new(), ink: Ink::Plain });
+        }
+    }
+    Some(Grid {
+        id: "times",
+        title: "how long a call took".to_owned(),
+        columns: TIMES,
+        rows,
+        more: None,
+    })
+}
+
+/// Whether two quantiles differ by more than their buckets are wide.
+fn is_apart(delta: &Delta) -> bool {
+    let (Some(a), Some(b)) = (delta.a, delta.b) else { return false };
+    let (low, high) = (a.min(b), a.max(b));
+    delta.beyond_noise != Some(false) && high > low * SAME_BUCKET
+}
+
+pub(super) fn files(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let size = |n: f64| if n > 0.0 { bytes(n as u128) } else { String::new() };
+    let count = |n: f64| if n > 0.0 { three_digits(n) } else { String::new() };
+    Some(grid("files", "files, by difference of bytes", FILES, &record.files, view, |row| {
+        let mut cells = vec![page.name(&row.name, NAME)];
+        cells.extend(pair(row, "read_calls", count));
+        cells.extend(pair(row, "read_bytes", size));
+        cells.extend(pair(row, "write_calls", count));
+        cells.extend(pair(row, "write_bytes", size));
+        cells.extend(pair(row, "mapped_bytes", size));
+        (cells, only_in(row).into_iter().collect())
+    }))
+}
+
+pub(super) fn paths(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let decimals = decimals(&record.paths, &["wall_ns"]);
+    let title = "paths, by difference of time";
+    Some(grid("paths", title, PATHS, &record.paths, view, |row| {
+        let mut cells = vec![page.name(&row.name, NAME), page.name(&row.of, 40)];
+        cells.extend(pair(row, "calls", three_digits));
+        cells.push(signed(row.delta("wall_ns"), |ns| ms(ns, decimals)));
+        (cells, only_in(row).into_iter().collect())
+    }))
+}
+
+pub(super) fn layers(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let decimals = decimals(&record.layers, &["on_cpu_ns", "blocked_ns"]);
+    Some(grid("layers", "layers, by difference of time", LAYERS, &record.layers, view, |row| {
+        let mut cells = vec![page.name(&row.name, 40), page.name(&row.of, 24)];
+        cells.extend(sampled(row, decimals));
+        cells.extend(pair(row, "blocked_ns", |ns| ms(ns, decimals)));
+        (cells, only_in(row).into_iter().collect())
+    }))
+}
+
+pub(super) fn functions(page: &Page<'_>, record: &Diff, view: DiffView) -> Option<Grid> {
+    let decimals = decimals(&record.functions, &["on_cpu_ns"]);
+    let title = "functions, by difference of time";
+    Some(grid("functions", title, FUNCTIONS, &record.functions, view, |row| {
+        let mut cells = vec![page.name(&row.name, 48), page.name(&row.of, 30)];
+        cells.extend(sampled(row, decimals));
+        (cells, only_in(row).into_iter().collect())
+    }))
+}
+
+/// The sampled time of both sides, and the error of their difference.
+fn sampled(row: &DiffRow, decimals: usize) -> Vec<String> {
+    let delta = row.measure("on_cpu_ns");
+    let mut cells = pair(row, "on_cpu_ns", |ns| ms(ns, decimals)).to_vec();
+    cells.push(signed(row.delta("on_cpu_ns"), |ns| ms(ns, decimals)));
+    let error = delta.and_then(|delta| delta.sampling_error);
+    cells.push(error.map_or_else(String::new, |ns| ms(ns, decimals)));
+    cells
+}
+
+fn grid(
+    id: &'static str,
+    title: &str,
+    columns: &'static [Column<'static>],
+    all: &[DiffRow],
+    view: DiffView,
+    cells: impl Fn(&DiffRow) -> (Vec<String>, Vec<String>),
+) -> Grid {
+    let shown = shown(all, view);
+    let most = view.rows();
+    let rows = shown.iter().take(most).map(|row| {
+        let (cells, remarks) = cells(row);
+        let ink = if row.verdict.is_shown() { Ink::Plain } else { Ink::Dim };
+        GridRow { cells, remarks, ink }
+    });
+    let rows = rows.collect();
+    let more = (shown.len() > most).then(|| {
+        let rest = &shown[most..];
+        let time: f64 = rest.iter().map(|row| row.delta("wall_ns").abs()).sum();
+        let time = match rest.iter().any(|row| row.measure("wall_ns").is_some()) {
+            true => format!(", {} in total", crate::numbers::duration(time)),
+            false => String::new(),
+        };
+        format!("{} more{time} (--top {})", rest.len(), shown.len())
+    });
+    Grid { id, title: title.to_owned(), columns, rows, more }
+}
+
+fn call_name(page: &Page<'_>, record: &Diff, row: &DiffRow) -> String {
+    let name = page.name(&row.name, 28);
+    match record.programs.len() {
+        0 | 1 => name,
+        _ => format!("{}: {name}", page.name(&row.program, 24)),
+    }
+}
+
+/// What else differs of a call, and what may be behind a difference.
+fn call_remarks(page: &Page<'_>, row: &DiffRow) -> Vec<String> {
+    let mut remarks: Vec<String> = only_in(row).into_iter().collect();
+    let both =
+        |name: &str| row.measure(name).map(|one| (one.a.unwrap_or(0.0), one.b.unwrap_or(0.0)));
+    for (kind, ends) in &row.error_kinds {
+        let [a, b] = ends.map(three_digits);
+        if a != b {
+            remarks.push(format!("{} {a} → {b}", page.name(kind, 24)));
+        }
+    }
+    if let Some((a, b)) = both("bytes").filter(|(a, b)| a != b) {
+        remarks.push(format!("{} → {}", bytes(a.max(0.0) as u128), bytes(b.max(0.0) as u128)));
+    }
+    let wall = row.measure("wall_ns");
+    let overhead = wall.and_then(|wall| wall.overhead).unwrap_or(0.0);
+    if row.verdict == DiffVerdict::Differs && row.delta("wall_ns").abs() <= overhead {
+        remarks.push("time below the overhead of tracing".to_owned());
+    }
+    remarks
+}
+
+fn only_in(row: &DiffRow) -> Option<String> {
+    row.only_in.map(|side| match side {
+        DiffSideName::A => "only in A".to_owned(),
+        DiffSideName::B => "only in B".to_owned(),
+    })
+}
+
+/// Which of the measures are beyond noise, where a row is.
+fn noise(row: &DiffRow, names: &[&str]) -> String {
+    if row.verdict != DiffVerdict::BeyondNoise {
+        return String::new();
+    }
+    let beyond = |name: &&&str| row.measure(name).is_some_and(|one| one.beyond_noise == Some(true));
+    let word = |name: &&str| if *name == "wall_ns" { "time" } else { "calls" };
+    let found: Vec<&str> = names.iter().filter(beyond).map(word).collect();
+    if found.is_empty() { "other".to_owned() } else { found.join(", ") }
+}
+
+/// The values of both sides.
+fn pair(row: &DiffRow, name: &str, text: impl Fn(f64) -> String) -> [String; 2] {
+    let delta = row.measure(name);
+    let one = |value: Option<f64>| value.map_or_else(String::new, &text);
+    [one(delta.and_then(|delta| delta.a)), one(delta.and_then(|delta| delta.b))]
+}
+
+fn ms(ns: f64, decimals: usize) -> String {
+    fixed(ns / 1e6, decimals)
+}
+
+/// The decimals of a table in ms.
+fn decimals(rows: &[DiffRow], names: &[&str]) -> usize {
+    let values = rows.iter().flat_map(|row| names.iter().filter_map(|name| row.measure(name)));
+    let largest = values.flat_map(|delta| [delta.a, delta.b]).flatten().fold(0.0, f64::max);
+    decimals_for(largest / 1e6)
+}

@@ -1,0 +1,188 @@
+use iotomy_record::{
+    Delta, Diff, DiffRow, DiffSide, DiffSideName, DiffVerdict, Difference, FindingRuns,
+};
+
+use super::*;
+use crate::looks;
+
+fn delta(measure: &'static str, a: f64, b: f64) -> Delta {
+    Delta { measure, a: Some(a), b: Some(b), ..Delta::default() }
+}
+
+fn call(name: &str, calls: [f64; 2], wall: [f64; 2], verdict: DiffVerdict) -> DiffRow {
+    let mean = |side: usize| wall[side] / calls[side].max(1.0);
+    DiffRow {
+        program: "git".into(),
+        name: name.into(),
+        verdict,
+        only_in: (calls[0] == 0.0).then_some(DiffSideName::B),
+        measures: vec![
+            delta("calls", calls[0], calls[1]),
+            delta("bytes", 0.0, 8192.0 * calls[1]),
+            Delta { overhead: Some(150.0 * calls[1]), ..delta("wall_ns", wall[0], wall[1]) },
+            delta("mean_ns", mean(0), mean(1)),
+            delta("wall_p50_ns", mean(0), mean(1)),
+            delta("wall_p99_ns", 3.0 * mean(0), 3.0 * mean(1)),
+            delta("wall_max_ns", 9.0 * mean(0), 9.0 * mean(1)),
+        ],
+        ..DiffRow::default()
+    }
+}
+
+fn side(name: &str, runs: usize) -> DiffSide {
+    DiffSide {
+        sources: (0..runs).map(|run| format!("{name}{run}.json")).collect(),
+        subject: "git status '\u{1b}[31m'".into(),
+        started: vec!["2026-01-02T03:04:05.6Z".into(); runs],
+        wall_ns: vec![12_300_000; runs],
+        ..DiffSide::default()
+    }
+}
+
+fn two_runs() -> Diff {
+    Diff {
+        schema: Diff::SCHEMA,
+        kind: "trace",
+        a: side("a", 1),
+        b: DiffSide { lost: 3, ..side("b", 1) },
+        conditions: vec![Difference {
+            what: "kernel".into(),
+            then: "Linux 6.1".into(),
+            now: "Linux 6.18".into(),
+            matters: true,
+        }],
+        per_second: false,
+        judged: false,
+        totals: vec![
+            Delta { overhead: Some(1e6), ..delta("wall_ns", 12.3e6, 41e6) },
+            delta("calls", 1_200.0, 5_892.0),
+            delta("major_faults", 0.0, 0.0),
+            delta("max_rss_bytes", 5e6, 4e6),
+        ],
+        programs: vec![
+            DiffRow {
+                program: "git".into(),
+                verdict: DiffVerdict::Differs,
+                measures: vec![delta("user_ns", 1e6, 2e6), delta("blocked_ns", 0.0, 5e5)],
+                ..DiffRow::default()
+            },
+            DiffRow { program: "sh".into(), ..DiffRow::default() },
+        ],
+        calls: vec![
+            DiffRow {
+                error_kinds: [("ENOENT".to_owned(), [2.0, 507.0])].into(),
+                ..call("newfstatat", [120.0, 4_812.0], [0.8e6, 24.1e6], DiffVerdict::Differs)
+            },
+            call("fsync", [0.0, 2.0], [0.0, 3.1e6], DiffVerdict::Differs),
+            call("read", [300.0, 301.0], [9.5e5, 9.4e5], DiffVerdict::Differs),
+            call("close", [80.0, 80.0], [4e4, 4.1e4], DiffVerdict::BelowOverhead),
+        ],
+        files: vec![DiffRow {
+            name: "/home/u/repo/.git/index".into(),
+            of: "file".into(),
+            verdict: DiffVerdict::Differs,
+            measures: vec![
+                delta("read_calls", 1.0, 4.0),
+                delta("read_bytes", 4e3, 2e5),
+                delta("write_calls", 0.0, 0.0),
+                delta("write_bytes", 0.0, 0.0),
+                delta("mapped_bytes", 8192.0, 0.0),
+            ],
+            ..DiffRow::default()
+        }],
+        paths: vec![DiffRow {
+            name: "/etc/gitconfig".into(),
+            of: "newfstatat ENOENT".into(),
+            verdict: DiffVerdict::Differs,
+            only_in: Some(DiffSideName::B),
+            measures: vec![delta("calls", 0.0, 505.0), delta("wall_ns", 0.0, 1.2e6)],
+            ..DiffRow::default()
+        }],
+        layers: Vec::new(),
+        functions: Vec::new(),
+        findings: vec![
+            FindingRuns {
+                id: "stat-storm".into(),
+                text: "4,812 of 5,892 calls".into(),
+                a: 0,
+                b: 1,
+            },
+            FindingRuns { id: "cached".into(), text: "in memory".into(), a: 1, b: 1 },
+        ],
+    }
+}
+
+fn judged() -> Diff {
+    let mut record = Diff { judged: true, a: side("a", 5), b: side("b", 5), ..two_runs() };
+    record.conditions.clear();
+    for delta in
+        record.totals.iter_mut().chain(record.calls.iter_mut().flat_map(|row| &mut row.measures))
+    {
+        delta.beyond_noise = Some((delta.delta() / delta.a.unwrap_or(1.0).max(1.0)).abs() > 0.5);
+        delta.ci95 = Some([delta.delta() * 0.9, delta.delta() * 1.1]);
+    }
+    for row in &mut record.calls {
+        let is_beyond = row.measures.iter().any(|delta| delta.beyond_noise == Some(true));
+        row.verdict = if is_beyond { DiffVerdict::BeyondNoise } else { DiffVerdict::WithinNoise };
+    }
+    record.findings[1] = FindingRuns { a: 5, b: 2, ..record.findings[1].clone() };
+    record
+}
+
+fn anatomy() -> Diff {
+    let layer = |name: &str, of: &str, on_cpu: [f64; 2], verdict| DiffRow {
+        name: name.into(),
+        of: of.into(),
+        verdict,
+        measures: vec![
+            Delta { sampling_error: Some(4e5), ..delta("on_cpu_ns", on_cpu[0], on_cpu[1]) },
+            delta("blocked_ns", 0.0, 0.0),
+        ],
+        ..DiffRow::default()
+    };
+    Diff {
+        kind: "anatomy",
+        layers: vec![
+            layer("page cache and copying", "write", [9e6, 3e6], DiffVerdict::Differs),
+            layer("VFS", "write", [1e6, 1.1e6], DiffVerdict::WithinSampling),
+        ],
+        functions: vec![layer("clear_page_erms", "memory", [2e6, 7e6], DiffVerdict::Differs)],
+        ..two_runs()
+    }
+}
+
+#[test]
+fn comparisons_look_like_this() {
+    let text = |record: &Diff, view| diff(record, view, &Style::default());
+    let usual = DiffView::default();
+    insta::assert_snapshot!("two_runs", text(&two_runs(), usual));
+    insta::assert_snapshot!("judged", text(&judged(), usual));
+    insta::assert_snapshot!("anatomy", text(&anatomy(), DiffView { top: Some(1), ..usual }));
+    insta::assert_snapshot!("csv", diff_csv(&judged()));
+    insta::assert_snapshot!("markdown", diff_markdown(&two_runs(), usual));
+}
+
+#[test]
+fn all_rows_are_shown_on_request_and_sorted_as_wanted() {
+    let names = |view| {
+        let record = two_runs();
+        let rows = shown(&record.calls, view);
+        rows.into_iter().map(|row| row.name.clone()).collect::<Vec<_>>()
+    };
+    let view = DiffView::default();
+    assert_eq!(names(view), ["newfstatat", "fsync", "read"]);
+    assert_eq!(names(DiffView { all: true, ..view }), ["newfstatat", "fsync", "read", "close"]);
+    let by = |sort| DiffView { sort: Some(sort), ..view };
+    assert_eq!(names(by(SortKey::Name)), ["fsync", "newfstatat", "read"]);
+    assert_eq!(names(by(SortKey::Calls)), ["newfstatat", "fsync", "read"]);
+}
+
+#[test]
+fn every_line_keeps_to_the_width_and_colour_repeats_a_word() {
+    for record in [two_runs(), judged(), anatomy(), Diff { per_second: true, ..two_runs() }] {
+        for (width, unicode) in [(100, true), (60, true), (20, false), (80, false)] {
+            looks::keeps_to(width, unicode, |style| diff(&record, DiffView::default(), style));
+        }
+        looks::is_only_coloured(|style| diff(&record, DiffView::default(), style));
+    }
+}

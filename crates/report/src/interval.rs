@@ -1,0 +1,115 @@
+//! The record of one interval of a watch, as a few lines: its sums, and the calls that took most time.
+
+use iotomy_record::{SortKey, Times, Trace};
+
+use crate::Style;
+use crate::numbers::{bytes, counted, decimals_for, duration, figure, fixed, thousands};
+use crate::page::{Ink, Page};
+use crate::table::{Column, Row, Table};
+use crate::trace::images::{CallSum, Ledger};
+use crate::trace::print_hidden;
+
+const COLUMNS: [Column; 10] = [
+    Column::text("call", 11).at_least(16),
+    Column::number("calls", "", 10).at_least(9),
+    Column::number("errors", "", 5).at_least(6),
+    Column::number("bytes", "", 6).at_least(8),
+    Column::number("wall", "ms", 9).at_least(8),
+    Column::number("on-CPU", "ms", 8).at_least(7),
+    Column::number("blocked", "ms", 7).at_least(8),
+    Column::number("p50", "µs", 3).at_least(6),
+    Column::number("p99", "µs", 4).at_least(7),
+    Column::number("max", "µs", 2).at_least(8),
+];
+
+/// The default number of calls.
+const USUAL_ROWS: usize = 5;
+
+/// The record of an interval as the text a terminal shows, ending in a line break.
+pub fn interval(record: &Trace, style: &Style) -> String {
+    let mut page = Page::new(style);
+    headline(&mut page, record);
+    calls(&mut page, record);
+    page.blank();
+    page.finish()
+}
+
+fn headline(page: &mut Page<'_>, record: &Trace) {
+    let total = CallSum::total("", &record.calls);
+    let mut parts = vec![duration(record.wall_ns as f64)];
+    let mut made = counted(total.calls, "call", "calls");
+    if total.bytes > 0 {
+        made = format!("{made}, {}", bytes(total.bytes));
+    }
+    parts.push(made);
+    if total.errors > 0 {
+        parts.push(counted(total.errors, "error", "errors"));
+    }
+    let mut ledger = Ledger::default();
+    record.ledger.iter().for_each(|row| ledger.add(row));
+    if !record.ledger.is_empty() && record.wall_ns > 0 {
+        let cpus = (ledger.user + ledger.calls) as f64 / record.wall_ns as f64;
+        parts.push(format!("{} CPUs used", fixed(cpus, 2)));
+        parts.push(format!("run queue {}", duration(ledger.runnable.max(0) as f64)));
+    }
+    if record.observer.lost_events > 0 {
+        parts.push(format!(
+            "{} lost",
+            counted(record.observer.lost_events.into(), "event", "events")
+        ));
+    }
+    // The time of day: `2026-11-24T03:12:45.123Z`.
+    let time = record.started.split('T').nth(1).unwrap_or(&record.started);
+    let time = format!("{}  ", page.name(time, 24));
+    page.line(&[(Ink::Bold, &time), (Ink::Plain, &parts.join(" · "))]);
+}
+
+fn calls(page: &mut Page<'_>, record: &Trace) {
+    if record.calls.is_empty() {
+        return;
+    }
+    let sums = CallSum::by_name(&record.calls, record.view.sort);
+    let most = match record.view.top {
+        None => USUAL_ROWS,
+        Some(0) => usize::MAX,
+        Some(rows) => rows,
+    };
+    let shown = most.min(sums.len());
+    let wall: u128 = sums.iter().map(|sum| sum.wall).sum();
+    let decimals = decimals_for(wall as f64 / 1e6);
+    let mut table = Table::new(&COLUMNS);
+    for sum in &sums[..shown] {
+        table.push(Row { cells: cells(page, record, sum, decimals), ..Row::default() });
+    }
+    table.print(page);
+    let order = if record.view.sort == SortKey::Wall { "" } else { " calls" };
+    print_hidden(page, shown, sums.len(), order);
+}
+
+fn cells(page: &Page<'_>, record: &Trace, sum: &CallSum<'_>, decimals: usize) -> Vec<String> {
+    let ms = |ns: u128| fixed(ns as f64 / 1e6, decimals);
+    let us = |ns: u64| figure(ns as f64 / 1e3);
+    let few = |n: u128| if n > 0 { thousands(n) } else { String::new() };
+    let rows = || record.calls.iter().filter(|call| call.syscall == sum.name);
+    let mut times = Times::default();
+    rows().for_each(|call| times.merge(&call.wall_times));
+    let is_bound = rows().filter(|call| call.max_ns == sum.max).all(|call| call.max_is_bound);
+    let at_most = match (is_bound, page.unicode()) {
+        (false, _) => "",
+        (true, true) => "≤ ",
+        (true, false) => "<= ",
+    };
+    let quantile = |share| if times.is_empty() { String::new() } else { us(times.quantile(share)) };
+    vec![
+        page.name(sum.name, 28),
+        thousands(sum.calls),
+        few(sum.errors),
+        if sum.bytes > 0 { bytes(sum.bytes) } else { String::new() },
+        ms(sum.wall),
+        sum.on_cpu.map(ms).unwrap_or_default(),
+        sum.blocked.map(ms).unwrap_or_default(),
+        quantile(0.5),
+        quantile(0.99),
+        if sum.max > 0 { format!("{at_most}{}", us(sum.max)) } else { String::new() },
+    ]
+}
