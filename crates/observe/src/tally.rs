@@ -419,7 +419,16 @@ impl Tally {
         }
         let calls = calls.into_values().collect();
         let files = files.into_values().collect();
-        Snapshot { calls, files, processes, images, ..Snapshot::default() }
+        // The newest images first: most of the others have ended.
+        let uses = self.images.iter().rev().flat_map(|image| {
+            image.files.values().map(|used| FileUse {
+                pid: image.process.pid,
+                exec: image.process.name().to_owned(),
+                ..used.clone()
+            })
+        });
+        let uses = uses.take(Snapshot::MOST_USES).collect();
+        Snapshot { calls, files, processes, images, uses, ..Snapshot::default() }
     }
 
     /// An image's index among those of a snapshot.

@@ -24,8 +24,16 @@ pub struct Snapshot {
     pub threads: u64,
     /// The images that may have changed since the snapshot before.
     pub images: Vec<ImageCounts>,
+    /// The same by program image, of images with a thread alive where the observer knows that: at
+    /// most [`Snapshot::MOST_USES`] rows. `exec` is the name that [`ProcessCounts::exec`] has.
+    pub uses: Vec<FileUse>,
     /// Calls and files that found no room in a table.
     pub lost: u64,
+}
+
+impl Snapshot {
+    /// The most rows of [`Snapshot::uses`].
+    pub const MOST_USES: usize = 50_000;
 }
 
 /// The counts of a process so far in its current program.

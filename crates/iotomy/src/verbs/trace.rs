@@ -304,7 +304,8 @@ fn live_view(args: &TraceArgs, request: &mut Request) -> Result<LiveView> {
         is_command: matches!(request.target, Target::Command(_)),
         ..args.looks.of_a_screen()
     };
-    let mut view = LiveView::open(setting)?;
+    let common = record(args, request, rfc3339(SystemTime::now()), Observation::nothing());
+    let mut view = LiveView::open(setting, common, args.each)?;
     if let Target::Command(command) = &mut request.target {
         command.setup.streams = Some(view.streams()?);
     }

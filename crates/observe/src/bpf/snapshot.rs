@@ -57,9 +57,11 @@ impl NameCache {
         sight.choose_images(changed);
         self.add_calls(&mut sight, books, request);
         let counters = session.counters();
+        let files = self.files(&sight, session);
         Ok(Snapshot {
             elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            files: self.files(&sight, session),
+            uses: self.uses(&sight),
+            files,
             processes: self.processes(&sight),
             images: self.images(&mut sight),
             ledger: Some(sight.ledger()),
@@ -242,19 +244,24 @@ impl NameCache {
         let used = by_path.into_iter().map(|((path, kind), sum)| {
             let user = sum.user.and_then(|id| Some((sight.images.get(&id)?.doing.pid, id)));
             let (pid, exec) = user.map_or((0, String::new()), |(pid, id)| (pid, sight.exec(id)));
-            FileUse {
-                pid,
-                exec,
-                kind,
-                path,
-                read_calls: sum.book.read_calls,
-                read_bytes: sum.book.read_bytes,
-                write_calls: sum.book.write_calls,
-                write_bytes: sum.book.write_bytes,
-                map_calls: sum.book.map_calls,
-                mapped_bytes: sum.book.mapped_bytes,
-                ..FileUse::default()
-            }
+            FileUse { pid, exec, kind, path, ..sum.row() }
+        });
+        used.collect()
+    }
+
+    /// The files of images that are alive, after [`NameCache::files`] has named them.
+    fn uses(&self, sight: &SnapshotSums<'_>) -> Vec<FileUse> {
+        let mut by_path: BTreeMap<(u32, &str, FileKind), FileSum> = BTreeMap::new();
+        for ((image, key), sum) in &sight.uses {
+            let Some((kind, path)) = self.files.get(key).filter(|_| sight.is_alive(*image)) else {
+                continue;
+            };
+            by_path.entry((*image, path, *kind)).or_default().join(sum);
+        }
+        let used = by_path.into_iter().filter_map(|((image, path, kind), sum)| {
+            let pid = sight.images.get(&image)?.doing.pid;
+            let exec = sight.exec(image);
+            Some(FileUse { pid, exec, kind, path: path.to_owned(), ..sum.row() })
         });
         used.collect()
     }
@@ -270,6 +277,8 @@ struct SnapshotSums<'a> {
     /// These, once they are known.
     chosen: Option<HashSet<u32>>,
     files: HashMap<FileKey, FileSum>,
+    /// The same by image, up to [`Snapshot::MOST_USES`].
+    uses: HashMap<(u32, FileKey), FileSum>,
 }
 
 /// An image as it is seen.
@@ -292,8 +301,9 @@ impl<'a> SnapshotSums<'a> {
             RowAction::Kept
         });
         images.retain(|_, image| image.doing.pid != own);
-        let (calls, by_image, files) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { books, images, calls, by_image, chosen: None, files }
+        let (calls, by_image) = (HashMap::new(), HashMap::new());
+        let (files, uses) = (HashMap::new(), HashMap::new());
+        Self { books, images, calls, by_image, chosen: None, files, uses }
     }
 
     fn add_call(&mut self, row: &LiveCall, returns_bytes: bool) {
@@ -362,13 +372,25 @@ impl<'a> SnapshotSums<'a> {
         Ok(())
     }
 
-    fn file(&mut self, image: u32, key: FileKey, count: impl FnOnce(&mut FileSum)) {
+    fn file(&mut self, image: u32, key: FileKey, count: impl Fn(&mut FileSum)) {
         if !self.images.contains_key(&image) {
             return;
         }
-        let sum = self.files.entry(FileKey { thread: 0, ..key }).or_default();
+        let key = FileKey { thread: 0, ..key };
+        let sum = self.files.entry(key).or_default();
         sum.used_by(Some(image));
         count(sum);
+        // Until the threads are read, any image may be alive.
+        let may_be_alive = self.chosen.is_none() || self.is_alive(image);
+        let use_key = (image, key);
+        let has_room = self.uses.len() < Snapshot::MOST_USES || self.uses.contains_key(&use_key);
+        if may_be_alive && has_room {
+            count(self.uses.entry(use_key).or_default());
+        }
+    }
+
+    fn is_alive(&self, image: u32) -> bool {
+        self.images.get(&image).is_some_and(|image| image.doing.threads > 0)
     }
 
     fn ledger(&self) -> LedgerRow {
@@ -451,6 +473,19 @@ impl FileSum {
     fn used_by(&mut self, image: Option<u32>) {
         self.is_shared |= self.user.is_some() && self.user != image || image.is_none();
         self.user = if self.is_shared { None } else { image };
+    }
+
+    /// Its counts as a row without a name.
+    fn row(&self) -> FileUse {
+        FileUse {
+            read_calls: self.book.read_calls,
+            read_bytes: self.book.read_bytes,
+            write_calls: self.book.write_calls,
+            write_bytes: self.book.write_bytes,
+            map_calls: self.book.map_calls,
+            mapped_bytes: self.book.mapped_bytes,
+            ..FileUse::default()
+        }
     }
 
     fn join(&mut self, other: &Self) {

@@ -8,13 +8,13 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 
-use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, rate};
-use super::screen::{Screen, Setting, Tab};
+use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, USERS, rate};
+use super::screen::{Opened, Screen, Setting, Tab};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
 use crate::page::{Page, ascii, columns};
 use crate::table::{self, Table};
-use crate::trace::images::{CallSum, Ledger};
+use crate::trace::images::{CallSum, Ledger, label};
 use crate::trace::ledger::{LedgerEntry, parts, print_parts};
 
 /// The smallest screen there is room on.
@@ -28,14 +28,16 @@ const MOST: (u16, u16) = (1_000, 300);
 const LEDGER_FROM: u16 = 16;
 const OUTPUT_FROM: u16 = 20;
 
-const HELP: [(&str, &str); 11] = [
+const HELP: [(&str, &str); 13] = [
     ("q", "close the view; a command runs on, otherwise the watch ends"),
     ("Ctrl-C", "interrupt the command, or end the watch"),
     ("p, space", "pause the display; counting continues"),
     ("1 2 3, Tab", "calls, files, processes"),
-    ("s S, ← →", "sort by the next column, the one before"),
+    ("↑ ↓ k j, PgUp…", "select a row; Home and End"),
+    ("Enter", "open the process or file; Esc or Backspace goes back"),
+    ("s", "save the counts so far as a record in the current directory"),
+    ("← →, < >", "sort by the column before, the next column"),
     ("r", "reverse the order"),
-    ("↑ ↓, PgUp PgDn", "scroll; Home and End"),
     ("/", "show only names that contain a text; Esc shows all"),
     ("Ctrl-L", "redraw the screen"),
     ("Ctrl-Z", "stop, with the command, until `fg`"),
@@ -45,8 +47,17 @@ const HELP: [(&str, &str); 11] = [
 /// Columns of time split into on the CPU and off it.
 const SPLIT: [&str; 5] = ["on-CPU", "blocked", "CPU", "user", "runq"];
 
-const KEYS: [&str; 7] =
-    ["q quit", "p pause", "? help", "s sort", "Tab table", "/ filter", "r reverse"];
+const KEYS: [&str; 9] = [
+    "q quit",
+    "? help",
+    "Enter open",
+    "s save",
+    "p pause",
+    "Tab table",
+    "← → sort",
+    "/ filter",
+    "r reverse",
+];
 
 /// Lines from top to bottom.
 struct Canvas {
@@ -104,7 +115,8 @@ impl Screen {
             if height >= LEDGER_FROM {
                 self.ledger(&mut canvas, &style, &between);
             }
-            let rows = self.table_rows(&between, &Page::new(&style));
+            self.settle(&Page::new(&style));
+            let rows = self.rows(&Page::new(&style));
             self.table(&mut canvas, &Page::new(&style), rows);
             if height >= OUTPUT_FROM && !self.output.is_empty() {
                 self.last_lines(&mut canvas, &Page::new(&style));
@@ -143,8 +155,8 @@ impl Screen {
             canvas.line(" counting…", DIM);
             return;
         }
-        let total = CallSum::total("", &self.now.calls);
-        let new = total.since(Some(&CallSum::total("", &self.before.calls)));
+        let total = CallSum::total("", between.calls_now);
+        let new = total.since(Some(&CallSum::total("", between.calls_before)));
         let mut parts = Vec::new();
         if self.setting.times_inflated {
             parts.push("times inflated".into());
@@ -161,7 +173,11 @@ impl Screen {
             let errors = rate(between.a_second(new.errors));
             parts.push(format!("{errors} errors/s"));
         }
-        parts.push(counted(self.now.threads.into(), "thread", "threads"));
+        if between.has_ended {
+            parts.push("it has ended".into());
+        } else {
+            parts.push(counted(between.threads.into(), "thread", "threads"));
+        }
         parts.push(format!("total {} calls, {}", thousands(total.calls), bytes(total.bytes)));
         let look = if self.now.lost > 0 { canvas.ink(Color::Red) } else { PLAIN };
         let mut line = format!(" {}", parts[0]);
@@ -175,10 +191,10 @@ impl Screen {
 
     /// The time of all threads since the last snapshot.
     fn ledger(&self, canvas: &mut Canvas, style: &Style, between: &SnapshotDelta<'_>) {
-        let (Some(now), height) = (&self.now.ledger, canvas.buffer.area.height) else { return };
+        let (Some(now), height) = (between.ledger_now, canvas.buffer.area.height) else { return };
         let (mut all, mut old) = (Ledger::default(), Ledger::default());
         all.add(now);
-        self.before.ledger.iter().for_each(|row| old.add(row));
+        between.ledger_before.iter().for_each(|row| old.add(row));
         let new = all.since(&old);
         let mut page = Page::new(style);
         let mut calls: Vec<CallSum<'_>> =
@@ -205,11 +221,14 @@ impl Screen {
         canvas.y += 1;
     }
 
-    fn table_rows(&self, between: &SnapshotDelta<'_>, page: &Page<'_>) -> Vec<Row> {
+    /// The rows of the table, in order.
+    pub(super) fn rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let between = SnapshotDelta::from_screen(self);
         let mut rows = match self.tab {
             Tab::Calls => between.call_rows(page),
             Tab::Files => between.file_rows(page),
             Tab::Processes => between.process_rows(page),
+            Tab::Users => between.user_rows(page),
         };
         let wanted = self.filter.to_lowercase();
         rows.retain(|row| row.cells[0].to_lowercase().contains(&wanted));
@@ -229,12 +248,27 @@ impl Screen {
         rows
     }
 
+    /// Puts the selection on a row there is: the one that a key chose, wherever it is now.
+    pub(super) fn settle(&mut self, page: &Page<'_>) {
+        let rows = self.rows(page);
+        if let Some(chosen) = self.chosen.as_ref().filter(|_| !self.has_moved) {
+            let at = rows.iter().position(|row| row.subject == *chosen);
+            self.selected = at.unwrap_or(self.selected);
+        }
+        self.selected = self.selected.min(rows.len().saturating_sub(1));
+        if std::mem::take(&mut self.has_moved) {
+            self.chosen = rows.get(self.selected).map(|row| row.subject.clone());
+        }
+    }
+
     fn table(&mut self, canvas: &mut Canvas, page: &Page<'_>, rows: Vec<Row>) {
         let height = canvas.buffer.area.height;
         let below = 1 + self.output_lines(height);
         let room = usize::from(height.saturating_sub(canvas.y + 3 + below));
+        let least = (self.selected + 1).saturating_sub(room);
+        self.skipped = self.skipped.clamp(least, self.selected.max(least));
         self.skipped = self.skipped.min(rows.len().saturating_sub(room));
-        self.tabs(canvas, page, rows.len(), room);
+        self.draw_tabs(canvas, page, rows.len(), room);
         let specs = specs(self.tab);
         let mark = if self.sort().is_reversed { "▴" } else { "▾" };
         let mark = if page.unicode() { mark } else { "*" };
@@ -265,7 +299,15 @@ impl Screen {
         for head in heads {
             canvas.line(&head, DIM);
         }
-        lines.iter().for_each(|line| canvas.line(line, PLAIN));
+        let width = page.width();
+        for (i, line) in lines.iter().enumerate() {
+            let is_selected = self.skipped + i == self.selected;
+            let rest = " ".repeat(width.saturating_sub(columns(line)));
+            match is_selected {
+                true => canvas.line(&format!("{line}{rest}"), BAR),
+                false => canvas.line(line, PLAIN),
+            }
+        }
         if is_empty {
             canvas.line(&format!("  {}", self.nothing()), DIM);
         }
@@ -275,14 +317,25 @@ impl Screen {
         match self.tab {
             _ if !self.filter.is_empty() => "no name matches (Esc shows all)",
             Tab::Files if !self.setting.files => "files of the whole machine need --files",
+            Tab::Users => "no process that is alive has read, written or mapped it",
+            Tab::Files if self.opened().is_some() => "no file in use",
             _ => "nothing yet",
         }
     }
 
     /// The tables, the selected one, and its visible part.
-    fn tabs(&self, canvas: &mut Canvas, page: &Page<'_>, rows: usize, room: usize) {
+    fn draw_tabs(&self, canvas: &mut Canvas, page: &Page<'_>, rows: usize, room: usize) {
         let mut x = 1;
-        for tab in Tab::ALL {
+        if let Some(opened) = self.opened() {
+            let room = page.width().saturating_sub(24).max(16);
+            let name = match opened {
+                Opened::Process { pid, exec, .. } => label(page, exec, *pid),
+                Opened::File { path, .. } => page.name(path, room),
+            };
+            canvas.at(x, &name, BOLD);
+            x += columns(&name) + 1;
+        }
+        for tab in self.tabs().iter().copied() {
             let is_shown = tab == self.tab;
             let name =
                 if is_shown { format!("[{}]", tab.name()) } else { format!(" {} ", tab.name()) };
@@ -351,6 +404,7 @@ fn specs(tab: Tab) -> &'static [Column] {
         Tab::Calls => &CALLS,
         Tab::Files => &FILES,
         Tab::Processes => &PROCESSES,
+        Tab::Users => &USERS,
     }
 }
 

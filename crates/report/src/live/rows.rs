@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use iotomy_record::{Call, FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey, Times};
+use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey, Times};
 
-use super::screen::Screen;
+use super::screen::{Opened, Screen};
 use crate::numbers::{bytes, figure, thousands};
 use crate::page::Page;
 use crate::trace::images::{CallSum, label};
@@ -12,18 +12,21 @@ use crate::trace::images::{CallSum, label};
 /// A column: its head, its unit, its order of disappearance, and its least width.
 pub(super) type Column = (&'static str, &'static str, u8, usize);
 
-pub(super) const CALLS: [Column; 13] = [
-    ("call", "", 13, 16),
-    ("calls", "/s", 12, 9),
-    ("errors", "/s", 7, 6),
-    ("bytes", "/s", 10, 8),
-    ("wall", "ms/s", 11, 6),
-    ("on-CPU", "ms/s", 6, 6),
-    ("blocked", "ms/s", 8, 7),
-    ("inside", "now", 4, 6),
+pub(super) const CALLS: [Column; 16] = [
+    ("call", "", 16, 16),
+    ("calls", "/s", 15, 9),
+    ("errors", "/s", 9, 6),
+    ("bytes", "/s", 13, 8),
+    ("wall", "ms/s", 14, 6),
+    ("on-CPU", "ms/s", 7, 6),
+    ("blocked", "ms/s", 10, 7),
+    ("inside", "now", 5, 6),
     ("mean", "µs", 3, 6),
-    ("p50", "µs", 5, 6),
-    ("p99", "µs", 9, 7),
+    ("p50", "µs", 11, 6),
+    ("p90", "µs", 4, 6),
+    ("p99", "µs", 12, 7),
+    ("p99.9", "µs", 6, 7),
+    ("max", "µs", 8, 7),
     ("calls", "in all", 2, 9),
     ("bytes", "in all", 1, 8),
 ];
@@ -53,15 +56,38 @@ pub(super) const PROCESSES: [Column; 10] = [
     ("inside", "now", 7, 12),
 ];
 
+/// The processes that use a file.
+pub(super) const USERS: [Column; 9] = [
+    ("process", "", 11, 20),
+    ("reads", "/s", 6, 7),
+    ("read", "/s", 10, 8),
+    ("writes", "/s", 5, 7),
+    ("written", "/s", 9, 8),
+    ("read", "in all", 8, 8),
+    ("written", "in all", 7, 8),
+    ("maps", "in all", 1, 7),
+    ("mapped", "in all", 2, 8),
+];
+
+/// What a row is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Subject {
+    Call(String),
+    File(FileKind, String),
+    /// Its id, and the name that users know it by.
+    Process(u32, String),
+}
+
 /// A row: its cells, and their sort keys.
 pub(super) struct Row {
+    pub(super) subject: Subject,
     pub(super) cells: Vec<String>,
     pub(super) keys: Vec<f64>,
 }
 
 impl Row {
-    fn new(name: String) -> Self {
-        Self { cells: vec![name], keys: vec![0.0] }
+    fn new(subject: Subject, name: String) -> Self {
+        Self { subject, cells: vec![name], keys: vec![0.0] }
     }
 
     /// A cell that is empty if there is nothing to show.
@@ -97,6 +123,15 @@ fn count(x: f64) -> String {
 pub(super) struct SnapshotDelta<'a> {
     before: &'a Snapshot,
     now: &'a Snapshot,
+    /// The calls and the ledger of all, or of the process that is open.
+    pub(super) calls_before: &'a [Call],
+    pub(super) calls_now: &'a [Call],
+    pub(super) ledger_before: Option<&'a LedgerRow>,
+    pub(super) ledger_now: Option<&'a LedgerRow>,
+    pub(super) threads: u64,
+    /// Whether that process has ended.
+    pub(super) has_ended: bool,
+    opened: Option<&'a Opened>,
     seconds: f64,
 }
 
@@ -104,8 +139,33 @@ impl<'a> SnapshotDelta<'a> {
     pub(super) fn from_screen(screen: &'a Screen) -> Self {
         let (before, now) = (&screen.before, &screen.now);
         let ns = now.elapsed_ns.saturating_sub(before.elapsed_ns);
-        // Before the first snapshot there is nothing to divide either.
-        Self { before, now, seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 } }
+        let opened = screen.opened();
+        let mut between = Self {
+            before,
+            now,
+            calls_before: &before.calls,
+            calls_now: &now.calls,
+            ledger_before: before.ledger.as_ref(),
+            ledger_now: now.ledger.as_ref(),
+            threads: now.threads,
+            has_ended: false,
+            opened,
+            // Before the first snapshot there is nothing to divide either.
+            seconds: if ns == 0 { 1.0 } else { ns as f64 / 1e9 },
+        };
+        if let Some(Opened::Process { image, .. }) = opened {
+            // One that has ended keeps its sums; before it began it had none.
+            let found = screen.image(*image);
+            let listed = |of: &'a Snapshot| of.images.iter().find(|one| one.id == *image);
+            let earlier = if listed(now).is_some() { listed(before) } else { found };
+            between.calls_before = earlier.map_or(&[], |one| &one.calls);
+            between.calls_now = found.map_or(&[], |one| &one.calls);
+            between.ledger_before = earlier.and_then(|one| one.ledger.as_ref());
+            between.ledger_now = found.and_then(|one| one.ledger.as_ref());
+            between.threads = listed(now).map_or(0, |one| one.threads.into());
+            between.has_ended = between.threads == 0;
+        }
+        between
     }
 
     /// As a rate.
@@ -123,10 +183,10 @@ impl<'a> SnapshotDelta<'a> {
 
     /// The counts of each call, with the total.
     pub(super) fn calls(&self, key: SortKey) -> Vec<(CallSum<'a>, CallSum<'a>)> {
-        let before = CallSum::by_name(&self.before.calls, key);
+        let before = CallSum::by_name(self.calls_before, key);
         let before: HashMap<&str, &CallSum<'_>> =
             before.iter().map(|sum| (sum.name, sum)).collect();
-        let now = CallSum::by_name(&self.now.calls, key).into_iter();
+        let now = CallSum::by_name(self.calls_now, key).into_iter();
         now.map(|sum| (sum.since(before.get(sum.name).copied()), sum)).collect()
     }
 
@@ -139,8 +199,8 @@ impl<'a> SnapshotDelta<'a> {
             }
             times
         };
-        let before = by_name(&self.before.calls);
-        let mut now = by_name(&self.now.calls);
+        let before = by_name(self.calls_before);
+        let mut now = by_name(self.calls_now);
         for (name, times) in &mut now {
             if let Some(before) = before.get(name) {
                 *times = times.since(before);
@@ -152,7 +212,7 @@ impl<'a> SnapshotDelta<'a> {
     pub(super) fn call_rows(&self, page: &Page<'_>) -> Vec<Row> {
         let mut times = self.times();
         let row = |(new, all): (CallSum<'_>, CallSum<'_>)| {
-            let mut row = Row::new(page.name(new.name, 28));
+            let mut row = Row::new(Subject::Call(new.name.into()), page.name(new.name, 28));
             let ms = |ns: Option<u128>| self.ms_a_second(ns.unwrap_or(0));
             row.cell(self.a_second(new.calls), rate);
             row.cell(self.a_second(new.errors), rate);
@@ -163,8 +223,10 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(new.in_flight as f64, count);
             row.cell(all.mean_us(), figure);
             let times = times.remove(all.name).unwrap_or_default();
-            row.cell(times.quantile(0.5) as f64 / 1e3, figure);
-            row.cell(times.quantile(0.99) as f64 / 1e3, figure);
+            for share in [0.5, 0.9, 0.99, 0.999] {
+                row.cell(times.quantile(share) as f64 / 1e3, figure);
+            }
+            row.cell(all.max as f64 / 1e3, figure);
             row.cell(all.calls as f64, count);
             row.cell(all.bytes as f64, size);
             row
@@ -172,13 +234,24 @@ impl<'a> SnapshotDelta<'a> {
         self.calls(SortKey::Wall).into_iter().map(row).collect()
     }
 
+    /// The files of all, or those of the process that is open.
+    fn files(&self, of: &'a Snapshot) -> Vec<&'a FileUse> {
+        match self.opened {
+            Some(Opened::Process { pid, exec, .. }) => {
+                of.uses.iter().filter(|one| (one.pid, &one.exec) == (*pid, exec)).collect()
+            }
+            _ => of.files.iter().collect(),
+        }
+    }
+
     pub(super) fn file_rows(&self, page: &Page<'_>) -> Vec<Row> {
         let none = FileUse::default();
-        let before: BTreeMap<_, _> =
-            self.before.files.iter().map(|file| ((&file.path, file.kind), file)).collect();
+        let before = self.files(self.before).into_iter();
+        let before: BTreeMap<_, _> = before.map(|file| ((&file.path, file.kind), file)).collect();
         let row = |file: &FileUse| {
             let old = before.get(&(&file.path, file.kind)).copied().unwrap_or(&none);
-            let mut row = Row::new(page.name(&file.path, page.width()));
+            let subject = Subject::File(file.kind, file.path.clone());
+            let mut row = Row::new(subject, page.name(&file.path, page.width()));
             row.text(file.kind.name().to_owned());
             row.cell(self.more(file.read_calls, old.read_calls), rate);
             row.cell(self.more(file.read_bytes, old.read_bytes), size);
@@ -189,7 +262,32 @@ impl<'a> SnapshotDelta<'a> {
             row.cell(file.mapped_bytes as f64, size);
             row
         };
-        self.now.files.iter().map(row).collect()
+        self.files(self.now).into_iter().map(row).collect()
+    }
+
+    /// The processes that use the file that is open.
+    pub(super) fn user_rows(&self, page: &Page<'_>) -> Vec<Row> {
+        let Some(Opened::File { kind, path }) = self.opened else { return Vec::new() };
+        let of_file =
+            |of: &'a Snapshot| of.uses.iter().filter(|one| (one.kind, &one.path) == (*kind, path));
+        let none = FileUse::default();
+        let before: HashMap<_, _> =
+            of_file(self.before).map(|one| ((one.pid, &one.exec), one)).collect();
+        let row = |one: &FileUse| {
+            let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
+            let subject = Subject::Process(one.pid, one.exec.clone());
+            let mut row = Row::new(subject, label(page, &one.exec, one.pid));
+            row.cell(self.more(one.read_calls, old.read_calls), rate);
+            row.cell(self.more(one.read_bytes, old.read_bytes), size);
+            row.cell(self.more(one.write_calls, old.write_calls), rate);
+            row.cell(self.more(one.write_bytes, old.write_bytes), size);
+            row.cell(one.read_bytes as f64, size);
+            row.cell(one.write_bytes as f64, size);
+            row.cell(one.map_calls as f64, count);
+            row.cell(one.mapped_bytes as f64, size);
+            row
+        };
+        of_file(self.now).map(row).collect()
     }
 
     pub(super) fn process_rows(&self, page: &Page<'_>) -> Vec<Row> {
@@ -199,7 +297,8 @@ impl<'a> SnapshotDelta<'a> {
             self.before.processes.iter().map(|one| ((one.pid, &one.exec), one)).collect();
         let row = |one: &ProcessCounts| {
             let old = before.get(&(one.pid, &one.exec)).copied().unwrap_or(&none);
-            let mut row = Row::new(label(page, &one.exec, one.pid));
+            let subject = Subject::Process(one.pid, one.exec.clone());
+            let mut row = Row::new(subject, label(page, &one.exec, one.pid));
             let now = one.ledger.as_ref().unwrap_or(&nothing);
             let then = old.ledger.as_ref().unwrap_or(&nothing);
             let ms = |part: fn(&LedgerRow) -> u64| self.more(part(now), part(then)) / 1e6;

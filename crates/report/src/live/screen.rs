@@ -1,8 +1,13 @@
 //! The content of the screen, and its changes by keys and snapshots.
 
-use iotomy_record::Snapshot;
+use std::collections::{BTreeMap, HashSet};
+
+use iotomy_record::{FileKind, ImageCounts, Snapshot};
 
 use super::output::Output;
+use super::rows::Subject;
+use crate::Style;
+use crate::page::Page;
 
 /// Settings that stay the same while the screen is up.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +88,8 @@ pub enum ScreenRequest {
     Repaint,
     /// An end of it.
     Leave,
+    /// That the counts are saved: [`Screen::counts`].
+    Save,
 }
 
 /// The tables there are.
@@ -91,6 +98,15 @@ pub(super) enum Tab {
     Calls,
     Files,
     Processes,
+    /// The processes of the file that is open.
+    Users,
+}
+
+/// What is shown alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Opened {
+    Process { pid: u32, exec: String, image: u32 },
+    File { kind: FileKind, path: String },
 }
 
 impl Tab {
@@ -101,6 +117,7 @@ impl Tab {
             Self::Calls => "calls",
             Self::Files => "files",
             Self::Processes => "processes",
+            Self::Users => "used by",
         }
     }
 
@@ -110,6 +127,7 @@ impl Tab {
             Self::Calls => super::rows::CALLS.len(),
             Self::Files => super::rows::FILES.len(),
             Self::Processes => super::rows::PROCESSES.len(),
+            Self::Users => super::rows::USERS.len(),
         }
     }
 }
@@ -132,10 +150,22 @@ pub struct Screen {
     /// Until the next snapshot.
     pub(super) pause: std::time::Duration,
     pub(super) tab: Tab,
-    pub(super) sorts: [Sort; 3],
+    pub(super) sorts: [Sort; 4],
     pub(super) is_paused: bool,
     /// Rows above the first shown.
     pub(super) skipped: usize,
+    /// The row that Enter opens.
+    pub(super) selected: usize,
+    /// What it is about, once a key has chosen it: it stays selected wherever it is sorted to.
+    pub(super) chosen: Option<Subject>,
+    /// A key has moved the selection since the rows were known.
+    pub(super) has_moved: bool,
+    /// What is open, from the outside to the inside, and the tables from which it was opened.
+    opened: Vec<(Opened, Tab)>,
+    /// Images that are in no recent snapshot: most have ended.
+    past: BTreeMap<u32, ImageCounts>,
+    /// Images that found no room there.
+    left_out: u64,
     pub(super) filter: String,
     pub(super) is_typing: bool,
     pub(super) shows_help: bool,
@@ -146,14 +176,20 @@ pub struct Screen {
 /// Rows that a page key moves by.
 const PAGE: usize = 10;
 
+/// Images that are kept when they have ended, for the process that is open and for a record.
+const PAST: usize = 1 << 16;
+
+/// No more is open, one inside the other: a file has processes, and these have files.
+const OPENED: usize = 16;
+
 /// No filter is longer.
 const FILTER: usize = 60;
 
 impl Screen {
     /// A screen without figures yet.
     pub fn new(setting: Setting) -> Self {
-        // By wall time, by bytes read, by calls.
-        let sorts = [4, 3, 2].map(|column| Sort { column, is_reversed: false });
+        // By wall time, by bytes read, by calls, by bytes read.
+        let sorts = [4, 3, 2, 2].map(|column| Sort { column, is_reversed: false });
         Self {
             setting,
             before: Snapshot::default(),
@@ -163,6 +199,12 @@ impl Screen {
             sorts,
             is_paused: false,
             skipped: 0,
+            selected: 0,
+            chosen: None,
+            has_moved: false,
+            opened: Vec::new(),
+            past: BTreeMap::new(),
+            left_out: 0,
             filter: String::new(),
             is_typing: false,
             shows_help: false,
@@ -185,12 +227,15 @@ impl Screen {
     pub fn on(&mut self, event: Event<'_>) -> ScreenRequest {
         match event {
             Event::Key(key) => {
-                self.notice = None;
+                // Drawn anew, the line is still there.
+                self.notice.take_if(|_| key != Key::Char('\x0c'));
                 if self.is_typing { self.typed(key) } else { self.pressed(key) }
             }
             Event::Look(snapshot, pause) => {
                 self.pause = pause;
-                self.before = std::mem::replace(&mut self.now, snapshot);
+                let now = std::mem::replace(&mut self.now, snapshot);
+                let old = std::mem::replace(&mut self.before, now);
+                self.keep(old);
                 ScreenRequest::Redraw
             }
             Event::Output(bytes) => {
@@ -208,26 +253,33 @@ impl Screen {
         match key {
             Key::Char('q' | 'Q') => return ScreenRequest::Leave,
             Key::Escape if self.shows_help => self.shows_help = false,
-            Key::Escape => self.filter.clear(),
-            Key::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            Key::Escape if !self.filter.is_empty() => self.filter.clear(),
+            Key::Escape | Key::Backspace => self.back(),
+            Key::Enter if self.shows_help => self.shows_help = false,
+            Key::Enter => self.open(),
+            Key::Char('s') => return ScreenRequest::Save,
+            Key::Char('?' | 'h') => {
+                self.shows_help = !self.shows_help;
+                self.skipped = 0;
+            }
             Key::Char('p' | ' ') => self.is_paused = !self.is_paused,
             Key::Char('\x0c') => return ScreenRequest::Repaint,
             Key::Char('/') => self.is_typing = true,
-            Key::Char('1') => self.show(Tab::Calls),
-            Key::Char('2') => self.show(Tab::Files),
-            Key::Char('3') => self.show(Tab::Processes),
+            Key::Char('1') => self.go_to(Tab::Calls),
+            Key::Char('2') => self.go_to(Tab::Files),
+            Key::Char('3') => self.go_to(Tab::Processes),
             Key::Tab => self.turn(1),
-            Key::BackTab => self.turn(Tab::ALL.len() - 1),
-            Key::Char('s' | '>') | Key::Right => self.sort_on(1),
-            Key::Char('S' | '<') | Key::Left => self.sort_on(self.tab.columns() - 1),
+            Key::BackTab => self.turn(self.tabs().len() - 1),
+            Key::Char('>') | Key::Right => self.sort_on(1),
+            Key::Char('<') | Key::Left => self.sort_on(self.tab.columns() - 1),
             Key::Char('r') => self.sort_mut().is_reversed ^= true,
-            Key::Up | Key::Char('k') => self.skipped = self.skipped.saturating_sub(1),
-            Key::Down | Key::Char('j') => self.skipped = self.skipped.saturating_add(1),
-            Key::PageUp => self.skipped = self.skipped.saturating_sub(PAGE),
-            Key::PageDown => self.skipped = self.skipped.saturating_add(PAGE),
-            Key::Home => self.skipped = 0,
-            Key::End => self.skipped = usize::MAX,
-            Key::Char(_) | Key::Enter | Key::Backspace => {}
+            Key::Up | Key::Char('k') => self.move_by(|at| at.saturating_sub(1)),
+            Key::Down | Key::Char('j') => self.move_by(|at| at.saturating_add(1)),
+            Key::PageUp => self.move_by(|at| at.saturating_sub(PAGE)),
+            Key::PageDown => self.move_by(|at| at.saturating_add(PAGE)),
+            Key::Home => self.move_by(|_| 0),
+            Key::End => self.move_by(|_| usize::MAX),
+            Key::Char(_) => {}
         }
         ScreenRequest::Redraw
     }
@@ -246,24 +298,134 @@ impl Screen {
             }
             _ => {}
         }
-        self.skipped = 0;
+        self.select_first();
         ScreenRequest::Redraw
+    }
+
+    /// The counts so far, with all images that are known, and how many were left out for want of
+    /// room; `None` before the first snapshot.
+    pub fn counts(&self) -> Option<(Snapshot, u64)> {
+        if self.now.elapsed_ns == 0 {
+            return None;
+        }
+        let known = self.past.values().chain(&self.before.images).chain(&self.now.images);
+        let images: BTreeMap<u32, &ImageCounts> = known.map(|one| (one.id, one)).collect();
+        let alive: HashSet<u32> = self.now.images.iter().map(|one| one.id).collect();
+        let images = images.into_values().map(|one| ImageCounts {
+            threads: if alive.contains(&one.id) { one.threads } else { 0 },
+            ..one.clone()
+        });
+        let images = images.collect();
+        Some((Snapshot { images, uses: Vec::new(), ..self.now.clone() }, self.left_out))
+    }
+
+    /// Keeps the images of an old snapshot that later ones do not have.
+    fn keep(&mut self, old: Snapshot) {
+        let later = self.before.images.iter().chain(&self.now.images);
+        let later: HashSet<u32> = later.map(|one| one.id).collect();
+        for image in old.images.into_iter().filter(|one| !later.contains(&one.id)) {
+            if self.past.len() < PAST || self.past.contains_key(&image.id) {
+                self.past.insert(image.id, image);
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+
+    /// The latest counts of an image.
+    pub(super) fn image(&self, id: u32) -> Option<&ImageCounts> {
+        let mut recent = self.now.images.iter().chain(&self.before.images);
+        recent.find(|one| one.id == id).or_else(|| self.past.get(&id))
+    }
+
+    pub(super) fn opened(&self) -> Option<&Opened> {
+        self.opened.last().map(|(opened, _)| opened)
+    }
+
+    /// Opens the selected row.
+    fn open(&mut self) {
+        let style = Style { color: false, unicode: self.setting.unicode, width: 80 };
+        self.settle(&Page::new(&style));
+        let mut subjects = self.rows(&Page::new(&style)).into_iter().map(|row| row.subject);
+        let (opened, tab) = match subjects.nth(self.selected) {
+            Some(Subject::Process(pid, exec)) => {
+                let name = |one: &ImageCounts| match one.called.is_empty() {
+                    true => one.exec == exec,
+                    false => one.called == exec,
+                };
+                let is_it = |one: &&ImageCounts| one.pid == pid && name(one);
+                let Some(image) = self.now.images.iter().rfind(is_it).map(|one| one.id) else {
+                    self.notice = Some(format!("process {pid} has no counts of its own yet"));
+                    return;
+                };
+                (Opened::Process { pid, exec, image }, Tab::Calls)
+            }
+            Some(Subject::File(kind, path)) => (Opened::File { kind, path }, Tab::Users),
+            Some(Subject::Call(_)) | None => return,
+        };
+        if self.opened.len() < OPENED {
+            self.opened.push((opened, self.tab));
+            self.filter.clear();
+            self.show(tab);
+        }
+    }
+
+    fn back(&mut self) {
+        if let Some((opened, tab)) = self.opened.pop() {
+            self.show(tab);
+            self.chosen = Some(match opened {
+                Opened::Process { pid, exec, .. } => Subject::Process(pid, exec),
+                Opened::File { kind, path } => Subject::File(kind, path),
+            });
+        }
+    }
+
+    /// The tables there are of what is open.
+    pub(super) fn tabs(&self) -> &'static [Tab] {
+        match self.opened() {
+            None => &Tab::ALL,
+            Some(Opened::Process { .. }) => &[Tab::Calls, Tab::Files],
+            Some(Opened::File { .. }) => &[Tab::Users],
+        }
+    }
+
+    /// Shows a table of what is open, or else of all.
+    fn go_to(&mut self, tab: Tab) {
+        if !self.tabs().contains(&tab) {
+            self.opened.clear();
+        }
+        self.show(tab);
     }
 
     fn show(&mut self, tab: Tab) {
         self.tab = tab;
-        self.skipped = 0;
+        self.select_first();
+    }
+
+    fn select_first(&mut self) {
+        (self.skipped, self.selected, self.chosen, self.has_moved) = (0, 0, None, false);
+    }
+
+    fn move_by(&mut self, to: fn(usize) -> usize) {
+        if self.shows_help {
+            self.skipped = to(self.skipped);
+        } else {
+            self.selected = to(self.selected);
+            self.has_moved = true;
+        }
     }
 
     fn turn(&mut self, by: usize) {
-        self.show(Tab::ALL[(self.tab as usize + by) % Tab::ALL.len()]);
+        let tabs = self.tabs();
+        let at = tabs.iter().position(|tab| *tab == self.tab).unwrap_or(0);
+        self.show(tabs[(at + by) % tabs.len()]);
     }
 
     fn sort_on(&mut self, by: usize) {
         let columns = self.tab.columns();
         let sort = self.sort_mut();
         *sort = Sort { column: (sort.column + by) % columns, is_reversed: false };
-        self.skipped = 0;
+        self.select_first();
     }
 
     pub(super) fn sort(&self) -> Sort {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot};
+use iotomy_record::{Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot};
 use proptest::prelude::*;
 
 use super::{Event, Key, Screen, ScreenRequest, Setting};
@@ -65,7 +65,23 @@ fn snapshot(n: u64) -> Snapshot {
             file("/srv/data/source.img", 65_536_000 * n, 0),
             file("/srv/data/copy.img", 0, 65_536_000 * n),
         ],
-        images: Vec::new(),
+        images: vec![ImageCounts {
+            id: 7,
+            pid: 27050,
+            exec: "dd".into(),
+            threads: 3,
+            ledger: Some(ledger.clone()),
+            calls: vec![call("read", 1000 * n, 400_000_000 * n, 65_536_000 * n)],
+            ..ImageCounts::default()
+        }],
+        uses: vec![
+            FileUse {
+                pid: 27050,
+                exec: "dd".into(),
+                ..file("/srv/data/copy.img", 0, 65_536_000 * n)
+            },
+            FileUse { pid: 9, exec: "other".into(), ..file("/srv/data/source.img", 4096 * n, 0) },
+        ],
         processes: vec![ProcessCounts {
             pid: 27050,
             exec: "dd".into(),
@@ -116,7 +132,12 @@ fn text(screen: &mut Screen, width: u16, height: u16) -> String {
 
 fn press(screen: &mut Screen, keys: &str) {
     for key in keys.chars() {
-        let _ = screen.on(Event::Key(Key::Char(key)));
+        let key = match key {
+            '\r' => Key::Enter,
+            '\x7f' => Key::Backspace,
+            key => Key::Char(key),
+        };
+        let _ = screen.on(Event::Key(key));
     }
 }
 
@@ -191,9 +212,9 @@ fn rows_are_sorted_by_the_column_chosen() {
     assert_eq!(order(&mut screen), ["futex", "read", "write", "openat"]);
     press(&mut screen, "r");
     assert_eq!(order(&mut screen), ["openat", "write", "read", "futex"]);
-    press(&mut screen, "SS");
+    press(&mut screen, "<<");
     assert_eq!(order(&mut screen)[0], "openat", "the only one with errors");
-    press(&mut screen, "SS");
+    press(&mut screen, "<<");
     assert_eq!(order(&mut screen), ["futex", "openat", "read", "write"], "by name");
     screen.on(Event::Key(Key::Left));
     screen.on(Event::Key(Key::Right));
@@ -242,9 +263,60 @@ fn scrolling_ends_at_the_ends() {
     screen.on(Event::Key(Key::PageDown));
     assert!(text(&mut screen, 80, 24).contains("to 50 of 50"));
     screen.on(Event::Key(Key::Up));
-    assert!(text(&mut screen, 80, 24).contains("to 49 of 50"));
+    assert!(text(&mut screen, 80, 24).contains("to 50 of 50"), "the row above is shown already");
+    for _ in 0..40 {
+        screen.on(Event::Key(Key::Up));
+    }
+    assert!(text(&mut screen, 80, 24).contains("9 to "));
     screen.on(Event::Key(Key::Home));
     assert!(text(&mut screen, 80, 24).contains("  call_00"));
+}
+
+#[test]
+fn a_process_opens_to_its_calls_and_files_and_a_file_to_its_processes() {
+    let mut screen = screen(setting());
+    press(&mut screen, "3\r");
+    let calls = text(&mut screen, 80, 24);
+    press(&mut screen, "2");
+    let files = text(&mut screen, 80, 24);
+    press(&mut screen, "\r");
+    let users = text(&mut screen, 80, 24);
+    insta::assert_snapshot!([calls, files, users.clone()].join("\n=====\n"));
+    screen.on(Event::Key(Key::Escape));
+    assert!(text(&mut screen, 80, 24).contains("dd (27050)  calls [files]"));
+    press(&mut screen, "\x7f");
+    assert!(text(&mut screen, 80, 24).contains(" calls  files [processes]"));
+}
+
+#[test]
+fn a_selected_row_stays_selected_when_it_is_sorted_elsewhere() {
+    let mut screen = screen(setting());
+    press(&mut screen, "2j");
+    // By bytes read, the copy is the second; by bytes written, the first.
+    let _ = text(&mut screen, 80, 24);
+    let mut turned = snapshot(6);
+    turned.files[1].read_bytes = 1 << 40;
+    screen.on(Event::Look(turned, Duration::from_secs(1)));
+    let shown = text(&mut screen, 80, 24);
+    let place = |name: &str| shown.lines().position(|line| line.contains(name)).unwrap();
+    assert!(place("copy.img") < place("source.img  "), "{shown}");
+    press(&mut screen, "\r");
+    assert!(text(&mut screen, 80, 24).contains("copy.img [used by]"));
+}
+
+#[test]
+fn the_counts_to_save_have_images_that_have_ended() {
+    let mut screen = Screen::new(setting());
+    assert!(screen.counts().is_none());
+    let image = |id, threads| ImageCounts { id, threads, ..ImageCounts::default() };
+    for (n, images) in
+        [(1, vec![image(1, 1)]), (2, vec![image(2, 1)]), (3, Vec::new()), (4, Vec::new())]
+    {
+        screen.on(Event::Look(Snapshot { images, ..snapshot(n) }, Duration::from_secs(1)));
+    }
+    let (counts, left_out) = screen.counts().unwrap();
+    let images: Vec<_> = counts.images.iter().map(|one| (one.id, one.threads)).collect();
+    assert_eq!((images, left_out), (vec![(1, 0), (2, 0)], 0));
 }
 
 #[test]
@@ -264,7 +336,7 @@ proptest! {
     fn hostile_names_are_inert_at_any_size(
         name in any::<String>(),
         output in proptest::collection::vec(any::<u8>(), 0..300),
-        keys in "[123srp/?]{0,6}",
+        keys in "[123srpjk<>\r\x7f/?]{0,8}",
         (width, height) in (0u16..160, 0u16..60),
         unicode: bool,
     ) {
@@ -272,6 +344,9 @@ proptest! {
         let mut snapshot = snapshot(2);
         snapshot.calls[0].syscall.clone_from(&hostile);
         snapshot.files[0].path.clone_from(&hostile);
+        snapshot.uses[0].path.clone_from(&hostile);
+        snapshot.uses[0].exec.clone_from(&hostile);
+        snapshot.images[0].exec.clone_from(&hostile);
         snapshot.processes[0].exec.clone_from(&hostile);
         let mut screen = Screen::new(Setting { subject: hostile.clone(), unicode, ..setting() });
         screen.on(Event::Look(snapshot, Duration::from_secs(1)));

@@ -6,6 +6,7 @@
 
 mod capture;
 mod keys;
+mod save;
 mod terminal;
 
 use std::io;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use iotomy_observe::{TakeSnapshot, Viewer, ViewerRequest, WatchStart};
+use iotomy_record::Trace;
 use iotomy_report::bytes;
 use iotomy_report::live::{Event, Screen, ScreenRequest, Setting};
 use iotomy_sys::launch::Streams;
@@ -22,6 +24,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::time::{ClockId, clock_gettime};
 
 use self::capture::Capture;
+use self::save::Saver;
 use self::terminal::Terminal;
 use crate::screen::is_dumb;
 
@@ -41,6 +44,7 @@ const FRAME: Duration = Duration::from_millis(100);
 pub(super) struct LiveView {
     terminal: Terminal,
     screen: Screen,
+    saver: Saver,
     capture: Option<Capture>,
     signals: Option<Signals>,
     is_command: bool,
@@ -66,7 +70,8 @@ impl LiveView {
     ///
     /// # Errors
     /// There is none, or none that can show a view.
-    pub(super) fn open(setting: Setting) -> Result<Self> {
+    /// `common` is what records of this watch have in common; `each` keeps images apart.
+    pub(super) fn open(setting: Setting, common: Trace, each: bool) -> Result<Self> {
         if is_dumb() {
             bail!(
                 "cannot show a live view: TERM is dumb or not set; set it to the type of the \
@@ -81,6 +86,7 @@ impl LiveView {
         Ok(Self {
             terminal,
             screen: Screen::new(setting),
+            saver: Saver::new(common, each),
             capture: None,
             signals: None,
             is_command,
@@ -181,6 +187,10 @@ impl LiveView {
             match self.screen.on(Event::Key(key)) {
                 ScreenRequest::Leave => return true,
                 ScreenRequest::Repaint => self.terminal.forget(),
+                ScreenRequest::Save => {
+                    let told = self.saver.save(&self.screen);
+                    self.screen.on(Event::Notice(&told));
+                }
                 ScreenRequest::Redraw => {}
             }
             self.redraw = Some(Instant::now());
@@ -231,6 +241,7 @@ impl LiveView {
 
 impl Viewer for LiveView {
     fn begin(&mut self, outset: &WatchStart) {
+        self.saver.begin(outset);
         let setting = self.screen.setting_mut();
         setting.pid = outset.pid;
         setting.observer = outset.observer.to_owned();

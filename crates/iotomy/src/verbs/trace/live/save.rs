@@ -1,0 +1,137 @@
+//! `s`: the counts so far as a record in a new file of the current directory.
+//!
+//! The one invariant: no file is ever replaced, and none is left that is not whole.
+
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use iotomy_host::rfc3339;
+use iotomy_observe::WatchStart;
+use iotomy_record::store::RecordRef;
+use iotomy_record::{Intervals, LedgerRow, Running, Snapshot, Trace};
+use iotomy_report::live::Screen;
+use rustix::fs::OFlags;
+
+/// Names that are tried of one second.
+const TRIES: u32 = 1_000;
+
+/// Makes records of a watch that goes on.
+pub(super) struct Saver {
+    /// What they have in common.
+    common: Trace,
+    each: bool,
+}
+
+impl Saver {
+    pub(super) fn new(common: Trace, each: bool) -> Self {
+        Self { common, each }
+    }
+
+    pub(super) fn begin(&mut self, outset: &WatchStart) {
+        let observer = &mut self.common.observer;
+        observer.name = outset.observer.to_owned();
+        observer.times_inflated = outset.times_inflated;
+        [observer.cost_ns_low, observer.cost_ns_high] = outset.cost_range_ns;
+        observer.cost_ns_per_call = outset.cost_range_ns.iter().sum::<f64>() / 2.0;
+        self.common.started = rfc3339(SystemTime::now());
+    }
+
+    /// Saves the counts that the screen shows. A line that says where, or why not.
+    pub(super) fn save(&self, screen: &Screen) -> String {
+        let Some((counts, left_out)) = screen.counts() else {
+            return String::from("nothing to save yet");
+        };
+        let json = match RecordRef::Trace(&self.record(&counts)).json() {
+            Ok(json) => json,
+            Err(error) => return format!("cannot save: {error}"),
+        };
+        match write_new(&stem(SystemTime::now()), &json) {
+            Ok(name) if left_out > 0 => {
+                format!("saved {name}; {left_out} ended processes are not in it")
+            }
+            Ok(name) => format!("saved {name}"),
+            Err(error) => format!("cannot save in the current directory: {error}"),
+        }
+    }
+
+    fn record(&self, counts: &Snapshot) -> Trace {
+        let so_far = Intervals::default().advance(counts);
+        let alive = counts.images.iter().filter(|image| image.threads > 0);
+        let mut record = Trace {
+            wall_ns: so_far.wall_ns,
+            still_running: alive
+                .map(|image| Running { pid: image.pid, exec: image.exec.clone() })
+                .collect(),
+            processes: so_far.processes,
+            calls: so_far.calls,
+            files: so_far.files,
+            ledger: so_far.ledger,
+            ..self.common.clone()
+        };
+        record.observer.lost_events = so_far.lost;
+        // Both are in the order of the images. The sum is the CPU time; the kernel's own accounting
+        // of a process that goes on begins before the watch.
+        let mut ledger = record.ledger.iter().peekable();
+        for process in &mut record.processes {
+            let is_its = |row: &&LedgerRow| (row.pid, &row.exec) == (process.pid, &process.exec);
+            if let Some(row) = ledger.next_if(is_its) {
+                (process.user_ns, process.system_ns) = (row.user_ns, row.calls_on_cpu_ns);
+            }
+        }
+        if !self.each {
+            record.roll_up();
+        }
+        record
+    }
+}
+
+/// `iotomy-20261124-163700`, in UTC as all times of records are.
+fn stem(now: SystemTime) -> String {
+    let time: String = rfc3339(now).chars().take(19).filter(char::is_ascii_digit).collect();
+    let (day, time) = time.split_at(8);
+    format!("iotomy-{day}-{time}")
+}
+
+/// Writes a file of that name, or of that name with a number, that was not there. Its name.
+fn write_new(stem: &str, bytes: &[u8]) -> io::Result<String> {
+    for number in 1..=TRIES {
+        let name = match number {
+            1 => format!("{stem}.json"),
+            _ => format!("{stem}-{number}.json"),
+        };
+        let mut file = match create(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            made => made?,
+        };
+        if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
+            // Nothing can be done about one that stays.
+            let _ = remove_file(&name);
+            return Err(error);
+        }
+        return Ok(name);
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn create(name: &str) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut options = OpenOptions::new();
+    // Exclusive creation follows no link either.
+    options.write(true).create_new(true).custom_flags(flags.bits().cast_signed());
+    options.open(Path::new(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn a_name_has_the_date_and_the_time() {
+        assert_eq!(stem(UNIX_EPOCH + Duration::from_secs(951_782_400)), "iotomy-20000229-000000");
+    }
+}
