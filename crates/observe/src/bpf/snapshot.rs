@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use iotomy_record::{Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot};
+use iotomy_record::{
+    Call, FileKind, FileUse, ImageCounts, LedgerRow, ProcessCounts, Snapshot, Socket,
+};
 use iotomy_sys::syscalls::{self, Abi};
 
 use super::books::{Books, FileBook};
@@ -18,6 +20,7 @@ use super::layout::{
 use super::live::{LiveCall, LiveSide, LiveThread};
 use super::object::{RowAction, Session};
 use super::outcome;
+use super::sockets::SocketName;
 use crate::naming::{call_name, error_name, plain_name};
 use crate::request::Request;
 
@@ -25,7 +28,14 @@ use crate::request::Request;
 #[derive(Default)]
 pub(super) struct NameCache {
     calls: HashMap<u16, CallName>,
-    files: HashMap<FileKey, (FileKind, String)>,
+    files: HashMap<FileKey, NamedFile>,
+}
+
+#[derive(Clone)]
+struct NamedFile {
+    kind: FileKind,
+    path: String,
+    socket: Option<Socket>,
 }
 
 struct CallName {
@@ -230,38 +240,60 @@ impl NameCache {
 
     /// Files by path: one inode can have had two directory entries in the kernel's cache.
     fn files(&mut self, sight: &SnapshotSums<'_>, session: &Session) -> Vec<FileUse> {
-        let mut by_path: BTreeMap<(String, FileKind), FileSum> = BTreeMap::new();
+        let mut by_path: BTreeMap<(String, FileKind), (FileSum, Option<Socket>)> = BTreeMap::new();
         for (key, sum) in &sight.files {
-            let (kind, path) = self.files.get(key).cloned().unwrap_or_else(|| {
-                let Some(name) = session.row::<FileName>("file_names", &key.wire()) else {
-                    return (FileKind::Other, String::from("?"));
-                };
-                let found = (outcome::kind(&name), outcome::path(&name, key.inode));
-                self.files.entry(*key).or_insert(found).clone()
-            });
-            by_path.entry((path, kind)).or_default().join(sum);
+            let NamedFile { kind, path, socket } = self.named_file(*key, session);
+            let (of_path, known) = by_path.entry((path, kind)).or_default();
+            of_path.join(sum);
+            *known = known.take().or(socket);
         }
-        let used = by_path.into_iter().map(|((path, kind), sum)| {
+        let used = by_path.into_iter().map(|((path, kind), (sum, socket))| {
             let user = sum.user.and_then(|id| Some((sight.images.get(&id)?.doing.pid, id)));
             let (pid, exec) = user.map_or((0, String::new()), |(pid, id)| (pid, sight.exec(id)));
-            FileUse { pid, exec, kind, path, ..sum.row() }
+            FileUse { pid, exec, kind, path, socket, ..sum.row() }
         });
         used.collect()
     }
 
+    /// The name of a file. A socket that is not connected yet is looked up again.
+    fn named_file(&mut self, key: FileKey, session: &Session) -> NamedFile {
+        let is_final = |file: &&NamedFile| {
+            file.kind != FileKind::Socket
+                || file.socket.as_ref().is_some_and(|socket| socket.remote.is_some())
+        };
+        if let Some(known) = self.files.get(&key).filter(is_final) {
+            return known.clone();
+        }
+        let Some(name) = session.row::<FileName>("file_names", &key.wire()) else {
+            let unknown = || NamedFile { kind: FileKind::Other, path: "?".into(), socket: None };
+            return self.files.get(&key).cloned().unwrap_or_else(unknown);
+        };
+        let found = NamedFile {
+            kind: outcome::kind(&name),
+            path: outcome::path(&name, key.inode),
+            socket: name.socket.as_ref().map(SocketName::socket),
+        };
+        self.files.insert(key, found.clone());
+        found
+    }
+
     /// The files of images that are alive, after [`NameCache::files`] has named them.
     fn uses(&self, sight: &SnapshotSums<'_>) -> Vec<FileUse> {
-        let mut by_path: BTreeMap<(u32, &str, FileKind), FileSum> = BTreeMap::new();
+        let mut by_path: BTreeMap<(u32, &str, FileKind), (FileSum, Option<&Socket>)> =
+            BTreeMap::new();
         for ((image, key), sum) in &sight.uses {
-            let Some((kind, path)) = self.files.get(key).filter(|_| sight.is_alive(*image)) else {
+            let Some(file) = self.files.get(key).filter(|_| sight.is_alive(*image)) else {
                 continue;
             };
-            by_path.entry((*image, path, *kind)).or_default().join(sum);
+            let (of_path, socket) = by_path.entry((*image, &file.path, file.kind)).or_default();
+            of_path.join(sum);
+            *socket = socket.or(file.socket.as_ref());
         }
-        let used = by_path.into_iter().filter_map(|((image, path, kind), sum)| {
+        let used = by_path.into_iter().filter_map(|((image, path, kind), (sum, socket))| {
             let pid = sight.images.get(&image)?.doing.pid;
             let exec = sight.exec(image);
-            Some(FileUse { pid, exec, kind, path: path.to_owned(), ..sum.row() })
+            let (path, socket) = (path.to_owned(), socket.cloned());
+            Some(FileUse { pid, exec, kind, path, socket, ..sum.row() })
         });
         used.collect()
     }

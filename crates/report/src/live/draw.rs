@@ -3,12 +3,12 @@
 //!
 //! Computed by `take` in `crates/observe/src/bpf/snapshot.rs`.
 
-use iotomy_record::SortKey;
+use iotomy_record::{FileUse, SortKey};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 
-use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, USERS, rate};
+use super::rows::{CALLS, Column, FILES, PROCESSES, Row, SnapshotDelta, USERS, rate, shown};
 use super::screen::{Opened, Screen, Setting, Tab};
 use crate::Style;
 use crate::numbers::{bytes, counted, duration_range, thousands};
@@ -330,7 +330,11 @@ impl Screen {
             let room = page.width().saturating_sub(24).max(16);
             let name = match opened {
                 Opened::Process { pid, exec, .. } => label(page, exec, *pid),
-                Opened::File { path, .. } => page.name(path, room),
+                Opened::File { kind, path } => {
+                    let is_it = |file: &&FileUse| (file.kind, &file.path) == (*kind, path);
+                    let file = self.now.files.iter().find(is_it);
+                    page.name(&file.map_or(path.into(), shown), room)
+                }
             };
             canvas.at(x, &name, BOLD);
             x += columns(&name) + 1;
@@ -350,6 +354,10 @@ impl Screen {
         if rows > room {
             let last = (self.skipped + room).min(rows);
             right += &format!("{} to {last} of {rows}", self.skipped + 1);
+        }
+        // A part of a number would be another number.
+        if !self.is_typing && x + columns(&right) + 2 > page.width() {
+            right.clear();
         }
         canvas.at(page.width().saturating_sub(columns(&right) + 1).max(x + 1), &right, DIM);
         canvas.y += 1;

@@ -1,5 +1,6 @@
 //! The rows of the tables: the changes between two snapshots, a second.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use iotomy_record::{Call, FileKind, FileUse, LedgerRow, ProcessCounts, Snapshot, SortKey, Times};
@@ -99,6 +100,14 @@ impl Row {
     fn text(&mut self, text: String) {
         self.cells.push(text);
         self.keys.push(0.0);
+    }
+}
+
+/// A file's path, or the ends of a socket, where they are known.
+pub(super) fn shown(file: &FileUse) -> Cow<'_, str> {
+    match &file.socket {
+        Some(socket) => socket.text().into(),
+        None => file.path.as_str().into(),
     }
 }
 
@@ -251,7 +260,7 @@ impl<'a> SnapshotDelta<'a> {
         let row = |file: &FileUse| {
             let old = before.get(&(&file.path, file.kind)).copied().unwrap_or(&none);
             let subject = Subject::File(file.kind, file.path.clone());
-            let mut row = Row::new(subject, page.name(&file.path, page.width()));
+            let mut row = Row::new(subject, page.name(&shown(file), page.width()));
             row.text(file.kind.name().to_owned());
             row.cell(self.more(file.read_calls, old.read_calls), rate);
             row.cell(self.more(file.read_bytes, old.read_bytes), size);
