@@ -44,6 +44,9 @@ const HELP: [(&str, &str); 13] = [
     ("?, Esc", "close this help"),
 ];
 
+/// Where the text of the help begins.
+const HELP_AT: usize = 18;
+
 /// Columns of time split into on the CPU and off it.
 const SPLIT: [&str; 5] = ["on-CPU", "blocked", "CPU", "user", "runq"];
 
@@ -382,10 +385,24 @@ impl Screen {
 
     fn help(&mut self, canvas: &mut Canvas) {
         let room = usize::from(canvas.buffer.area.height - 2);
-        self.skipped = self.skipped.min(HELP.len().saturating_sub(room));
-        for (keys, what) in HELP.iter().skip(self.skipped).take(room) {
-            canvas.at(2, keys, BOLD);
-            canvas.at(18, what, PLAIN);
+        let width = usize::from(canvas.buffer.area.width);
+        let mut lines = Vec::new();
+        for (keys, what) in HELP {
+            let mut keys = Some(keys);
+            let mut line = String::new();
+            for word in what.split(' ') {
+                if !line.is_empty() && HELP_AT + columns(&line) + columns(word) >= width {
+                    lines.push((keys.take(), std::mem::take(&mut line)));
+                }
+                let blank = if line.is_empty() { "" } else { " " };
+                line = format!("{line}{blank}{word}");
+            }
+            lines.push((keys, line));
+        }
+        self.skipped = self.skipped.min(lines.len().saturating_sub(room));
+        for (keys, line) in lines.iter().skip(self.skipped).take(room) {
+            canvas.at(2, keys.unwrap_or_default(), BOLD);
+            canvas.at(HELP_AT, line, PLAIN);
             canvas.y += 1;
         }
     }

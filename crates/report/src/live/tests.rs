@@ -164,6 +164,13 @@ fn the_smallest_screen_there_is_room_on_in_ascii() {
     assert!(shown.is_ascii());
     insta::assert_snapshot!(shown);
     assert!(text(&mut small, 39, 10).starts_with("too small"));
+    press(&mut small, "?");
+    small.on(Event::Key(Key::End));
+    assert!(text(&mut small, 40, 10).contains("fg"), "the last line but one of the help");
+    small.on(Event::Key(Key::Home));
+    let help = text(&mut small, 40, 10);
+    assert!(help.contains("otherwise") && help.contains("ends"), "it is not cut: {help}");
+    press(&mut small, "?");
     assert_eq!(small.draw(0, 0).content().len(), 0);
     assert!(small.draw(u16::MAX, u16::MAX).content().len() < 1_000_000);
 }
